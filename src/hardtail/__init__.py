@@ -1,0 +1,19 @@
+"""hardtail: masked diffusion models on reasoning tasks whose logical order is known exactly."""
+
+from typing import TYPE_CHECKING
+
+from hardtail.errors import HardtailError
+from hardtail.registry import TASKS
+from hardtail.seeds import Stream, Streams
+from hardtail.types import Instances
+
+if TYPE_CHECKING:
+    from hardtail.tasks.base import Task
+
+__version__ = "0.1.0"
+__all__ = ["TASKS", "HardtailError", "Instances", "Stream", "Streams", "task"]
+
+
+def task(name: str, preset: str = "release", **fields: object) -> "Task":
+    """The task `name` in one of its readings: `task("addition", digits=8).sample(3, Streams(0).named("mine"))`."""
+    return TASKS.load(name).preset(preset, **fields)

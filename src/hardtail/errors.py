@@ -1,0 +1,8 @@
+"""The one exception that is addressed to a person."""
+
+
+class HardtailError(ValueError):
+    """A mistake its reader can mend: what was given, what is accepted, what to do.
+
+    The command line prints the sentence and exits with code 2; no stack trace.
+    """

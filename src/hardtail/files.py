@@ -1,0 +1,91 @@
+"""The one place that touches files: atomic writes, text in, `Instances` in and out. No pickle anywhere."""
+
+import gzip
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
+
+import numpy as np
+
+from hardtail.errors import HardtailError
+from hardtail.types import Array, Instances
+
+FORMAT = 1
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[IO[bytes]]:
+    """Write `path` through a temporary file beside it: readers see the old file or the whole new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            file.close()
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    Path(file.name).replace(path)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file, gzipped where its name ends in `.gz`; blank lines are dropped."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
+    except OSError as error:  # gzip's "not a gzipped file" is one too
+        raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (EOFError, UnicodeDecodeError) as error:
+        raise HardtailError(f"{path} is not the text file its name says: {error}") from error
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def content_hash(arrays: dict[str, Array]) -> str:
+    """SHA-256 over names, types, shapes and bytes."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape};".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def manifest_path(path: Path) -> Path:
+    return path.with_suffix(".json")
+
+
+def save_instances(path: Path, instances: Instances, manifest: dict[str, Any]) -> None:
+    """Write `path` (`.npz`) and, last, its manifest beside it (`.json`), which holds the hash of the arrays."""
+    if path.suffix != ".npz":
+        raise HardtailError(f"{path} must end in .npz; its manifest is written beside it as .json")
+    arrays = instances.arrays()
+    full = {"format": FORMAT, **manifest, "count": len(instances), "sha256": content_hash(arrays)}
+    with atomic(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+    with atomic(manifest_path(path)) as file:
+        file.write(json.dumps(full, indent=1).encode() + b"\n")
+
+
+def load_instances(path: Path) -> tuple[Instances, dict[str, Any]]:
+    """The instances of a file and its manifest; refuses what is truncated, altered or something else."""
+    try:
+        manifest = json.loads(manifest_path(path).read_bytes())
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except FileNotFoundError as error:
+        raise HardtailError(f"{error.filename} is missing; data is an .npz and its .json side by side") from error
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        raise HardtailError(
+            f"{path} or its manifest is damaged or not hardtail data ({error}); build it again"
+        ) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise HardtailError(f"{manifest_path(path)} is not a manifest of format {FORMAT}; build the data again")
+    if content_hash(arrays) != manifest.get("sha256"):
+        raise HardtailError(f"{path} is not what its manifest describes (the hashes differ); build it again")
+    return Instances.from_arrays(arrays), manifest

@@ -1,0 +1,67 @@
+"""Names to classes, loaded when asked for; other packages add theirs through entry points.
+
+A package that declares `my_task = "my_package.tasks:MyTask"` under `[project.entry-points."hardtail.tasks"]` has added
+the task `my_task`, once it is installed.
+"""
+
+import warnings
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from hardtail.errors import HardtailError
+
+if TYPE_CHECKING:
+    from hardtail.tasks.base import Task
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Built-in and plugged-in classes of one kind. A name with a colon, `package.module:Class`, is loaded as it is."""
+
+    def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:
+        self.kind = kind
+        self.builtin = builtin
+
+    @cached_property
+    def _paths(self) -> dict[str, str]:
+        paths = dict(self.builtin)
+        for point in entry_points(group=f"hardtail.{self.kind}s"):
+            if point.name in paths:
+                holder = paths[point.name]
+                warnings.warn(f"{self.kind} {point.name!r}: {point.value} is ignored for {holder}", stacklevel=2)
+            else:
+                paths[point.name] = point.value
+        return paths
+
+    def names(self) -> list[str]:
+        return list(self._paths)
+
+    def load(self, name: str) -> type[T]:
+        """The class called `name`; raises `HardtailError` where there is none or where it cannot be imported."""
+        path = name if ":" in name else self._paths.get(name)
+        if path is None:
+            close = get_close_matches(name, self.names(), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise HardtailError(f"there is no {self.kind} {name!r}{hint} Known: {', '.join(self.names())}")
+        module, _, attribute = path.partition(":")
+        try:
+            return cast(type[T], getattr(import_module(module), attribute))
+        except (ImportError, AttributeError) as error:
+            raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}") from error
+
+
+TASKS: "Registry[Task]" = Registry(
+    "task",
+    {
+        "addition": "hardtail.tasks.addition:Addition",
+        "maze": "hardtail.tasks.maze:Maze",
+        "listops": "hardtail.tasks.listops:ListOps",
+        "countdown": "hardtail.tasks.countdown:Countdown",
+        "sudoku": "hardtail.tasks.sudoku:Sudoku",
+    },
+)

@@ -1,0 +1,218 @@
+"""What a task is: the contract that every registered task keeps (`hardtail.testing` checks it).
+
+A task is a frozen dataclass; its fields are its configuration and its presets are named sets of fields.
+
+Shapes: N instances, L sequence, A answer cells, E parents.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.errors import HardtailError
+from hardtail.files import read_lines
+from hardtail.seeds import Stream, words
+from hardtail.tasks.strata import Stratum
+from hardtail.types import Array, Instances
+from hardtail.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+class Part(NamedTuple):
+    """`n` instances of one stratum: what splits are made of."""
+
+    stratum: str
+    n: int
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """A reasoning task whose answers, difficulty and logical order are computed, not assumed."""
+
+    name: ClassVar[str]
+    axes: ClassVar[tuple[str, ...]]
+    """The axes of `Instances.strata`, the main one first."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"release": {}, "paper": {}}
+    max_attempts: ClassVar[int] = 20_000
+    """How often an instance is proposed again before its stratum counts as out of reach."""
+
+    # -- configuration ------------------------------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for item in fields(self):
+            value, hint = getattr(self, item.name), hints[item.name]
+            if get_origin(hint) is Literal and value not in get_args(hint):
+                options = ", ".join(map(repr, get_args(hint)))
+                raise HardtailError(f"{self.name}: {item.name} is {value!r}; it is one of {options}")
+
+    @classmethod
+    def preset(cls, preset: str = "release", **overrides: object) -> Self:
+        """The task in a named reading, with single fields changed."""
+        if preset not in cls.presets:
+            raise HardtailError(f"{cls.name}: there is no preset {preset!r}; it is one of {', '.join(cls.presets)}")
+        known = [item.name for item in fields(cls)]
+        if stranger := next((name for name in overrides if name not in known), None):
+            raise HardtailError(f"{cls.name}: there is no field {stranger!r}; the fields are {', '.join(known)}")
+        return cls(**{**cls.presets[preset], **overrides})
+
+    def config(self) -> dict[str, Any]:
+        """Every field by name, as JSON holds it."""
+        return asdict(self)
+
+    def fitted(self, prompt: str) -> "Task":
+        """This task with the sizes that `prompt` has, for tasks that come in sizes."""
+        return self
+
+    # -- shapes -------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary: ...
+
+    @property
+    @abstractmethod
+    def seq_len(self) -> int:
+        """L: prompt, answer and padding."""
+
+    @property
+    @abstractmethod
+    def answer_len(self) -> int:
+        """A: answer cells, hidden or not."""
+
+    @abstractmethod
+    def strata(self) -> list[str]:
+        """The study's strata, easiest first; `sample` takes any condition on the task's axes besides."""
+
+    @abstractmethod
+    def splits(self) -> Mapping[str, Sequence[Part]]:
+        """The study's data sets: `train`, `test` and whatever else it measures on."""
+
+    # -- instances ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        """One instance per key, everything about it a function of its key.
+
+        It is aimed at `stratum` but need not hit it: `sample` proposes again with fresh keys until it does.
+        """
+
+    def sample(self, n: int, rng: Stream, stratum: str = "natural") -> Instances:
+        """`n` annotated instances of a stratum, from the next `n` keys of `rng`."""
+        wanted = Stratum.parse(stratum, self.axes, self.name)
+        key_N = rng.keys(n)
+        instances = self.propose(key_N, wanted)
+        missing = np.flatnonzero(~wanted.holds(instances.strata))
+        merged = instances.arrays()
+        for _ in range(self.max_attempts):
+            if not missing.size:
+                return Instances.from_arrays(merged)
+            key_N[missing] = words(key_N[missing], 1)[:, 0]
+            retry = self.propose(key_N[missing], wanted)
+            hit = wanted.holds(retry.strata)
+            for name, array in retry.arrays().items():
+                merged[name][missing[hit]] = array[hit]
+            missing = missing[~hit]
+        raise HardtailError(
+            f"{self.name}: no instance with {wanted} was found in {self.max_attempts:,} attempts; "
+            f"the study's strata are {', '.join(self.strata())}"
+        )
+
+    def load(self, path: Path) -> Instances:
+        """Problems from a file that others made; here one problem a line, tasks add the formats of their field."""
+        return self.parse_lines(read_lines(path))
+
+    def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
+        """What the study keeps of a loaded file for one of its splits: up to `n` of every part, drawn at random."""
+        chosen: list[NDArray[np.intp]] = []
+        for part in self.splits()[split]:
+            inside = np.flatnonzero(Stratum.parse(part.stratum, self.axes, self.name).holds(instances.strata))
+            shuffled = inside[np.argsort(rng.child(part.stratum).keys(inside.size), kind="stable")]
+            chosen.append(shuffled[: part.n])
+        return instances.take(np.concatenate(chosen))
+
+    def parse_lines(self, lines: Sequence[str]) -> Instances:
+        """Like `parse`, with the number of the line that is wrong."""
+        try:
+            return self.parse(lines)
+        except HardtailError:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    self.parse([line])
+                except HardtailError as error:
+                    raise HardtailError(f"line {number}: {error}") from None
+            raise
+
+    @abstractmethod
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        """The given problems, solved and annotated; raises `HardtailError` for what is not a problem."""
+
+    def render(self, instances: Instances) -> list[str]:
+        """Each problem as `parse` reads it."""
+        return [self.vocabulary.decode(instances.prompt(i)).rstrip("= |") for i in range(len(instances))]
+
+    def answer_text(self, instances: Instances, i: int, answer_A: Array | None = None) -> str:
+        """An answer (the gold one by default) as a person writes it: only the cells that mean something."""
+        return self.vocabulary.decode(instances.answer_NA[i] if answer_A is None else answer_A)
+
+    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+        """An answer to instance `i` that a person wrote, as tokens; the inverse of `answer_text`."""
+        text = "".join(text.split())
+        if len(text) != self.answer_len:
+            raise HardtailError(f"{self.name}: the answer has {len(text)} characters; it takes {self.answer_len}")
+        return self.vocabulary.encode(text)
+
+    # -- judgement ----------------------------------------------------------------------------------------------
+
+    def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
+        """Which answers solve their problem. Where one answer exists, that is exact match on the scored cells."""
+        return ((answer_NA == instances.answer_NA) | ~instances.scored_NA).all(axis=1)
+
+    def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
+        """What is wrong with an answer, as a sentence; None exactly where `check` accepts it."""
+        wrong_A = (answer_A != instances.answer_NA[i]) & instances.scored_NA[i]
+        if not wrong_A.any():
+            return None
+        cell = int(np.argmax(wrong_A))
+        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer_NA[i]))
+        return f"cell {cell + 1} is {given!r}; it must be {gold!r}"
+
+    def ready(self, instances: Instances, revealed_NA: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which cells have all their prerequisites revealed. Cells that are never hidden count as revealed."""
+        if instances.parents_NAE is None:
+            raise HardtailError(f"{self.name}: these instances carry no parents; build them without `--bare`")
+        known_NA = revealed_NA | ~instances.maskable_NA
+        known_NA = np.pad(known_NA, ((0, 0), (0, 1)), constant_values=True)  # index -1 is "no parent"
+        n, a, e = instances.parents_NAE.shape
+        parent_known = np.take_along_axis(known_NA, instances.parents_NAE.reshape(n, a * e).astype(np.int64), axis=1)
+        return np.asarray(parent_known.reshape(n, a, e).all(axis=2))
+
+    # -- for people ---------------------------------------------------------------------------------------------
+
+    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
+        """The problem and an answer (gold by default) as a person would draw it; wrong cells are red."""
+        from rich.text import Text
+
+        gold_A = instances.answer_NA[i]
+        shown_A = gold_A if answer_A is None else answer_A
+        text = Text(self.render(instances)[i] + "  →  ")
+        for cell, token in enumerate(shown_A[: len(self.answer_text(instances, i))]):
+            text.append(self.vocabulary.decode(shown_A[cell : cell + 1]), cell_style(token == gold_A[cell]))
+        return text
+
+
+def cell_style(right: bool, plain: str = "bold") -> str:
+    """How answer cells look wherever they are drawn."""
+    return plain if right else "bold white on red"
+
+
+def index_dtype(cells: int) -> type[np.signedinteger[Any]]:
+    """The smallest signed type that holds an answer cell's index or rank, and -1."""
+    return np.int8 if cells <= 127 else np.int16
