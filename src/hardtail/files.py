@@ -47,6 +47,11 @@ def read_lines(path: Path) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
+def file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def content_hash(arrays: dict[str, Array]) -> str:
     """SHA-256 over names, types, shapes and bytes."""
     digest = hashlib.sha256()

@@ -58,6 +58,7 @@ def _check_shapes(task: Task, instances: Instances) -> None:
 
 def _check_orders_and_parents(task: Task, instances: Instances) -> None:
     assert instances.orders, "there is no logical order"
+    assert set(instances.orders) == set(task.order_names), "orders and order_names differ"
     for name, rank_NA in instances.orders.items():
         assert rank_NA.shape == instances.maskable_NA.shape, f"the order {name!r} has another shape"
         assert ((rank_NA >= 0) == instances.maskable_NA).all(), f"{name!r} does not rank just the maskable cells"

@@ -38,6 +38,7 @@ class Addition(Task):
 
     name: ClassVar[str] = "addition"
     axes: ClassVar[tuple[str, ...]] = ("chain",)
+    order_names: ClassVar[tuple[str, ...]] = ("lsb",)
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"operands": "any", "sum": "modulo", "planting": "minimum"},
@@ -198,6 +199,9 @@ class Addition(Task):
         )
 
     # -- for people ---------------------------------------------------------------------------------------------
+
+    def cell_name(self, cell: int) -> str:
+        return f"10^{self.digits - cell}"
 
     def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
         from rich.text import Text

@@ -39,6 +39,8 @@ class Task(ABC):
     name: ClassVar[str]
     axes: ClassVar[tuple[str, ...]]
     """The axes of `Instances.strata`, the main one first."""
+    order_names: ClassVar[tuple[str, ...]]
+    """The keys of `Instances.orders`, the study's main order first."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"release": {}, "paper": {}}
     max_attempts: ClassVar[int] = 20_000
     """How often an instance is proposed again before its stratum counts as out of reach."""
@@ -62,6 +64,10 @@ class Task(ABC):
         if stranger := next((name for name in overrides if name not in known), None):
             raise HardtailError(f"{cls.name}: there is no field {stranger!r}; the fields are {', '.join(known)}")
         return cls(**{**cls.presets[preset], **overrides})
+
+    def preset_name(self) -> str:
+        """The preset that this configuration is, or `custom`."""
+        return next((name for name in self.presets if self.preset(name) == self), "custom")
 
     def config(self) -> dict[str, Any]:
         """Every field by name, as JSON holds it."""
@@ -90,6 +96,10 @@ class Task(ABC):
     @abstractmethod
     def strata(self) -> list[str]:
         """The study's strata, easiest first; `sample` takes any condition on the task's axes besides."""
+
+    def gallery(self) -> tuple[str, str]:
+        """An easy stratum and a hard one, to be shown side by side."""
+        return self.strata()[0], self.strata()[-1]
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Part]]:
@@ -125,9 +135,13 @@ class Task(ABC):
             f"the study's strata are {', '.join(self.strata())}"
         )
 
+    def prompts(self, lines: Sequence[str]) -> list[str]:
+        """The problems in a text's lines: one a line, unless the task's field has its own formats."""
+        return list(lines)
+
     def load(self, path: Path) -> Instances:
-        """Problems from a file that others made; here one problem a line, tasks add the formats of their field."""
-        return self.parse_lines(read_lines(path))
+        """Problems from a file that others made; tasks whose files hold more than problems keep what they say."""
+        return self.parse(self.prompts(read_lines(path)))
 
     def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
         """What the study keeps of a loaded file for one of its splits: up to `n` of every part, drawn at random."""
@@ -137,18 +151,6 @@ class Task(ABC):
             shuffled = inside[np.argsort(rng.child(part.stratum).keys(inside.size), kind="stable")]
             chosen.append(shuffled[: part.n])
         return instances.take(np.concatenate(chosen))
-
-    def parse_lines(self, lines: Sequence[str]) -> Instances:
-        """Like `parse`, with the number of the line that is wrong."""
-        try:
-            return self.parse(lines)
-        except HardtailError:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    self.parse([line])
-                except HardtailError as error:
-                    raise HardtailError(f"line {number}: {error}") from None
-            raise
 
     @abstractmethod
     def parse(self, prompts: Sequence[str]) -> Instances:
@@ -195,6 +197,10 @@ class Task(ABC):
         return np.asarray(parent_known.reshape(n, a, e).all(axis=2))
 
     # -- for people ---------------------------------------------------------------------------------------------
+
+    def cell_name(self, cell: int) -> str:
+        """A short name of an answer cell."""
+        return f"c{cell + 1}"
 
     def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
         """The problem and an answer (gold by default) as a person would draw it; wrong cells are red."""

@@ -36,6 +36,12 @@ class Condition:
             return None
         return cls(axis, -np.inf if sign == "<=" else low, np.inf if sign == ">=" else high)
 
+    def disjoint(self, other: "Condition") -> bool:
+        """Whether no value meets both conditions, which are on one axis."""
+        if self.label and other.label:
+            return self.label != other.label
+        return self.low > other.high or other.low > self.high
+
     def holds(self, value_N: Array) -> NDArray[np.bool_]:
         if self.label:
             return np.asarray(value_N == self.label)
@@ -84,6 +90,10 @@ class Stratum:
         for condition in self.conditions:
             held_N &= condition.holds(strata[condition.axis])
         return held_N
+
+    def disjoint(self, other: "Stratum") -> bool:
+        """Whether the two provably have no instance in common."""
+        return any(item.disjoint(other.on(item.axis)) for item in self.conditions)
 
     def __str__(self) -> str:
         return ",".join(map(str, self.conditions)) or "natural"

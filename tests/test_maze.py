@@ -1,0 +1,200 @@
+"""Mazes against plain graph code, and the study's figures."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hardtail
+from hardtail import HardtailError, Instances, Streams
+
+Grid = list[str]
+
+
+def grid_of(instances: Instances, i: int, side: int) -> Grid:
+    text = "".join("#.01SE="[token] for token in instances.tokens_NL[i, : side * side])
+    return [text[at : at + side] for at in range(0, side * side, side)]
+
+
+def neighbours(grid: Grid, cell: tuple[int, int]) -> list[tuple[int, int]]:
+    row, column = cell
+    around = [(row, column + 1), (row, column - 1), (row + 1, column), (row - 1, column)]
+    return [(r, c) for r, c in around if grid[r][c] != "#"]
+
+
+def find(grid: Grid, sign: str) -> tuple[int, int]:
+    return next((r, row.index(sign)) for r, row in enumerate(grid) if sign in row)
+
+
+def shortest_path(grid: Grid) -> list[tuple[int, int]]:
+    start, goal = find(grid, "S"), find(grid, "E")
+    came: dict[tuple[int, int], tuple[int, int]] = {start: start}
+    queue = deque([start])
+    while queue:
+        cell = queue.popleft()
+        for other in neighbours(grid, cell):
+            if other not in came:
+                came[other] = cell
+                queue.append(other)
+    path = [goal]
+    while path[-1] != start:
+        path.append(came[path[-1]])
+    return path[::-1]
+
+
+@pytest.mark.parametrize("preset", ["release", "paper"])
+@pytest.mark.parametrize("size", [2, 5, 10])
+def test_path_tree_corridor_and_order(preset: str, size: int) -> None:
+    task = hardtail.task("maze", preset, size=size)
+    instances = task.sample(20, Streams(1).named("paths"))
+    side = 2 * size + 1
+    for i in range(20):
+        grid = grid_of(instances, i, side)
+        opened = [(r, c) for r in range(side) for c in range(side) if grid[r][c] != "#"]
+        assert len(opened) == 2 * size * size - 1  # a spanning tree of the rooms
+        path = shortest_path(grid)
+        marked = {divmod(cell, side) for cell in np.flatnonzero(instances.answer_NA[i] == 3)}
+        assert marked == set(path[1:-1])
+        assert instances.strata["path"][i] == len(path)
+
+        longest = run = 0
+        for cell in path[1:-1]:
+            run = run + 1 if len(neighbours(grid, cell)) < 3 else 0
+            longest = max(longest, run)
+        assert instances.strata["corridor"][i] == longest
+
+        rank = instances.orders["dead_end_filling"][i]
+        rounds = instances.orders["dead_end_rounds"][i]
+        inner = [cell for cell in opened if cell not in (path[0], path[-1])]
+        in_order = sorted(inner, key=lambda cell: rank[cell[0] * side + cell[1]])
+        filled = set[tuple[int, int]]()
+        for cell in in_order:
+            if cell not in path:  # a dead end at its turn: all but one exit are filled
+                assert len([other for other in neighbours(grid, cell) if other not in filled]) == 1
+                filled.add(cell)
+        assert [cell for cell in in_order if cell in path] == path[1:-1]
+        assert in_order[-len(path[1:-1]) :] == path[1:-1]
+        assert (np.diff([rounds[r * side + c] for r, c in in_order]) >= 0).all()
+
+
+def test_parents_settle_their_cell() -> None:
+    """What the parents' values say, together with the walls, leaves no choice for the cell."""
+    task = hardtail.task("maze", size=6)
+    instances = task.sample(10, Streams(2).named("parents"))
+    side = 13
+    assert instances.parents_NAE is not None
+    for i in range(10):
+        grid = grid_of(instances, i, side)
+        path = shortest_path(grid)
+        for cell in np.flatnonzero(instances.maskable_NA[i]):
+            parents = {divmod(int(p), side) for p in instances.parents_NAE[i, cell] if p >= 0}
+            place = divmod(int(cell), side)
+            if place in path:
+                before = path[path.index(place) - 1]
+                exits = set(neighbours(grid, before)) - {
+                    place,
+                    *path[max(path.index(before) - 1, 0) : path.index(before)],
+                }
+                assert parents == exits | ({before} - {path[0]})
+            else:
+                assert len(set(neighbours(grid, place)) - parents) == 1
+
+
+def test_farthest_endpoints() -> None:
+    instances = hardtail.task("maze", "paper", size=5).sample(10, Streams(3).named("far"))
+    for i in range(10):
+        grid = grid_of(instances, i, 11)
+        blank = ["".join("." if sign in "SE" else sign for sign in row) for row in grid]
+        opened = [(r, c) for r in range(11) for c in range(11) if grid[r][c] != "#"]
+
+        def longest_from(start: tuple[int, int], grid: Grid = blank) -> int:
+            depth = {start: 1}
+            queue = deque([start])
+            while queue:
+                cell = queue.popleft()
+                for other in neighbours(grid, cell):
+                    if other not in depth:
+                        depth[other] = depth[cell] + 1
+                        queue.append(other)
+            return max(depth.values())
+
+        assert instances.strata["path"][i] == max(longest_from(cell) for cell in opened)
+
+
+def test_figures_of_the_study() -> None:
+    """Study §3: 197 hidden cells, corridor quantiles, path length, and what the released strata really change."""
+    task = hardtail.task("maze")
+    natural = task.sample(3000, Streams(0).named("natural"))
+    assert (natural.maskable_NA.sum(axis=1) == 197).all()
+    corridor = natural.strata["corridor"]
+    assert np.percentile(corridor, [5, 50, 95]) == pytest.approx([21, 36, 61], abs=2)
+    assert [(corridor >= low).mean() for low in (20, 30, 40)] == pytest.approx([0.96, 0.71, 0.38], abs=0.04)
+    assert np.median(natural.strata["path"]) == pytest.approx(89, abs=5)
+    assert natural.strata["on_path"].mean() == pytest.approx(0.46, abs=0.015)
+
+    straight = task.sample(300, Streams(0).named("straight"), "corridor>=20")
+    assert np.median(straight.strata["corridor"]) == pytest.approx(35, abs=2)
+    assert np.median(straight.strata["path"]) == pytest.approx(37, abs=2)
+    assert straight.strata["straightness"].mean() > natural.strata["straightness"].mean() + 0.3
+    unbiased = hardtail.task("maze", stratum_bias="none").sample(300, Streams(0).named("unbiased"), "corridor>=20")
+    assert unbiased.strata["straightness"].mean() == pytest.approx(natural.strata["straightness"].mean(), abs=0.02)
+
+
+MAZE = """
+#######
+#S..#.#
+###.#.#
+#...#.#
+#.###.#
+#....E#
+#######
+"""
+
+
+def test_a_drawn_maze() -> None:
+    task = hardtail.task("maze").fitted(MAZE)
+    instances = task.parse([MAZE])
+    expected = "########S11#0####1#0##111#0##1###0##1111E########"
+    assert task.answer_text(instances, 0) == expected
+    assert task.prompts(MAZE.split()) == ["\n".join(MAZE.split())]
+    flat = "".join(MAZE.split())
+    assert task.answer_text(task.parse([flat]), 0) == expected
+    wrong = task.read_answer(instances, 0, expected.replace("S11", "S01"))
+    assert task.fault(instances, 0, wrong) == "row 2, column 3 is '0'; it is on the path ('1'); 1 of 15 cells are wrong"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("#S..#.#", "#S#.#.#"), "no path"),
+        (("###.#.#", "#...#.#"), "loop"),
+        (("#S..#.#", "#...#.#"), "0 cells S"),
+        (("#S..#.#", "#SS.#.#"), "2 cells S"),
+        (("#S..#.#", "#Sx.#.#"), "'x' is no cell"),
+        (("#S..#.#", "#S..#.."), "border is open at row 2, column 7"),
+        (("#S..#.#\n", ""), "it takes"),
+    ],
+)
+def test_bad_mazes(change: tuple[str, str], sentence: str) -> None:
+    broken = MAZE.replace(*change)
+    with pytest.raises(HardtailError, match=sentence):
+        hardtail.task("maze").fitted(broken).parse([broken])
+
+
+@given(st.text("#.SE\n ", max_size=60))
+@settings(deadline=None)
+def test_garbage_gets_a_sentence(text: str) -> None:
+    task = hardtail.task("maze").fitted(text)
+    try:
+        instances = task.parse([text])
+    except HardtailError:
+        return
+    assert task.check(instances, instances.answer_NA).all()
+
+
+def test_unreachable_stratum_says_so() -> None:
+    task = hardtail.task("maze", size=2)
+    with pytest.raises(HardtailError, match="no instance with corridor>=50"):
+        task.sample(1, Streams(0).named("x"), "corridor>=50")
