@@ -81,7 +81,7 @@ def load_instances(path: Path) -> tuple[Instances, dict[str, Any]]:
     """The instances of a file and its manifest; refuses what is truncated, altered or something else."""
     try:
         manifest = json.loads(manifest_path(path).read_bytes())
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError as error:
         raise HardtailError(f"{error.filename} is missing; data is an .npz and its .json side by side") from error

@@ -198,6 +198,24 @@ def _write_number(number: int, at: int, code_A: NDArray[np.uint8]) -> int:
 
 
 @jit
+def write_prompts(number_NK: Int, target_N: Int, separator: int, width: int) -> tuple[NDArray[np.uint8], Int]:
+    """`code_NP` and `length_N`: the numbers and the target, comma between them, the code `separator` behind them."""
+    n, k = number_NK.shape
+    code_NP = np.zeros((n, width), dtype=np.uint8)
+    length_N = np.zeros(n, dtype=np.int64)
+    for i in range(n):
+        at = 0
+        for j in range(k):
+            at = _write_number(number_NK[i, j], at, code_NP[i])
+            code_NP[i, at] = _COMMA_CODE
+            at += 1
+        at = _write_number(target_N[i], at, code_NP[i])
+        code_NP[i, at] = separator
+        length_N[i] = at + 1
+    return code_NP, length_N
+
+
+@jit
 def _take(value: int, pool: Int, size: int) -> int:
     """Index of the first number in `pool[:size]` that equals `value`; it is struck out."""
     at = 0
@@ -208,9 +226,9 @@ def _take(value: int, pool: Int, size: int) -> int:
 
 
 @jit
-def write_chains(number_NK: Int, chain_NS4: Int, cells: int) -> tuple[
-    NDArray[np.uint8], Int, NDArray[np.int8], NDArray[np.int8], NDArray[np.int8]
-]:
+def write_chains(
+    number_NK: Int, chain_NS4: Int, cells: int
+) -> tuple[NDArray[np.uint8], Int, NDArray[np.int8], NDArray[np.int8], NDArray[np.int8]]:
     """Chains as text, with what every cell is and waits for.
 
     `code_NA`      ASCII codes, e.g. 86+28=114,31-13=18,114-18=96 (cells after the chain are 0)

@@ -74,12 +74,13 @@ class Addition(Task):
         return ["natural", *(f"chain>={k}" for k in SWEEP if k <= self.digits)]
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
-        return {
+        splits = {
             "train": [Part("natural", 20_000)],
             "test": [Part("natural", 10_000)],
             "sweep": [Part(f"chain>={k}", 500) for k in SWEEP if k <= self.digits],
             "diagnosis": [Part(f"chain>={k}", 300) for k in DIAGNOSIS if k <= self.digits],
         }
+        return {split: parts for split, parts in splits.items() if parts}
 
     # -- generating ---------------------------------------------------------------------------------------------
 

@@ -91,12 +91,13 @@ class Maze(Task):
         return ["natural", *(f"corridor>={length}" for length in self._within(SWEEP))]
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
-        return {
+        splits = {
             "train": [Part("natural", 10_000)],
             "test": [Part("natural", 5_000)],
             "sweep": [Part(f"corridor>={length}", 300) for length in self._within(SWEEP)],
             "diagnosis": [Part(f"corridor>={length}", 300) for length in self._within(DIAGNOSIS)],
         }
+        return {split: parts for split, parts in splits.items() if parts}
 
     def _within(self, lengths: Sequence[int]) -> list[int]:
         """The corridors that are common enough to sample at this size; 60 is at 10 × 10."""

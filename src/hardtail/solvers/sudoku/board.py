@@ -36,6 +36,13 @@ WORK = _TOP + 1
 
 
 @jit
+def copy(source_C: Masks, target_C: Masks) -> None:
+    """Slice assignment, which takes numba longer to compile than the rest of this module."""
+    for cell in range(81):
+        target_C[cell] = source_C[cell]
+
+
+@jit
 def remove(cand_C: Masks, cell: int, bits: int, work: Masks) -> bool:
     """Take candidates from a cell and note what has to be looked at; False where none is left."""
     gone = cand_C[cell] & bits
@@ -158,7 +165,7 @@ def _solver_order(board_C: Board, work: Masks, cand_DC: Masks, rank_C: Ranks) ->
                     return
             bit = untried_D[depth] & -untried_D[depth]
             untried_D[depth] ^= bit
-            cand_DC[depth + 1] = cand_DC[depth]
+            copy(cand_DC[depth], cand_DC[depth + 1])
             if assign(cand_DC[depth + 1], cell_D[depth], bit, work):
                 depth += 1
                 break
@@ -204,6 +211,19 @@ def raw_candidates(board_NC: Board) -> Masks:
     used_NU = np.bitwise_or.reduce(bit_NC[:, UNITS.ravel()].reshape(n, 27, 9), axis=2)
     used_NC = np.bitwise_or.reduce(used_NU[:, UNITS_OF], axis=2)
     return np.where(board_NC > 0, 0, ALL & ~used_NC).astype(np.int16)
+
+
+def singles(board_NC: Board) -> NDArray[np.bool_]:
+    """The blanks that a naked or hidden single determines as the board stands. Plain numpy."""
+    cand_NC = raw_candidates(board_NC)
+    once_NU = np.zeros((len(board_NC), 27), dtype=np.int16)
+    twice_NU = np.zeros_like(once_NU)
+    for cell_U in UNITS.T:
+        mask_NU = cand_NC[:, cell_U]
+        twice_NU |= once_NU & mask_NU
+        once_NU |= mask_NU
+    alone_NC = np.bitwise_or.reduce((once_NU & ~twice_NU)[:, UNITS_OF], axis=2)
+    return (COUNT[cand_NC] == 1) | (cand_NC & alone_NC > 0)
 
 
 def candidate_count_many(board_NC: Board) -> Ranks:

@@ -29,6 +29,7 @@ from hardtail.solvers.sudoku.board import (
     Masks,
     Ranks,
     assign,
+    copy,
     propagate,
     ranked,
     read,
@@ -97,7 +98,7 @@ def _refute_small(cand_C: Masks, trial_C: Masks, work: Masks) -> bool:
         for digit in range(9):
             bit = cand_C[cell] & (1 << digit)
             if bit:
-                trial_C[:] = cand_C
+                copy(cand_C, trial_C)
                 if not assign(trial_C, cell, bit, work):
                     cand_C[cell] ^= bit
                     changed = True
@@ -154,7 +155,7 @@ def _refute_all(cand_C: Masks, out_C: Masks, trial_C: Masks, work: Masks) -> Non
             bit = cand_C[cell] & (1 << digit)
             if bit == 0 or safe_C[cell] & bit:
                 continue
-            trial_C[:] = cand_C
+            copy(cand_C, trial_C)
             if assign(trial_C, cell, bit, work):
                 # Whatever follows from a trial without a contradiction has none either: it implies no more.
                 for other in range(81):
@@ -167,7 +168,7 @@ def _refute_all(cand_C: Masks, out_C: Masks, trial_C: Masks, work: Masks) -> Non
 @jit
 def _closure_pass(cand_C: Masks, level: int, next_C: Masks, trial_C: Masks, work: Masks) -> bool:
     """All techniques up to `level` once, then full propagation of what they deleted."""
-    next_C[:] = cand_C
+    copy(cand_C, next_C)
     _subsets(next_C, True)
     pointing(next_C)
     box_line(next_C)

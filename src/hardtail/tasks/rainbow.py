@@ -1,0 +1,47 @@
+"""Answers of varying length in a fixed number of cells: an end mark, then a cycle of padding characters.
+
+A cycle instead of one repeated character keeps padding cells from being the surest ones in sight (rainbow padding).
+
+Shapes: N instances, L sequence, P longest prompt, A answer cells.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.types import Array
+from hardtail.vocabulary import Vocabulary
+
+EOS = "$"
+RAINBOW = "abcdefghijklmnop"
+PAD = "#"
+
+Codes = NDArray[np.uint8]
+
+
+def padded(text: str, cells: int) -> str:
+    """`text`, the end mark and the cycle; a text that fills all cells has no end mark."""
+    cycle = RAINBOW * (cells // len(RAINBOW) + 1)
+    return (text + EOS + cycle)[:cells]
+
+
+def meaning(text: str) -> str:
+    """The part of an answer that says something: what stands before the end mark."""
+    return text.partition(EOS)[0]
+
+
+def pad_codes(code_NA: Codes, length_N: Array) -> Codes:
+    """ASCII codes of answers, the cells from `length_N` on filled as `padded` does."""
+    cells = code_NA.shape[1]
+    tail = np.frombuffer(padded("", cells).encode(), dtype=np.uint8)
+    after_NA = np.arange(cells) - length_N[:, None]
+    return np.where(after_NA >= 0, tail[np.maximum(after_NA, 0)], code_NA)
+
+
+def lay_out(vocabulary: Vocabulary, seq_len: int, prompt_NP: Codes, prompt_len_N: Array, answer_NA: Codes) -> Codes:
+    """`tokens_NL`: each prompt, its answer right behind it, padding to `seq_len`; prompts and answers are codes."""
+    n, cells = answer_NA.shape
+    code_NL = np.full((n, seq_len), ord(vocabulary.pad), dtype=np.uint8)
+    width = min(prompt_NP.shape[1], seq_len)
+    code_NL[:, :width] = np.where(np.arange(width) < prompt_len_N[:, None], prompt_NP[:, :width], code_NL[:, :width])
+    np.put_along_axis(code_NL, prompt_len_N[:, None].astype(np.int64) + np.arange(cells), answer_NA, axis=1)
+    return vocabulary.encode_codes(code_NL)

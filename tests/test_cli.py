@@ -1,0 +1,207 @@
+"""The commands as a person types them: what they print, and what they say when the person errs."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardtail import cli
+from hardtail.files import load_instances
+
+PAPER_SUDOKU = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+PAPER_SOLUTION = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"
+MAZE = ["#######", "#S..#.#", "###.#.#", "#...#.#", "#.###.#", "#....E#", "#######"]
+
+
+class Shell:
+    """Runs a command in this process and keeps what it printed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+        self.out = self.err = ""
+
+    def __call__(self, *words: str, stdin: str = "") -> int:
+        self.monkeypatch.setattr(sys, "argv", ["hardtail", *words])
+        self.monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code: Any = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        self.out, self.err = self.capsys.readouterr()
+        return int(code or 0)
+
+    def json(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("task", "prompt", "answer", "stratum"),
+    [
+        ("addition", "47+38", "085", ("chain", 0)),
+        ("addition", "0047+0038", "00085", ("chain", 0)),
+        ("listops", "[X 3 [N 2 5] 7]", "27", ("depth", 2)),
+        ("listops", "[X3[N25]7]", "27", ("depth", 2)),
+        ("countdown", "86,28,13,31,96", "86+28=114,31-13=18,114-18=96", ("m", 18)),
+        ("sudoku", PAPER_SUDOKU, PAPER_SOLUTION, ("rating", 0)),
+        ("maze", "".join(MAZE), "########S11#0####1#0##111#0##1###0##1111E########", ("corridor", 11)),
+    ],
+)
+def test_solve(shell: Shell, task: str, prompt: str, answer: str, stratum: tuple[str, int]) -> None:
+    assert shell("solve", task, prompt, "--json") == 0
+    (solved,) = shell.json()
+    assert solved["answer"] == answer
+    assert solved["strata"][stratum[0]] == stratum[1]
+    for ranks in solved["orders"].values():
+        assert len(ranks) == len(answer)
+    assert shell("solve", task, prompt) == 0
+    assert answer in shell.out
+    assert shell("check", task, prompt, answer) == 0
+    assert shell.out == "valid\n"
+
+
+def test_solve_many_from_standard_input(shell: Shell) -> None:
+    assert shell("solve", "addition", "-", "--json", stdin="1+2\n\n123+4567\n3+4\n") == 0
+    assert [item["answer"] for item in shell.json()] == ["03", "04690", "07"]
+
+
+def test_solve_files(shell: Shell, tmp_path: Path) -> None:
+    drawn = tmp_path / "maze.txt"
+    drawn.write_text("\n".join([*MAZE, "", *MAZE]))
+    assert shell("solve", "maze", str(drawn), "--json") == 0
+    assert len(shell.json()) == 2
+    rows = tmp_path / "rated.csv"
+    rows.write_text(f"source,question,answer,rating\nx,{PAPER_SUDOKU},{PAPER_SOLUTION},0\n")
+    assert shell("solve", "sudoku", str(rows), "--json") == 0
+    assert shell.json()[0]["strata"]["tier"] == "easy"
+    chains = tmp_path / "cd4.jsonl"
+    chains.write_text('{"input": "86,28,13,31,96", "output": "86+28=114,31-13=18,114-18=96"}\n')
+    assert shell("solve", "countdown", str(chains), "--json") == 0
+    assert shell.json()[0]["strata"]["m"] == 18
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["addition", "47+38", "084"], "10^0"),
+        (["addition", "47+38", "eighty"], "at most 3 digits"),
+        (["listops", "[X 3 [N 2 5] 7]", "37"], "[N 2 5]"),
+        (["countdown", "86,28,13,31,96", "86+28=114,31-13=17,114-18=96"], "equation 2"),
+        (["countdown", "86,28,13,31,96", "86+28=114,86-13=73,114-18=96"], "86"),
+        (["sudoku", PAPER_SUDOKU, "5" + PAPER_SOLUTION[:-1]], "row 1"),
+        (["maze", "".join(MAZE), "".join(MAZE).replace(".", "1")], "row 2, column 6"),
+    ],
+)
+def test_check_says_why_not(shell: Shell, words: list[str], sentence: str) -> None:
+    assert shell("check", *words) == 1
+    assert shell.out.startswith("not valid: ")
+    assert sentence in shell.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["solve", "adition", "1+1"], "did you mean 'addition'?"),
+        (["solve", "addition", "47plus38"], "e.g. '47+38'"),
+        (["solve", "addition", "nothere.txt"], "no such file"),
+        (["solve", "countdown", "86,28,13"], "4 numbers and a target"),
+        (["solve", "countdown", "1,1,1,1,100"], "no solution"),
+        (["solve", "countdown", "a,28,13,31,96"], "countdown"),
+        (["solve", "listops", "[X 3 [N 2 5] 7"], "bracket"),
+        (["solve", "listops", "[Q 3 4]"], "Q"),
+        (["solve", "sudoku", "123"], "81"),
+        (["solve", "sudoku", "x" + PAPER_SUDOKU[1:]], "'x'"),
+        (["solve", "sudoku", "55" + PAPER_SUDOKU[2:]], "row 1"),
+        (["solve", "sudoku", "." * 81], "solution"),
+        (["solve", "maze", "".join(MAZE).replace("S..", "S#.")], "no path"),
+        (["sample", "maze", "--stratum", "depth=3"], "corridor"),
+        (["sample", "addition", "-n", "0"], "at least 1"),
+        (["sample", "addition", "--seed", "-1"], "negative"),
+        (["sample", "addition", "--set", "digits=many"], "number"),
+        (["sample", "addition", "--set", "digits"], "FIELD=VALUE"),
+        (["sample", "addition", "--set", "sum=partial"], "'modulo'"),
+        (["sample", "addition", "--preset", "draft"], "release, paper"),
+        (["data", "addition", "--out", "x.csv"], ".npz"),
+        (["data", "addition", "--out", "x.npz", "--split", "dev"], "train, test"),
+        (["data", "sudoku", "--out", "x.npz", "--from", "absent.csv"], "cannot be read"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_mistakes_get_one_sentence(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shell(*words) == 2
+    assert sentence in shell.err
+    assert "Traceback" not in shell.err
+    assert shell.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_wrong_line_is_named(shell: Shell) -> None:
+    assert shell("solve", "addition", "-", "--json", stdin="1+2\n3*4\n") == 2
+    assert "problem 2" in shell.err
+    assert shell.out == ""
+    assert shell("solve", "addition", "-", stdin="\n") == 2
+    assert "no problem" in shell.err
+
+
+def test_sample_is_seeded(shell: Shell) -> None:
+    drawn = []
+    for seed in ("1", "1", "2"):
+        assert shell("sample", "addition", "--stratum", "chain>=28", "-n", "3", "--seed", seed, "--json") == 0
+        drawn.append(shell.json())
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(drawn[0]) == 3
+    assert all(item["strata"]["chain"] >= 28 for item in drawn[0])
+
+
+def test_data_builds_saves_and_will_not_overwrite(shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "listops.npz"
+    assert shell("data", "listops", "--split", "test", "-n", "50", "--out", str(out), "--preset", "paper") == 0
+    instances, manifest = load_instances(out)
+    assert len(instances) == 50
+    assert (manifest["task"], manifest["preset"], manifest["split"]) == ("listops", "paper", "test")
+    assert shell("data", "listops", "--split", "test", "-n", "50", "--out", str(out)) == 2
+    assert "--force" in shell.err
+    assert shell("data", "listops", "--split", "test", "-n", "60", "--out", str(out), "--force", "--bare") == 0
+    instances, _ = load_instances(out)
+    assert len(instances) == 60
+    assert not instances.orders
+    assert sorted(path.name for path in out.parent.iterdir()) == ["listops.json", "listops.npz"]
+
+
+def test_data_from_a_file(shell: Shell, tmp_path: Path) -> None:
+    source = tmp_path / "puzzles.txt"
+    source.write_text(f"{PAPER_SUDOKU}\n{PAPER_SUDOKU.replace('.', '0')}\n")
+    out = tmp_path / "out.npz"
+    assert shell("data", "sudoku", "--from", str(source), "--out", str(out)) == 0
+    instances, manifest = load_instances(out)
+    assert len(instances) == 2
+    assert manifest["file"] == "puzzles.txt"
+    assert manifest["distinct"] == 1
+
+
+def test_tasks_and_help(shell: Shell) -> None:
+    assert shell("tasks") == 0
+    for name in ("addition", "maze", "listops", "countdown", "sudoku"):
+        assert name in shell.out
+    assert shell() == 0
+    assert "solve" in shell.out
+    assert shell("--version") == 0
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m hardtail sample addition -n 3000 --json | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
