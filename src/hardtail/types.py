@@ -55,6 +55,10 @@ class Instances:
         """The gold answer tokens."""
         return np.take_along_axis(self.tokens_NL, self.answer_at_NA, axis=1)
 
+    def answer(self, i: int) -> NDArray[np.uint8]:
+        """The gold answer tokens of instance `i`."""
+        return self.tokens_NL[i, self.prompt_len_N[i] :][: self.answer_len]
+
     def prompt(self, i: int) -> NDArray[np.uint8]:
         """The prompt tokens of instance `i`, without padding."""
         return self.tokens_NL[i, : self.prompt_len_N[i]]

@@ -38,18 +38,28 @@ _HIGHEST = 99
 
 
 @jit
+def _precedes(one_3: Int, other_3: Int) -> bool:
+    """Lexicographic order of equations."""
+    for entry in range(3):
+        if one_3[entry] != other_3[entry]:
+            return bool(one_3[entry] < other_3[entry])
+    return False
+
+
+@jit
 def _insert(chain_S4: Int, seen_MS3: Int) -> int:
     """Put a chain in canonical form into the open-addressed table `seen_MS3`; 1 if it is new there, else 0."""
     slots, steps, _ = seen_MS3.shape
     form_S3 = np.empty((steps, 3), dtype=np.int64)
     for s in range(steps):
-        left, operation, right = chain_S4[s, 0], chain_S4[s, 1], chain_S4[s, 2]
-        low, high = min(left, right), max(left, right)
+        form_S3[s, 0] = max(chain_S4[s, 0], chain_S4[s, 2])
+        form_S3[s, 1] = min(chain_S4[s, 0], chain_S4[s, 2])
+        form_S3[s, 2] = chain_S4[s, 1]
         at = s
-        while at > 0 and (form_S3[at - 1, 0], form_S3[at - 1, 1], form_S3[at - 1, 2]) > (high, low, operation):
-            form_S3[at] = form_S3[at - 1]
+        while at > 0 and _precedes(form_S3[at], form_S3[at - 1]):
+            for entry in range(3):
+                form_S3[at, entry], form_S3[at - 1, entry] = form_S3[at - 1, entry], form_S3[at, entry]
             at -= 1
-        form_S3[at, 0], form_S3[at, 1], form_S3[at, 2] = high, low, operation
     mixed = 0
     for s in range(steps):
         for entry in range(3):
@@ -57,10 +67,16 @@ def _insert(chain_S4: Int, seen_MS3: Int) -> int:
             mixed ^= mixed >> 29
     slot = mixed & (slots - 1)
     while seen_MS3[slot, 0, 2] >= 0:
-        if np.array_equal(seen_MS3[slot], form_S3):
+        same = True
+        for s in range(steps):
+            for entry in range(3):
+                same = same and seen_MS3[slot, s, entry] == form_S3[s, entry]
+        if same:
             return 0
         slot = (slot + 1) & (slots - 1)
-    seen_MS3[slot] = form_S3
+    for s in range(steps):
+        for entry in range(3):
+            seen_MS3[slot, s, entry] = form_S3[s, entry]
     return 1
 
 
@@ -119,7 +135,9 @@ def _search(target: int, list_KK: Int, chain_S4: Int, gold_S4: Int, seen_MS3: In
             n -= 1
             continue
         if count_2[0] == 0:
-            gold_S4[:] = chain_S4
+            for s in range(k - 1):
+                for entry in range(4):
+                    gold_S4[s, entry] = chain_S4[s, entry]
         count_2[0] += 1
         if seen_MS3.shape[0] > 0:
             count_2[1] += _insert(chain_S4, seen_MS3)
@@ -130,7 +148,8 @@ def _solve_one(number_K: Int, target: int, list_KK: Int, chain_S4: Int, gold_S4:
     """Gold and both counts. Distinct chains are counted in a second search, when the table's size is known."""
     k = number_K.size
     count_2[:] = 0
-    list_KK[k - 1] = number_K
+    for j in range(k):
+        list_KK[k - 1, j] = number_K[j]
     _search(target, list_KK, chain_S4, gold_S4, np.empty((0, k - 1, 3), dtype=np.int64), count_2)
     if count_2[0] <= 1:
         count_2[1] = count_2[0]
@@ -251,7 +270,8 @@ def write_chains(
     pool = np.empty(2 * k, dtype=np.int64)
     result_at = np.zeros((k, 2), dtype=np.int64)
     for i in range(n):
-        pool[:k] = number_NK[i]
+        for j in range(k):
+            pool[j] = number_NK[i, j]
         at = 0
         for s in range(k - 1):
             start = at

@@ -142,7 +142,7 @@ def annotate(
     `code_NA`        ASCII digits of the trace (0 after it)
     `nodes_N`        operators: the length of the trace
     `depth_N`        nesting depth; 1 is a flat expression
-    `rank_NA`        layer: 0 without sub-expressions, else one more than the highest among them; `cells` after the trace
+    `rank_NA`        layer: 0 without sub-expressions, else 1 + the highest among them; `cells` after the trace
     `node_depth_NA`  distance from the root, which has 1; -1 after the trace
     `kind_NA`        index into `KINDS`
     `parents_NAE`    the trace cells of an expression's sub-expressions

@@ -186,13 +186,13 @@ class Addition(Task):
         return self.vocabulary.encode(text.zfill(self.answer_len))
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
-        wrong = np.flatnonzero(answer_A != instances.answer_NA[i])
+        wrong = np.flatnonzero(answer_A != instances.answer(i))
         if not wrong.size:
             return None
         cell = int(wrong[-1])
         role = ROLES[instances.extras["role_NA"][i, cell]]
         carry = int(instances.extras["carry_in_NA"][i, cell])
-        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer_NA[i]))
+        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         place = self.digits - cell
         return (
             f"the digit of 10^{place} is {given}; it must be {gold} (carry in {carry}, role {role}); "
@@ -208,7 +208,7 @@ class Addition(Task):
         from rich.text import Text
 
         a, b = self.render(instances)[i].split("+")
-        gold_A = instances.answer_NA[i]
+        gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
         role_A = instances.extras["role_NA"][i]
         carry_A = instances.extras["carry_in_NA"][i]

@@ -162,7 +162,7 @@ class Task(ABC):
 
     def answer_text(self, instances: Instances, i: int, answer_A: Array | None = None) -> str:
         """An answer (the gold one by default) as a person writes it: only the cells that mean something."""
-        return self.vocabulary.decode(instances.answer_NA[i] if answer_A is None else answer_A)
+        return self.vocabulary.decode(instances.answer(i) if answer_A is None else answer_A)
 
     def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
         """An answer to instance `i` that a person wrote, as tokens; the inverse of `answer_text`."""
@@ -179,11 +179,11 @@ class Task(ABC):
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
         """What is wrong with an answer, as a sentence; None exactly where `check` accepts it."""
-        wrong_A = (answer_A != instances.answer_NA[i]) & instances.scored_NA[i]
+        wrong_A = (answer_A != instances.answer(i)) & instances.scored_NA[i]
         if not wrong_A.any():
             return None
         cell = int(np.argmax(wrong_A))
-        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer_NA[i]))
+        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         return f"cell {cell + 1} is {given!r}; it must be {gold!r}"
 
     def ready(self, instances: Instances, revealed_NA: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -206,7 +206,7 @@ class Task(ABC):
         """The problem and an answer (gold by default) as a person would draw it; wrong cells are red."""
         from rich.text import Text
 
-        gold_A = instances.answer_NA[i]
+        gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
         text = Text(self.render(instances)[i] + "  →  ")
         for cell, token in enumerate(shown_A[: len(self.answer_text(instances, i))]):

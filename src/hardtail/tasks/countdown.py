@@ -207,11 +207,12 @@ class Countdown(Task):
         return Instances.from_arrays(merged)
 
     def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
-        """`train` keeps every m <= 3 puzzle with probability `keep_low` and all others; the rest as for every task."""
+        """`train` keeps every m <= 3 puzzle with probability `keep_low` and all others, but never a held-out target."""
         if split != "train":
             return super().curate(instances, split, rng)
         unit_N = (rng.keys(len(instances)) >> np.uint64(11)) * 2.0**-53
-        return instances.take((instances.strata["m"] > 3) | (unit_N < self.keep_low))
+        kept_N = (instances.strata["m"] > 3) | (unit_N < self.keep_low)
+        return instances.take(kept_N & (instances.strata["heldout"] == 0))
 
     def answer_text(self, instances: Instances, i: int, answer_A: Array | None = None) -> str:
         return meaning(super().answer_text(instances, i, answer_A))
@@ -253,7 +254,7 @@ class Countdown(Task):
         from rich.text import Text
 
         numbers, target = self._numbers(instances, i)
-        gold_A = instances.answer_NA[i]
+        gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
         valid = self.fault(instances, i, shown_A) is None
         text = Text(" ".join(map(str, numbers)) + f"  →  {target}\n  ")

@@ -220,7 +220,7 @@ class ListOps(Task):
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
         expression = self._expression(instances, i)
-        gold_A = instances.take(slice(i, i + 1)).answer_NA[0]
+        gold_A = instances.answer(i)
         gold, given = (_VOCABULARY.decode(row) for row in (gold_A, answer_A))
         for cell, (start, end) in enumerate(_spans(expression)):
             if given[cell] != gold[cell]:
@@ -238,7 +238,7 @@ class ListOps(Task):
         from rich.text import Text
 
         expression = self._expression(instances, i)
-        gold_A = instances.answer_NA[i]
+        gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
         text = Text(expression)
         cells = sorted((start, end, cell) for cell, (start, end) in enumerate(_spans(expression)))

@@ -211,12 +211,12 @@ class Maze(Task):
         return f"r{cell // self.side + 1}c{cell % self.side + 1}"
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
-        wrong = np.flatnonzero((answer_A != instances.answer_NA[i]) & instances.scored_NA[i])
+        wrong = np.flatnonzero((answer_A != instances.answer(i)) & instances.scored_NA[i])
         if not wrong.size:
             return None
         cell = int(wrong[0])
         meaning = {"0": "off the path", "1": "on the path", "#": "a wall", "S": "the start", "E": "the goal"}
-        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer_NA[i]))
+        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         return (
             f"{self._place(cell)} is {given!r}; it is {meaning[gold]} ({gold!r}); "
             f"{wrong.size} of {int(instances.scored_NA[i].sum())} cells are wrong"
@@ -227,7 +227,7 @@ class Maze(Task):
     def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
         from rich.text import Text
 
-        gold_A = instances.answer_NA[i]
+        gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
         looks = {"#": ("██", "bright_black"), "0": ("  ", ""), "1": ("• ", "bold cyan")}
         text = Text()

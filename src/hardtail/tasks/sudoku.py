@@ -15,9 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.errors import HardtailError
+from hardtail.files import read_lines
 from hardtail.seeds import Stream
-from hardtail.solvers.sudoku.board import UNITS, UNITS_OF, Board, candidate_count_many, singles, solver_order_many
-from hardtail.solvers.sudoku.generate import minimal_many, rated_many
+from hardtail.solvers.sudoku.board import (
+    PEERS,
+    UNITS,
+    UNITS_OF,
+    Board,
+    candidate_count_many,
+    singles,
+    solver_order_many,
+)
+from hardtail.solvers.sudoku.generate import minimal_many
+from hardtail.solvers.sudoku.hard import rated_many
 from hardtail.solvers.sudoku.rating import rate_many
 from hardtail.solvers.sudoku.search import solve_many
 from hardtail.solvers.sudoku.techniques import LEVELS, SEARCH, levels_many, technique_order
@@ -109,11 +119,16 @@ class Sudoku(Task):
         low, high = 0, MOST_GUESSES
         if any(item.axis == "tier" for item in stratum.conditions):
             if (tier := stratum.on("tier").label) not in TIERS:
-                raise HardtailError(f"sudoku: {stratum} names no tier; write e.g. 'tier=hard', one of {', '.join(TIERS)}")
+                raise HardtailError(
+                    f"sudoku: {stratum} names no tier; write e.g. 'tier=hard', one of {', '.join(TIERS)}"
+                )
             edges = (-1, *CUTS[self.tiers], MOST_GUESSES)
             low, high = edges[TIERS.index(tier)] + 1, edges[TIERS.index(tier) + 1]
         rating = stratum.on("rating")
         low, high = int(np.ceil(max(low, rating.low))), int(np.floor(min(high, rating.high)))
+        if stratum.on("tl4").low > 0 and (low, high) == (0, MOST_GUESSES):
+            # Random puzzles are practically never beyond technique; above the medium tier nearly all are.
+            low = CUTS[self.tiers][1] + 1
         if low > high:
             raise HardtailError(f"sudoku: no rating meets {stratum}; the lowest allowed is above the highest")
         return low, high
@@ -122,10 +137,8 @@ class Sudoku(Task):
 
     def _instances(self, puzzle_NC: Board, solution_NC: Board, rating_N: NDArray[np.int32]) -> Instances:
         """Annotate in portions, because the arrays that sorting takes are many times the result."""
-        parts = [
-            self._annotated(*(array[at : at + _ROWS_AT_ONCE] for array in (puzzle_NC, solution_NC, rating_N)))
-            for at in range(0, max(len(puzzle_NC), 1), _ROWS_AT_ONCE)
-        ]
+        portions = [slice(at, at + _ROWS_AT_ONCE) for at in range(0, max(len(puzzle_NC), 1), _ROWS_AT_ONCE)]
+        parts = [self._annotated(puzzle_NC[rows], solution_NC[rows], rating_N[rows]) for rows in portions]
         return parts[0] if len(parts) == 1 else Instances.concat(parts)
 
     def _annotated(self, puzzle_NC: Board, solution_NC: Board, rating_N: NDArray[np.int32]) -> Instances:
@@ -182,7 +195,7 @@ class Sudoku(Task):
         return self._load(files.fetch_hub(name, split), limit)
 
     def _load(self, path: Path, limit: int | None) -> Instances:
-        puzzles = files.read_puzzles(files.read_lines(path), limit)
+        puzzles = files.read_puzzles(read_lines(path), limit)
         return self._parse(puzzles, puzzles.place)
 
     def _parse(self, puzzles: files.Puzzles, place: files.Place) -> Instances:
@@ -228,15 +241,13 @@ class Sudoku(Task):
         if (empty_A := (answer_A < 1) | (answer_A > 9)).any():
             cell = int(np.argmax(empty_A))
             return f"{files.place_of(cell)} is {self._sign(answer_A[cell])}; it takes a digit from 1 to 9"
-        # The solution is the only grid without a clash, and two right cells never clash.
-        for cell in np.flatnonzero(wrong_A):
-            for unit in UNITS_OF[cell]:
-                if (answer_A[UNITS[unit]] == answer_A[cell]).sum() > 1:
-                    return (
-                        f"{files.place_of(cell)} is wrong: the {answer_A[cell]} stands twice in {files.unit_name(unit)}; "
-                        f"{int(wrong_A.sum())} of {int((puzzle_C == 0).sum())} cells are wrong"
-                    )
-        raise AssertionError("a grid without a clash that is not the only solution")
+        # The solution is the only grid without a clash, and two right cells never clash: some wrong cell does.
+        cell = int(np.argmax(wrong_A & (answer_A[PEERS] == answer_A[:, None]).any(axis=1)))
+        unit = next(unit for unit in UNITS_OF[cell] if (answer_A[UNITS[unit]] == answer_A[cell]).sum() > 1)
+        return (
+            f"{files.place_of(cell)} is wrong: the {answer_A[cell]} stands twice in {files.unit_name(unit)}; "
+            f"{int(wrong_A.sum())} of {int((puzzle_C == 0).sum())} cells are wrong"
+        )
 
     def _sign(self, token: int) -> str:
         sign = self.vocabulary.decode(np.array([token]))
@@ -259,7 +270,10 @@ class Sudoku(Task):
         gold_A = instances.answer_NA[i]
         shown_A = gold_A if answer_A is None else answer_A
         given_A = instances.tokens_NL[i, :81] > 0
-        level_A = instances.extras["level_NA"][i] if instances.extras else np.where(given_A, -1, 0)
+        level_NA = instances.extras.get("level_NA", np.full((len(instances), 81), -1))
+        style_A = [
+            "" if given else (*_LEVEL_STYLES, "bold")[level] for given, level in zip(given_A, level_NA[i], strict=True)
+        ]
         text = Text()
         for cell in range(81):
             row, column = divmod(cell, 9)
@@ -267,13 +281,13 @@ class Sudoku(Task):
                 text.append("──────┼───────┼──────\n", "dim")
             right = bool(shown_A[cell] == gold_A[cell])
             sign = self.vocabulary.decode(shown_A[cell : cell + 1]) if shown_A[cell] in range(1, 10) else "·"
-            text.append(sign, cell_style(right, "" if given_A[cell] else _LEVEL_STYLES[level_A[cell]]))
+            text.append(sign, cell_style(right, style_A[cell]))
             if column in (2, 5):
                 text.append(" │ ", "dim")
             else:
                 text.append("\n" if column == 8 else " ")
         for level, style in enumerate(_LEVEL_STYLES):
-            if count := int((level_A == level).sum()):
+            if count := int((level_NA[i] == level).sum()):
                 text.append(f"{LEVELS[level]} {count}  ", style)
         text.rstrip()
         return text

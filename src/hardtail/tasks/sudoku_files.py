@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.errors import HardtailError
-from hardtail.files import read_lines
 from hardtail.solvers.sudoku.board import UNITS, Board
 
 HUB = "hub:"
@@ -63,7 +62,8 @@ def read_boards(texts: Sequence[str], place: Place = nowhere, what: str = "puzzl
     for i, text in enumerate(flat):
         if len(text) != 81:
             raise HardtailError(
-                f"{place(i)}sudoku: the {what} has {len(text)} characters; it takes 81, row by row, with . or 0 for blanks"
+                f"{place(i)}sudoku: the {what} has {len(text)} characters; it takes 81, row by row, "
+                "with . or 0 for blanks"
             )
     codes = np.frombuffer("".join(flat).encode("latin-1", errors="replace"), dtype=np.uint8)
     board_NC = _DIGIT_OF_CODE[codes].reshape(len(flat), 81)
@@ -133,7 +133,7 @@ def read_list(lines: Sequence[str]) -> list[str]:
 
 
 def read_puzzles(lines: Sequence[str], limit: int | None = None) -> Puzzles:
-    """A table with the columns `question` and perhaps `answer` and `rating`, or a plain list; the first `limit` rows."""
+    """A table with the columns `question[,answer][,rating]`, or a plain list; the first `limit` puzzles."""
     if not is_table(lines):
         if lines and "," in lines[0]:
             raise HardtailError(
@@ -199,4 +199,3 @@ def fetch_hub(name: str = HUB_NAME, split: str = "train") -> Path:
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise HardtailError(f"sudoku: the hub gives no {split}.csv of the data set {name!r}: {reason}") from None
-

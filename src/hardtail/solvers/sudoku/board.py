@@ -25,7 +25,7 @@ _CELL_C = np.arange(81)
 ROW_C, COLUMN_C = np.divmod(_CELL_C, 9)
 BOX_C = ROW_C // 3 * 3 + COLUMN_C // 3
 UNITS_OF = np.stack([ROW_C, 9 + COLUMN_C, 18 + BOX_C], axis=1)
-UNITS = np.array([np.flatnonzero((UNITS_OF == unit).any(axis=1)) for unit in range(27)])
+UNITS = np.array([np.flatnonzero(np.equal(UNITS_OF, unit).any(axis=1)) for unit in range(27)])
 SEES = (UNITS_OF[:, None] == UNITS_OF[None]).any(axis=2) & ~np.eye(81, dtype=np.bool_)
 PEERS = np.array([np.flatnonzero(SEES[cell]) for cell in range(81)])
 COUNT = np.array([mask.bit_count() for mask in range(512)], dtype=np.int8)
@@ -182,8 +182,8 @@ def solver_order_many(board_NC: Board) -> Ranks:
     """The order in which a backtracking solver fills the blanks on its way to the first solution (study §6.1).
 
     First what the givens determine, row by row; then the search guesses at the cell with the fewest candidates (the
-    first such), the lowest digit first, and every guess that stands adds what it determined, row by row. Ranks are -1 at
-    givens, and everywhere on boards without a solution.
+    first such), the lowest digit first, and every guess that stands adds what it determined, row by row. Ranks are -1
+    at givens, and everywhere on boards without a solution.
     """
     rank_NC = np.full(board_NC.shape, -1, dtype=np.int8)
     work = np.zeros(WORK, dtype=np.int16)

@@ -1,7 +1,8 @@
 """Puzzles with exactly one solution, over the whole range of difficulty.
 
-A *minimal* puzzle is one where every clue is needed. It is what is left of a random full grid when the clues are visited
-in a random order and each one that is not needed is taken away.
+A *minimal* puzzle is one where every clue is needed. It is what is left of a random full grid when the clues are
+visited in a random order and each one that is not needed is taken away. Such puzzles are seldom hard (3 in 1,000 rate 8
+or more), so `hard` looks for those that are.
 
 Shapes: N puzzles, D search depth, G words of a grid (see `search`).
 """
@@ -11,16 +12,25 @@ from numpy.typing import NDArray
 
 from hardtail.solvers import rng
 from hardtail.solvers.jit import jit
-from hardtail.solvers.sudoku.rating import rate
-from hardtail.solvers.sudoku.search import DEPTH, GRID, Board, Words, fewest, open_grid, place, propagate, read_grid, search
+from hardtail.solvers.sudoku.search import (
+    DEPTH,
+    GRID,
+    Board,
+    Words,
+    fewest,
+    open_grid,
+    place,
+    propagate,
+    read_grid,
+    search,
+)
 
 Keys = NDArray[np.uint64]
-Ratings = NDArray[np.int32]
 Cells = NDArray[np.int64]
 
 
 @jit
-def _state(key: np.uint64) -> rng.State:
+def state_of(key: np.uint64) -> rng.State:
     state = np.empty(1, np.uint64)
     state[0] = key
     return state
@@ -28,7 +38,7 @@ def _state(key: np.uint64) -> rng.State:
 
 @jit
 def random_grid(state: rng.State, stack_DG: Words, solution_81: Board) -> None:
-    """A random full grid: the most constrained cell takes a random candidate, over again from the start on a dead end."""
+    """A random full grid: the most constrained cell takes a random candidate; a dead end starts over."""
     grid = stack_DG[0]
     solution_81[:] = 0
     open_grid(solution_81, grid)
@@ -71,7 +81,7 @@ def other_solution(puzzle_81: Board, cell: int, digit: int, stack_DG: Words, oth
 
 
 @jit
-def _drop_needless(puzzle_81: Board, order_M: Cells, stack_DG: Words, other_81: Board) -> None:
+def drop_needless(puzzle_81: Board, order_M: Cells, stack_DG: Words, other_81: Board) -> None:
     """Visit the clues in order and take away each one without which the solution is still the only one.
 
     The puzzle is unique with the clue, so a second solution without it differs in that very cell.
@@ -103,7 +113,7 @@ def minimal_puzzle(state: rng.State, stack_DG: Words, puzzle_81: Board, solution
             ambiguous = middle
     puzzle_81[:] = solution_81
     puzzle_81[order_81[:unique]] = 0
-    _drop_needless(puzzle_81, order_81[ambiguous:], stack_DG, np.empty(81, np.uint8))
+    drop_needless(puzzle_81, order_81[ambiguous:], stack_DG, np.empty(81, np.uint8))
 
 
 @jit
@@ -113,7 +123,7 @@ def minimal_many(key_N: Keys) -> tuple[Board, Board]:
     puzzle_N81 = np.zeros((len(key_N), 81), np.uint8)
     solution_N81 = np.zeros((len(key_N), 81), np.uint8)
     for i in range(len(key_N)):
-        minimal_puzzle(_state(key_N[i]), stack_DG, puzzle_N81[i], solution_N81[i])
+        minimal_puzzle(state_of(key_N[i]), stack_DG, puzzle_N81[i], solution_N81[i])
     return puzzle_N81, solution_N81
 
 
@@ -131,5 +141,5 @@ def with_clues_many(key_N: Keys, extra_N: Cells) -> tuple[Board, Board]:
     """For each key the puzzle of `minimal_many` with `extra` clues of its solution put back."""
     puzzle_N81, solution_N81 = minimal_many(key_N)
     for i in range(len(key_N)):
-        _give_back(_state(~key_N[i]), extra_N[i], puzzle_N81[i], solution_N81[i])
+        _give_back(state_of(~key_N[i]), extra_N[i], puzzle_N81[i], solution_N81[i])
     return puzzle_N81, solution_N81

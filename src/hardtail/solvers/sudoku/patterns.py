@@ -13,25 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.solvers.jit import jit
-from hardtail.solvers.sudoku.board import BOX_C, COLUMN_C, COUNT, PEERS, ROW_C, SEES, UNITS, Masks
+from hardtail.solvers.sudoku.board import BOX_C, COUNT, PEERS, SEES, UNITS, UNITS_OF, Masks
 
 ROWS, COLUMNS = 0, 1
 
 
-def _intersections() -> NDArray[np.int64]:
-    """For every box and line that meet: 3 common cells, 6 others of the box, 6 others of the line."""
-    rows = []
-    for box in range(9):
-        in_box = box == BOX_C
-        for line_C in (ROW_C, COLUMN_C):
-            for line in np.unique(line_C[in_box]):
-                in_line = line_C == line
-                parts = (in_box & in_line, in_box & ~in_line, in_line & ~in_box)
-                rows.append(np.concatenate([np.flatnonzero(part) for part in parts]))
-    return np.array(rows)
+def _intersection(box: int, line: int) -> list[int]:
+    """3 common cells of a box and a line, 6 others of the box, 6 others of the line; nothing where they do not meet."""
+    in_box, in_line = box == BOX_C, np.equal(UNITS_OF, line).any(axis=1)
+    parts = (in_box & in_line, in_box & ~in_line, in_line & ~in_box)
+    return [int(cell) for part in parts for cell in np.flatnonzero(part)] if parts[0].any() else []
 
 
-_INTERSECTIONS_I = _intersections()
+_BY_BOX_I = np.array([cells for box in range(9) for line in range(18) if (cells := _intersection(box, line))])
+_BY_LINE_I = np.array([cells for line in range(18) for box in range(9) if (cells := _intersection(box, line))])
 
 
 @jit
@@ -103,7 +98,7 @@ def hidden(cand_C: Masks, unit: int, size: int) -> bool:
 
 @jit
 def fish(cand_C: Masks, size: int) -> bool:
-    """X-wing (2) and swordfish (3): for each digit first rows, then columns, whose places share `size` crossing lines."""
+    """X-wing (2) and swordfish (3): `size` rows that hold a digit in `size` columns only, and the reverse."""
     line_9 = np.empty(9, dtype=np.int16)
     changed = False
     for digit in range(9):
@@ -124,9 +119,8 @@ def fish(cand_C: Masks, size: int) -> bool:
 
 
 @jit
-def _locked(cand_C: Masks, row: int, source: int, target: int) -> bool:
+def _locked(cand_C: Masks, cells: NDArray[np.int64], source: int, target: int) -> bool:
     """Digits with two or three places at an intersection and none in `source` cannot be in `target`."""
-    cells = _INTERSECTIONS_I[row]
     a, b, c = cand_C[cells[0]], cand_C[cells[1]], cand_C[cells[2]]
     digits = (a & b) | (a & c) | (b & c)
     for i in range(source, source + 6):
@@ -144,8 +138,8 @@ def _locked(cand_C: Masks, row: int, source: int, target: int) -> bool:
 def pointing(cand_C: Masks) -> bool:
     """A digit whose places in a box lie in one line leaves the rest of that line."""
     changed = False
-    for row in range(len(_INTERSECTIONS_I)):
-        changed |= _locked(cand_C, row, 3, 9)
+    for i in range(54):
+        changed |= _locked(cand_C, _BY_BOX_I[i], 3, 9)
     return changed
 
 
@@ -153,8 +147,8 @@ def pointing(cand_C: Masks) -> bool:
 def box_line(cand_C: Masks) -> bool:
     """A digit whose places in a line lie in one box leaves the rest of that box."""
     changed = False
-    for row in range(len(_INTERSECTIONS_I)):
-        changed |= _locked(cand_C, row, 9, 3)
+    for i in range(54):
+        changed |= _locked(cand_C, _BY_LINE_I[i], 9, 3)
     return changed
 
 

@@ -37,26 +37,28 @@ _SIZE = np.array([digits.bit_count() for digits in range(512)], dtype=np.int64)
 @jit
 def _read_band(state: Words, band: int, box: int, present: Words, absent: Words) -> None:
     """What the placements of a band allow in the triads of its box number `box`."""
-    for row in range(3):
-        present[row] = absent[row] = 0
+    first = 3 * (band // 3)
+    for triad in range(first, first + 3):
+        present[triad] = absent[triad] = 0
     for k in range(6):
         digits = state[_CELLS + 6 * band + k]
-        for row in range(3):
-            if row == _PLACEMENTS[k, box]:
-                present[row] |= digits
+        for triad in range(first, first + 3):
+            if triad == first + _PLACEMENTS[k, box]:
+                present[triad] |= digits
             else:
-                absent[row] |= digits
+                absent[triad] |= digits
 
 
 @jit
 def _write_band(state: Words, band: int, box: int, present: Words, absent: Words) -> int:
     """Drop the placements that the triads of a box rule out: 1 where some were, 0 where none, -1 on contradiction."""
+    first = 3 * (band // 3)
     changed, left = 0, 0
     for k in range(6):
         before = int(state[_CELLS + 6 * band + k])
         digits = before
-        for row in range(3):
-            digits &= present[row] if row == _PLACEMENTS[k, box] else absent[row]
+        for triad in range(first, first + 3):
+            digits &= present[triad] if triad == first + _PLACEMENTS[k, box] else absent[triad]
         left |= digits
         if digits != before:
             state[_CELLS + 6 * band + k] = digits
@@ -98,8 +100,10 @@ def _narrow_triad(state: Words, base: int, triad: int, present: Words, absent: W
         return -1
     if _SIZE[inside] == 3:
         out &= ~inside
+    if a == old_a and b == old_b and c == old_c and inside == old_in and out == old_out:
+        return 0
     state[at_a], state[at_b], state[at_c], present[triad], absent[triad] = a, b, c, inside, out
-    return int(a != old_a or b != old_b or c != old_c or inside != old_in or out != old_out)
+    return 1
 
 
 @jit
@@ -107,7 +111,7 @@ def _narrow_box(state: Words, box: int, present: Words, absent: Words) -> int:
     """Bring a box and its two bands into agreement: the boxes to look at again as bits, -1 on contradiction."""
     across, down = box // 3, box % 3
     _read_band(state, across, down, present, absent)
-    _read_band(state, 3 + down, across, present[3:], absent[3:])
+    _read_band(state, 3 + down, across, present, absent)
     changed = 1
     while changed:
         changed = 0
@@ -117,7 +121,7 @@ def _narrow_box(state: Words, box: int, present: Words, absent: Words) -> int:
                 return -1
             changed |= verdict
     rows = _write_band(state, across, down, present, absent)
-    columns = _write_band(state, 3 + down, across, present[3:], absent[3:])
+    columns = _write_band(state, 3 + down, across, present, absent)
     if rows < 0 or columns < 0:
         return -1
     return rows * _BOXES_OF_BAND[across] | columns * _BOXES_OF_BAND[3 + down]

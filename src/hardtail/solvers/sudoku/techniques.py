@@ -204,7 +204,7 @@ def _closure(board_C: Board, scratch_3C: Masks, work: Masks, level_C: Ranks, pas
 
 
 @jit
-def _levels_many(board_NC: Board, closure: bool) -> tuple[Ranks, Masks]:
+def level_boards(board_NC: Board, closure: bool) -> tuple[Ranks, Masks]:
     level_NC = np.full(board_NC.shape, -1, dtype=np.int8)
     pass_NC = np.zeros(board_NC.shape, dtype=np.int16)
     scratch_3C = np.empty((3, 81), dtype=np.int16)
@@ -222,7 +222,7 @@ def _levels_many(board_NC: Board, closure: bool) -> tuple[Ranks, Masks]:
 
 def levels_many(board_NC: Board, reading: Reading) -> tuple[Ranks, NDArray[np.int16]]:
     """The level of each blank (-1 at givens), and in which pass of that level it was determined."""
-    return _levels_many(board_NC, reading == "closure")
+    return level_boards(board_NC, reading == "closure")
 
 
 def technique_order(level_NC: Ranks, pass_NC: NDArray[np.int16]) -> Ranks:

@@ -1,0 +1,198 @@
+"""One training step at the study's five shapes: plain eager PyTorch beside ours, in one run, on a CPU or a GPU.
+
+    python benchmarks/train_step.py                              # what this machine has
+    python benchmarks/train_step.py --precision tf32 --dropout 0.1 --shapes addition maze
+
+The plain step has the same maths the way it is usually written: batches drawn and masked on the host, autocast, the
+whole sequence computed, `torch.optim.AdamW`, an EMA by a loop over parameters. Data is random tokens in the tasks'
+shapes.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional as F  # noqa: N812
+
+from hardtail.model import Shape, Transformer
+from hardtail.schemes import Corpus, Mixture, Papl, Puma, Random, Scheme
+from hardtail.schemes.stages import Fixed
+from hardtail.train.optimiser import AdamW
+from hardtail.train.step import Precision, Step
+from hardtail.types import Instances
+
+MASK = 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A task's shape, as far as speed knows it."""
+
+    layers: int
+    heads: int
+    width: int
+    vocab: int
+    length: int
+    answer: int
+    hidden: int
+    """Maskable cells."""
+    prompt: int | None
+    """Where the answer starts; None where it varies."""
+    stages: int
+
+    def shape(self, dropout: float) -> Shape:
+        return Shape(self.layers, self.heads, self.width, self.vocab, self.length, dropout=dropout)
+
+    def instances(self, n: int) -> Instances:
+        rng = np.random.default_rng(0)
+        tokens = rng.integers(2, self.vocab, (n, self.length), dtype=np.uint8)
+        if self.prompt is None:
+            starts = rng.integers(self.length // 4, self.length - self.answer, n, dtype=np.int32)
+        else:
+            starts = np.full(n, self.prompt, dtype=np.int32)
+        maskable = rng.permuted(np.arange(self.answer) < self.hidden, axis=0)
+        everywhere = np.tile(maskable, (n, 1))
+        ranks = np.where(everywhere, np.arange(self.answer, dtype=np.int16), np.int16(-1))
+        return Instances(tokens, starts, everywhere, everywhere, orders={"any": ranks})
+
+    def flops(self, batch: int) -> float:
+        """Floating-point operations of one step of the full computation: forward once, backward twice."""
+        d, tokens = self.width, batch * self.length
+        per_token = self.layers * (2 * 12 * d * d + 4 * self.length * d) + 2 * d * self.vocab
+        return 3.0 * tokens * per_token
+
+
+SETTINGS = {
+    "addition": Setting(2, 2, 128, 14, 99, 33, 33, 66, 16),
+    "maze": Setting(3, 3, 192, 9, 884, 441, 197, 442, 40),
+    "listops": Setting(3, 3, 192, 37, 200, 20, 20, None, 10),
+    "countdown": Setting(12, 12, 384, 36, 60, 40, 40, None, 20),
+    "sudoku": Setting(8, 8, 256, 13, 163, 81, 56, 82, 40),
+}
+
+
+def schemes(setting: Setting) -> dict[str, Scheme]:
+    puma = Puma(stages=Fixed(setting.stages))
+    return {"random": Random(), "papl": Papl(), "puma": puma, "mixture": Mixture(puma, Random())}
+
+
+class Plain:
+    """The step as it is usually written."""
+
+    def __init__(self, setting: Setting, instances: Instances, batch: int, precision: str, dropout: float) -> None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.model = Transformer(setting.shape(dropout)).initialise(torch.Generator().manual_seed(0)).to(self.device)
+        self.ema = [parameter.detach().clone() for parameter in self.model.parameters()]
+        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
+        self.data, self.batch, self.precision = instances, batch, precision
+        self.rng = np.random.default_rng(0)
+        self.everything = torch.arange(setting.length, device=self.device).expand(batch, -1)
+
+    def __call__(self) -> None:
+        rows = self.rng.choice(len(self.data), self.batch, replace=False)
+        gold = torch.from_numpy(self.data.tokens_NL[rows]).long().to(self.device)
+        at = torch.from_numpy(self.data.answer_at_NA[rows]).to(self.device)
+        maskable = self.data.maskable_NA[rows]
+        hidden = torch.from_numpy((self.rng.random(maskable.shape) < self.rng.random((self.batch, 1))) & maskable)
+        hidden = hidden.to(self.device)
+        shown = gold.scatter(1, at, torch.where(hidden, MASK, gold.gather(1, at)))
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            logits = self.model(shown, self.everything)
+        answer = logits.gather(1, at[..., None].expand(-1, -1, logits.shape[-1])).float()
+        nll = F.cross_entropy(answer.flatten(0, 1), gold.gather(1, at).flatten(), reduction="none").view_as(at)
+        loss = ((nll * hidden).sum(1) / hidden.sum(1).clamp(min=1)).mean()
+        self.optimiser.zero_grad()
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimiser.step()
+        with torch.no_grad():
+            for mean, parameter in zip(self.ema, self.model.parameters(), strict=True):
+                mean.lerp_(parameter, 1e-4)
+
+
+def milliseconds(work: Callable[[], None], seconds: float) -> float:
+    """Mean time of a call, after warming up, over about `seconds`."""
+
+    def timed(times: int) -> float:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(times):
+            work()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    timed(3)
+    once = timed(3) / 3
+    times = max(int(seconds / once), 3)
+    return min(timed(times) for _ in range(3)) / times * 1000
+
+
+def matmul_ceiling(precision: str) -> float:
+    """Operations per second of a large matrix product on random data."""
+    cuda = torch.cuda.is_available()
+    size = 8192 if cuda else 1024
+    kind = torch.bfloat16 if precision == "bf16" else torch.float32
+    left = torch.randn(size, size, device="cuda" if cuda else "cpu", dtype=kind)
+    right = torch.randn_like(left)
+    out = torch.empty_like(left)
+
+    def product() -> None:
+        torch.mm(left, right, out=out)
+
+    return 2 * size**3 / (milliseconds(product, 0.3) / 1000)
+
+
+def build(
+    setting: Setting, instances: Instances, scheme: Scheme, batch: int, precision: Precision, dropout: float
+) -> Step:
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = Transformer(setting.shape(dropout)).initialise(torch.Generator().manual_seed(0)).to(device)
+    corpus = Corpus.on(device, instances, MASK, "any")
+    return Step(model, scheme, corpus, AdamW(), batch=batch, steps=100_000, seed=0, precision=precision)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--schemes", nargs="+", default=["random", "papl", "puma", "mixture"])
+    parser.add_argument("--precision", nargs="+", choices=("fp32", "tf32", "bf16"), default=["bf16"])
+    parser.add_argument("--dropout", nargs="+", type=float, default=[0.0])
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--no-plain", action="store_true", help="leave the plain eager step out")
+    words = parser.parse_args()
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    print(f"{device}, torch {torch.__version__}, batch {words.batch}")
+    for precision in words.precision:
+        torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
+        ceiling = matmul_ceiling(precision)
+        print(f"\n{precision}: matrix products run at {ceiling / 1e12:.1f} TFLOP/s")
+        print("shape      dropout scheme    plain ms  ours ms  ratio  TFLOP/s of ceiling")
+        for name in words.shapes:
+            setting = SETTINGS[name]
+            instances = setting.instances(8 * words.batch)
+            for dropout in words.dropout:
+                plain = Plain(setting, instances, words.batch, precision, dropout)
+                plain_ms = float("nan") if words.no_plain else milliseconds(plain, words.seconds)
+                for label in words.schemes:
+                    step = build(setting, instances, schemes(setting)[label], words.batch, precision, dropout)
+                    began = time.perf_counter()
+                    how = step.compile()
+                    compiled = time.perf_counter() - began
+                    ours = milliseconds(step, words.seconds)
+                    rate = setting.flops(words.batch) / ours * 1000
+                    print(
+                        f"{name:10} {dropout:7.1f} {label:8} {plain_ms:9.2f} {ours:8.3f} {plain_ms / ours:5.1f}× "
+                        f"{rate / 1e12:8.1f} {rate / ceiling:9.1%}  {how}, {compiled:.0f} s to get ready",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()

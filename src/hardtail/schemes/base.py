@@ -1,0 +1,125 @@
+"""What a scheme is: three verbs that every training step speaks, and never a question to the host.
+
+A scheme is a frozen configuration. What it carries from step to step (PUMA's chains) lives in a dictionary of tensors
+that `begin` makes and that the other verbs change in place, so that a captured graph can replay them and a checkpoint
+can hold them.
+
+Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hardtail.errors import HardtailError
+from hardtail.noise import Moment, shuffled
+from hardtail.types import Instances
+
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A data set on the device."""
+
+    tokens_NL: Tensor
+    answer_at_NA: Tensor
+    maskable_NA: Tensor
+    mask_id: int
+    fixed_answer: slice | None
+    """Where the answer sits, when it is the same place in every instance."""
+    rank_NA: Tensor | None = None
+    """Ranks of the logical order that the run follows or measures; -1 where a cell is never hidden."""
+
+    @classmethod
+    def on(cls, device: torch.device, instances: Instances, mask_id: int, order: str | None = None) -> "Corpus":
+        if order is not None and order not in instances.orders:
+            known = ", ".join(instances.orders) or "none: build the data without --bare"
+            raise HardtailError(f"these instances carry no order {order!r}; they have {known}")
+        at_NA = torch.from_numpy(instances.answer_at_NA)
+        start = int(at_NA[0, 0])
+        fixed = slice(start, start + at_NA.shape[1]) if bool((at_NA == at_NA[:1]).all()) else None
+        rank_NA = torch.from_numpy(instances.orders[order].astype("int16")) if order is not None else None
+        return cls(
+            tokens_NL=torch.from_numpy(instances.tokens_NL).to(device),
+            answer_at_NA=at_NA.to(device, torch.int16),
+            maskable_NA=torch.from_numpy(instances.maskable_NA).to(device),
+            mask_id=mask_id,
+            fixed_answer=fixed,
+            rank_NA=None if rank_NA is None else rank_NA.to(device),
+        )
+
+    def __len__(self) -> int:
+        return len(self.tokens_NL)
+
+    def rows(self, row_B: Tensor) -> "Rows":
+        at_BA = self.answer_at_NA[row_B].long()
+        tokens_BL = self.tokens_NL[row_B].long()
+        return Rows(row_B, tokens_BL, at_BA, tokens_BL.gather(1, at_BA), self.maskable_NA[row_B])
+
+    def epoch_rows(self, position_B: Tensor, epoch: Tensor, seed: int) -> Tensor:
+        """The instances at places `position_B` of an epoch's random order."""
+        key = Moment(seed, epoch, 0).words("epoch", 1)
+        return shuffled(position_B % len(self), len(self), key)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some instances of a corpus."""
+
+    row_B: Tensor
+    tokens_BL: Tensor
+    at_BA: Tensor
+    gold_BA: Tensor
+    maskable_BA: Tensor
+
+    def hide(self, hidden_BA: Tensor, corpus: Corpus, rate_B: Tensor | None = None) -> "View":
+        """The same instances with some answer cells masked."""
+        shown_BA = torch.where(hidden_BA, corpus.mask_id, self.gold_BA)
+        tokens_BL = self.tokens_BL.scatter(1, self.at_BA, shown_BA)
+        at_BA = self.at_BA if corpus.fixed_answer is None else corpus.fixed_answer
+        return View(tokens_BL, at_BA, self.gold_BA, hidden_BA, self.maskable_BA, self.row_B, rate_B)
+
+
+@dataclass(frozen=True)
+class View:
+    """What the model sees in one step, and what it should have said."""
+
+    tokens_BL: Tensor
+    at_BA: Tensor | slice
+    gold_BA: Tensor
+    hidden_BA: Tensor
+    maskable_BA: Tensor
+    row_B: Tensor
+    rate_B: Tensor | None = None
+    """The masking rate λ each sequence was drawn with, where there was one."""
+    second_B: Tensor | None = None
+    """Which sequences are the second scheme's, in a mixture."""
+
+
+@dataclass(frozen=True)
+class Scheme(ABC):
+    """Which answer cells are hidden, and what each costs."""
+
+    def begin(self, corpus: Corpus, batch: int, now: Moment) -> State:
+        """What the scheme carries from step to step; nothing by default."""
+        return {}
+
+    @abstractmethod
+    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+        """The next batch with some answer cells hidden."""
+
+    @abstractmethod
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        """A scalar in float32; cells that are not hidden cost nothing."""
+
+    def advance(self, state: State, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
+        """Move on whatever the scheme carries, with the logits of this very step."""
+        return
+
+
+def log_likelihood(logits_BAV: Tensor, gold_BA: Tensor) -> Tensor:
+    """log p(gold) of every answer cell, over the whole vocabulary, in float32."""
+    return logits_BAV.float().log_softmax(dim=-1).gather(-1, gold_BA[..., None])[..., 0]

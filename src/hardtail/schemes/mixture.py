@@ -1,0 +1,81 @@
+"""Two schemes in one batch: a share of the sequences follows the second."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from hardtail.errors import HardtailError
+from hardtail.noise import Moment
+from hardtail.schemes.base import Corpus, Scheme, State, View
+
+
+@dataclass(frozen=True)
+class Mixture(Scheme):
+    """Each sequence of a batch is the second scheme's with probability `share`, else the first's.
+
+    `share` moves evenly to `share_end` over training where that is given. A chain whose place in the batch went to the
+    other scheme waits: it is neither trained nor advanced in that step.
+    """
+
+    first: Scheme
+    second: Scheme
+    share: float = 0.2
+    share_end: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.first, Mixture) or isinstance(self.second, Mixture):
+            raise HardtailError("a mixture is of two schemes that are no mixtures themselves")
+        for share in (self.share, self.share_end):
+            if share is not None and not 0 <= share <= 1:
+                raise HardtailError(f"a mixture's share is {share}; it is a probability")
+
+    def begin(self, corpus: Corpus, batch: int, now: Moment) -> State:
+        parts = {"first": self.first.begin(corpus, batch, now), "second": self.second.begin(corpus, batch, now)}
+        return {f"{name}/{key}": tensor for name, part in parts.items() for key, tensor in part.items()}
+
+    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+        one = self.first.corrupt(_part(state, "first"), corpus, batch, now)
+        two = self.second.corrupt(_part(state, "second"), corpus, batch, now)
+        end = self.share if self.share_end is None else self.share_end
+        share = self.share + (end - self.share) * (now.step / now.steps)
+        second_B = now.uniform("mixture", batch) < share
+
+        def chosen(left: Tensor, right: Tensor) -> Tensor:
+            return torch.where(second_B.reshape(-1, *[1] * (left.dim() - 1)), right, left)
+
+        at_BA = one.at_BA
+        if isinstance(one.at_BA, Tensor) and isinstance(two.at_BA, Tensor):
+            at_BA = chosen(one.at_BA, two.at_BA)
+        ones_B = torch.ones(batch, device=second_B.device)
+        return View(
+            tokens_BL=chosen(one.tokens_BL, two.tokens_BL),
+            at_BA=at_BA,
+            gold_BA=chosen(one.gold_BA, two.gold_BA),
+            hidden_BA=chosen(one.hidden_BA, two.hidden_BA),
+            maskable_BA=chosen(one.maskable_BA, two.maskable_BA),
+            row_B=chosen(one.row_B, two.row_B),
+            rate_B=chosen(ones_B if one.rate_B is None else one.rate_B, ones_B if two.rate_B is None else two.rate_B),
+            second_B=second_B,
+        )
+
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        return self.first.loss(logits_BAV, _only(view, second=False)) + self.second.loss(
+            logits_BAV, _only(view, second=True)
+        )
+
+    def advance(self, state: State, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
+        self.first.advance(_part(state, "first"), logits_BAV, _only(view, second=False), corpus, now)
+        self.second.advance(_part(state, "second"), logits_BAV, _only(view, second=True), corpus, now)
+
+
+def _part(state: State, name: str) -> State:
+    """The tensors of one of the two schemes, under their own names."""
+    return {key.removeprefix(f"{name}/"): tensor for key, tensor in state.items() if key.startswith(f"{name}/")}
+
+
+def _only(view: View, second: bool) -> View:
+    """The view in which only one scheme's sequences hide anything."""
+    assert view.second_B is not None
+    mine_B = view.second_B if second else ~view.second_B
+    return replace(view, hidden_BA=view.hidden_BA & mine_B[:, None])

@@ -1,0 +1,54 @@
+"""Losses that look at the model's own confidence: PAPL, its control, and its mirror image."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from hardtail.noise import Moment
+from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
+from hardtail.schemes.random import Random
+
+
+@dataclass(frozen=True)
+class Papl(Scheme):
+    """w_i = (1 + α·w̃_i) / |M| with w̃ = softmax over hidden cells of log p_i / τ, detached (PAPL; study §1.7).
+
+    The w̃_i of a sequence sum to 1, so its total weight is 1 + α/|M|: PAPL also favours lightly masked states.
+    `matched` keeps that and drops the confidence: w_i = (1 + α/|M|) / |M|.
+    """
+
+    alpha: float = 1.0
+    tau: float = 1.0
+    planner: Literal["confidence", "matched"] = "confidence"
+    masking: Random = field(default_factory=Random)
+
+    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+        return self.masking.corrupt(state, corpus, batch, now)
+
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        log_p_BA = log_likelihood(logits_BAV, view.gold_BA)
+        if self.planner == "confidence":
+            score_BA = (log_p_BA.detach() / self.tau).masked_fill(~view.hidden_BA, -torch.inf)
+            some_B1 = view.hidden_BA.any(dim=1, keepdim=True)
+            planned_BA = torch.where(some_B1, score_BA, 0.0).softmax(dim=1) * view.hidden_BA
+        else:
+            planned_BA = view.hidden_BA / view.hidden_BA.sum(dim=1, keepdim=True).clamp(min=1)
+        return (self.masking.weights(view) * (1 + self.alpha * planned_BA) * -log_p_BA).sum()
+
+
+@dataclass(frozen=True)
+class Focal(Scheme):
+    """w_i = (1 - p_i)^γ / |M|, detached: what the model already knows counts less (Ye et al. 2025; study §10.2)."""
+
+    gamma: float = 2.0
+    masking: Random = field(default_factory=Random)
+
+    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+        return self.masking.corrupt(state, corpus, batch, now)
+
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        log_p_BA = log_likelihood(logits_BAV, view.gold_BA)
+        doubt_BA = (1 - log_p_BA.detach().exp()) ** self.gamma
+        return (self.masking.weights(view) * doubt_BA * -log_p_BA).sum()

@@ -1,0 +1,191 @@
+"""PUMA: train on the states that confidence-based decoding would visit, with the gold tokens revealed.
+
+A buffer holds one chain per row of the batch. Every step trains on the chains as they stand and then reveals, in each,
+the cells that the same forward pass was most confident about. Three published readings differ in how many cells a stage
+reveals and in how chains begin (study §1.8, §10.1); each difference is a field here.
+
+Shapes: B chains, A answer cells, V vocabulary.
+"""
+
+from dataclasses import dataclass, field
+from math import log
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from hardtail.errors import HardtailError
+from hardtail.noise import Moment
+from hardtail.schemes.base import Corpus, Scheme, State, View
+from hardtail.schemes.random import Random
+from hardtail.schemes.stages import Fixed, Stages, Stairs
+
+
+@dataclass(frozen=True)
+class Puma(Scheme):
+    """Chains that are revealed stage by stage; a finished one is replaced by the next sequence."""
+
+    stages: Stages = field(default_factory=lambda: Stairs(3, 16, 3))
+    law: Literal["even", "around", "interval"] = "even"
+    """Cells a stage reveals. `even`: ⌈hidden / stages left⌉ (release); `around`: a uniform number from ⌊n/K⌋-1 to
+    ⌈n/K⌉+1, at least one (paper); `interval`: up to a cumulative count of round(n·u), u uniform in the next of K equal
+    intervals (official)."""
+    threshold: float | None = 0.9
+    """Cells above this confidence are revealed besides."""
+    start: Literal["masked", "spread"] = "masked"
+    """The first chains: all hidden, or spread over all stages with random cells revealed (official)."""
+    refill: Literal["masked", "fraction"] = "masked"
+    """A new chain: all hidden, or with a random fraction below 1/K revealed (official)."""
+    new_k: Literal["keep", "rebuild"] = "keep"
+    """When K changes: go on, or begin anew with spread chains (official)."""
+    score: Literal["confidence", "random", "logical"] = "confidence"
+    """Which cells go first: the surest, random ones (a control), or those that the task's logical order puts first."""
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise HardtailError(f"PUMA's threshold is {self.threshold}; it is a probability, or nothing at all")
+
+    # -- the three verbs ----------------------------------------------------------------------------------------
+
+    def begin(self, corpus: Corpus, batch: int, now: Moment) -> State:
+        if self.score == "logical" and corpus.rank_NA is None:
+            raise HardtailError("PUMA in logical order needs data that carries the order; build it without --bare")
+        device, cells = corpus.tokens_NL.device, corpus.maskable_NA.shape[1]
+        zero = torch.zeros((), dtype=torch.int64, device=device)
+        state = {
+            "row_B": torch.zeros(batch, dtype=torch.int64, device=device),
+            "hidden_BA": torch.zeros((batch, cells), dtype=torch.bool, device=device),
+            "stage_B": torch.zeros(batch, dtype=torch.int64, device=device),
+            "cursor": zero.clone(),
+            "epoch": zero.clone(),
+        }
+        everyone_B = torch.ones(batch, dtype=torch.bool, device=device)
+        self._replace(state, corpus, everyone_B, now, spread=self.start == "spread")
+        return state
+
+    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+        # Copies: `advance` moves the chains on while the view is still needed.
+        return corpus.rows(state["row_B"].clone()).hide(state["hidden_BA"].clone(), corpus)
+
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        """Per sequence the mean over its hidden cells, then the mean over the batch."""
+        return Random().loss(logits_BAV, view)
+
+    def advance(self, state: State, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
+        """Reveal one stage in every chain that was shown, with the confidences of this step's own forward pass."""
+        shown_B = view.hidden_BA.any(dim=1)
+        surest_BA = self._surest(logits_BAV, corpus.mask_id)
+        stages = self.stages.at(now.step, now.steps)
+        n_B, hidden_B = view.maskable_BA.sum(dim=1), view.hidden_BA.sum(dim=1)
+        count_B = self._count(n_B, hidden_B, state["stage_B"], stages, now)
+
+        first_BA = _ranks(self._score(surest_BA, view, corpus, now).masked_fill(~view.hidden_BA, -torch.inf))
+        reveal_BA = first_BA < count_B[:, None]
+        if self.threshold is not None:
+            reveal_BA = reveal_BA | (surest_BA > log(self.threshold))
+        hidden_BA = view.hidden_BA & ~reveal_BA
+        left_B = hidden_BA.sum(dim=1)
+        stage_B = state["stage_B"] + 1
+        if self.law == "interval" and self.threshold is not None:
+            stage_B = (n_B - left_B) * stages // n_B  # the threshold may have leapt over stages
+        over_B = left_B == 0
+        if self.law != "around":
+            over_B = over_B | (stage_B >= stages)
+
+        state["hidden_BA"].copy_(torch.where(shown_B[:, None], hidden_BA, state["hidden_BA"]))
+        state["stage_B"].copy_(torch.where(shown_B, stage_B, state["stage_B"]))
+        self._replace(state, corpus, shown_B & over_B, now, spread=False)
+        if self.new_k == "rebuild":
+            changed = self.stages.at(now.step + 1, now.steps) != stages
+            self._replace(state, corpus, changed.expand_as(over_B), now, spread=True)
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def _surest(self, logits_BAV: Tensor, mask_id: int) -> Tensor:
+        """log of the largest probability of each cell, the mask token left out, in float32."""
+        kept_V = torch.arange(logits_BAV.shape[-1], device=logits_BAV.device) != mask_id
+        logits_BAV = torch.where(kept_V, logits_BAV.float(), -torch.inf)
+        return logits_BAV.amax(dim=-1) - logits_BAV.logsumexp(dim=-1)
+
+    def _score(self, surest_BA: Tensor, view: View, corpus: Corpus, now: Moment) -> Tensor:
+        """Higher is revealed first."""
+        if self.score == "random":
+            return now.uniform("score", *surest_BA.shape)
+        if self.score == "logical":
+            assert corpus.rank_NA is not None
+            return surest_BA.exp() / 2 - corpus.rank_NA[view.row_B].float()  # ties of the order by confidence
+        return surest_BA
+
+    def _count(self, n_B: Tensor, hidden_B: Tensor, stage_B: Tensor, stages: Tensor, now: Moment) -> Tensor:
+        """How many cells of each chain this stage reveals."""
+        if self.law == "even":
+            left_B = (stages - stage_B).clamp(min=1)
+            return ((hidden_B + left_B - 1) // left_B).clamp(min=1)
+        draw_B = now.uniform("count", len(n_B))
+        if self.law == "around":
+            low_B = (n_B // stages - 1).clamp(min=1)
+            high_B = (n_B + stages - 1) // stages + 1
+            return low_B + (draw_B * (high_B - low_B + 1)).long()
+        return (_upto(stage_B + 1, draw_B, n_B, stages) - (n_B - hidden_B)).clamp(min=0)
+
+    def _replace(self, state: State, corpus: Corpus, over_B: Tensor, now: Moment, spread: bool) -> None:
+        """Put the next sequences of the epoch's order in place of the chains that are over.
+
+        Where fewer are left than needed, the rest of the order is dropped and a new one begins.
+        """
+        needed = over_B.sum()
+        new_epoch = state["cursor"] + needed > len(corpus)
+        state["epoch"].add_(new_epoch)
+        state["cursor"].mul_(~new_epoch)
+        row_B = corpus.epoch_rows(state["cursor"] + over_B.cumsum(0) - 1, state["epoch"], now.seed)
+        state["cursor"].add_(needed)
+
+        maskable_BA = corpus.maskable_NA[row_B]
+        stages = self.stages.at(now.step, now.steps)
+        phase_B = torch.zeros_like(state["stage_B"])
+        if spread:
+            slot_B = torch.arange(len(over_B), device=over_B.device)
+            phase_B = _ranks(now.uniform("phase", 1, len(over_B)))[0] * stages // len(slot_B)
+        hidden_BA = maskable_BA
+        if spread or self.refill == "fraction":
+            count_B = _upto(phase_B, now.uniform("fresh", len(over_B)), maskable_BA.sum(dim=1), stages)
+            place_BA = now.uniform("place", *maskable_BA.shape).masked_fill(~maskable_BA, -torch.inf)
+            hidden_BA = maskable_BA & (_ranks(place_BA) >= count_B[:, None])
+
+        state["row_B"].copy_(torch.where(over_B, row_B, state["row_B"]))
+        state["stage_B"].copy_(torch.where(over_B, phase_B, state["stage_B"]))
+        state["hidden_BA"].copy_(torch.where(over_B[:, None], hidden_BA, state["hidden_BA"]))
+
+
+def _upto(phase_B: Tensor, draw_B: Tensor, n_B: Tensor, stages: Tensor) -> Tensor:
+    """The cumulative number of revealed cells in a phase: round(n·u), u in [phase/K, (phase+1)/K), at most n-1."""
+    return torch.minimum(((phase_B + draw_B) / stages * n_B).round().long(), n_B - 1)
+
+
+def _ranks(score_BA: Tensor) -> Tensor:
+    """The place of each cell when the highest score comes first; ties by position."""
+    order_BA = score_BA.argsort(dim=1, descending=True, stable=True)
+    place_A = torch.arange(score_BA.shape[1], device=score_BA.device)
+    return torch.empty_like(order_BA).scatter_(1, order_BA, place_A.expand_as(order_BA))
+
+
+def paper(stages: Stages) -> Puma:
+    """PUMA as the paper's text describes it: a stochastic stage size and no threshold."""
+    return Puma(stages=stages, law="around", threshold=None)
+
+
+def official(stages: Stages | None = None, threshold: float | None = None) -> Puma:
+    """PUMA as its own authors released it; with a threshold, their mode `confidence_collapse`."""
+    return Puma(
+        stages=stages or Fixed(8),
+        law="interval",
+        threshold=threshold,
+        start="spread",
+        refill="fraction",
+        new_k="rebuild",
+    )
+
+
+def oracle_order(stages: Stages) -> Puma:
+    """PUMA's chain revealed in the task's logical order instead of by confidence."""
+    return Puma(stages=stages, threshold=None, score="logical")

@@ -1,0 +1,60 @@
+"""How many stages K a PUMA chain has at a given step of training."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hardtail.errors import HardtailError
+
+
+@dataclass(frozen=True)
+class Stages(ABC):
+    """K as a function of the step, on the device."""
+
+    @abstractmethod
+    def at(self, step: Tensor, steps: int) -> Tensor:
+        """K at `step` of a run of `steps`, as an int64 tensor."""
+
+
+@dataclass(frozen=True)
+class Fixed(Stages):
+    """The same K throughout."""
+
+    count: int
+
+    def at(self, step: Tensor, steps: int) -> Tensor:
+        return torch.full_like(step, self.count)
+
+
+@dataclass(frozen=True)
+class Stairs(Stages):
+    """K = min(start + by·⌊step / period⌋, end), the period set so that the climb takes about a third (study §1.8)."""
+
+    start: int
+    end: int
+    by: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.start <= self.end or self.by < 1:
+            raise HardtailError(f"stages climb from {self.start} to {self.end} by {self.by}; they must climb")
+
+    def period(self, steps: int) -> int:
+        return max(1000, (steps // 3) // max((self.end - self.start) // self.by, 1))
+
+    def at(self, step: Tensor, steps: int) -> Tensor:
+        return (self.start + self.by * (step // self.period(steps))).clamp(max=self.end)
+
+
+@dataclass(frozen=True)
+class Ramp(Stages):
+    """K grows evenly from `start` to `end` over the first `over` of training: the paper's words."""
+
+    start: int
+    end: int
+    over: float = 1 / 3
+
+    def at(self, step: Tensor, steps: int) -> Tensor:
+        climb = max(int(steps * self.over), 1)
+        return self.start + ((self.end - self.start) * step.clamp(max=climb)) // climb

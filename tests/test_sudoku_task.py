@@ -1,0 +1,322 @@
+"""The Sudoku task: reading and refusing puzzles, files and the hub, judging, readiness, curation."""
+
+import gzip
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardtail.errors import HardtailError
+from hardtail.seeds import Streams
+from hardtail.tasks.sudoku import TIERS, Sudoku
+from hardtail.tasks.sudoku_files import fetch
+from tests import sudoku_reference as slow
+
+# The puzzle and the solution that the paper prints.
+PUZZLE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+ANSWER = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"
+INKALA = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
+INKALA_ANSWER = "812753649943682175675491283154237896369845721287169534521974368438526917796318452"
+TASK = Sudoku()
+
+
+def changed(text: str, cell: int, sign: str) -> str:
+    return text[:cell] + sign + text[cell + 1 :]
+
+
+# -- reading puzzles ----------------------------------------------------------------------------------------------
+
+
+def test_the_papers_example_is_solved() -> None:
+    instances = TASK.parse([PUZZLE, INKALA])
+    assert [TASK.answer_text(instances, i) for i in range(2)] == [ANSWER, INKALA_ANSWER]
+    assert instances.strata["tier"][0] == "easy"
+    assert instances.strata["rating"][0] == 0
+    assert instances.strata["rating"][1] > 0
+    assert instances.strata["tl4"].tolist() == [0, 1]
+    assert instances.strata["blanks"].tolist() == [PUZZLE.count("."), INKALA.count(".")]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    breaks=st.lists(st.tuples(st.integers(0, 81), st.sampled_from([" ", "\n", "\t"])), max_size=20), zero=st.booleans()
+)
+def test_spaces_and_the_sign_for_blanks_do_not_matter(breaks: list[tuple[int, str]], zero: bool) -> None:
+    text = PUZZLE.replace(".", "0") if zero else PUZZLE
+    for at, space in breaks:
+        text = text[:at] + space + text[at:]
+    for task in (TASK, Sudoku.preset("paper")):
+        assert task.render(task.parse([text])) == [PUZZLE.replace(".", task.blank)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (PUZZLE[:-1], "the puzzle has 80 characters; it takes 81"),
+        ("", "has 0 characters"),
+        (changed(PUZZLE, 10, "x"), "'x' at row 2, column 2 is no cell"),
+        (changed(PUZZLE, 10, "é"), "'é' at row 2, column 2 is no cell"),
+        (changed(PUZZLE, 10, "∞"), "'∞' at row 2, column 2 is no cell"),
+        (changed(PUZZLE, 2, "7"), "the 7 stands twice in row 1"),
+        (changed(PUZZLE, 27 + 1, "9"), "the 9 stands twice in column 2"),
+        (changed(PUZZLE, 11, "3"), "the 3 stands twice in box 1"),
+        (changed(PUZZLE, 2, "2"), "no solution"),
+        (changed(INKALA, 0, "."), "several solutions"),
+        ("." * 81, "several solutions"),
+        (ANSWER, "no blank cell"),
+    ],
+)
+def test_what_is_no_puzzle_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(HardtailError, match=sentence):
+        TASK.parse([INKALA, text])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(alphabet="0123456789.= x\n", max_size=90))
+def test_any_text_is_solved_or_refused(text: str) -> None:
+    try:
+        instances = TASK.parse([text])
+    except HardtailError:
+        return
+    assert TASK.check(instances, instances.answer_NA).all()
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+
+
+def test_tables_and_lists_are_read(tmp_path: Path) -> None:
+    table = f"rating,source,answer,question\n30,a,{ANSWER},{PUZZLE}\n,b,,{INKALA.replace('.', '0')}\n"
+    plain = f"{PUZZLE}\n\n{INKALA}\n"
+    (tmp_path / "t.csv").write_text(table)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(table.encode()))
+    (tmp_path / "p.txt").write_text(plain)
+    (tmp_path / "p.sdm.gz").write_bytes(gzip.compress(plain.encode()))
+    (tmp_path / "grid.txt").write_text(
+        "\n".join(text[at : at + 9] for text in (PUZZLE, INKALA) for at in range(0, 81, 9))
+    )
+    parsed = TASK.parse([PUZZLE, INKALA])
+    for name in ("t.csv", "t.csv.gz", "p.txt", "p.sdm.gz", "grid.txt"):
+        loaded = TASK.load(tmp_path / name)
+        assert (loaded.tokens_NL == parsed.tokens_NL).all()
+        if name.startswith("t."):  # the file's rating decides; where it has none, ours
+            assert loaded.strata["rating"].tolist() == [30, parsed.strata["rating"][1]]
+            assert loaded.strata["tier"][0] == "hard"
+        else:
+            assert loaded.strata["tier"][0] == "easy"
+    lines = table.splitlines()
+    assert TASK.prompts(lines) == [PUZZLE, INKALA.replace(".", "0")]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            f"question,answer\n{PUZZLE},{ANSWER}\n{PUZZLE},{changed(ANSWER, 2, '1')}\n",
+            "line 3: .* 1 at row 1, column 3; .* 4",
+        ),
+        (f"question,answer\n{PUZZLE},{ANSWER[:-2]}\n", "line 2: sudoku: the answer has 79 characters"),
+        (f"question,rating\n{PUZZLE},hard\n", "line 2: .*'hard' is no count"),
+        (f"question,answer,rating\n{PUZZLE},{ANSWER}\n", "line 2: .* 2 columns; its header has 3"),
+        (f"puzzle,solution\n{PUZZLE},{ANSWER}\n", "no column 'question'"),
+        (f"question\n{PUZZLE}\n{PUZZLE[1:]}\n", "line 3: sudoku: the puzzle has 80"),
+        (f"{PUZZLE}\n{changed(PUZZLE, 2, '7')}\n", "line 2: sudoku: the 7 stands twice in row 1"),
+        (f"{PUZZLE}\n{changed(INKALA, 0, '.')}\n", "line 2: sudoku: the puzzle has several"),
+    ],
+)
+def test_broken_files_name_the_line(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "broken.csv").write_text(text)
+    with pytest.raises(HardtailError, match=sentence):
+        TASK.load(tmp_path / "broken.csv")
+
+
+def test_files_that_are_not_what_they_say(tmp_path: Path) -> None:
+    (tmp_path / "x.csv.gz").write_text("question\n")
+    for name in ("x.csv.gz", "absent.csv"):
+        with pytest.raises(HardtailError, match=name):
+            TASK.load(tmp_path / name)
+
+
+def test_without_the_extra_the_hub_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(HardtailError, match=r"pip install 'hardtail\[hub\]'"):
+        TASK.load("hub:sapientinc/sudoku-extreme:test")
+
+
+def fake_hub(monkeypatch: pytest.MonkeyPatch, download: Any) -> type[Exception]:
+    """A stand-in for huggingface_hub whose download is `download`; returns its error for "no network"."""
+
+    class LocalEntryNotFoundError(FileNotFoundError):
+        pass
+
+    hub, errors = ModuleType("huggingface_hub"), ModuleType("huggingface_hub.errors")
+    hub.hf_hub_download = download  # type: ignore[attr-defined]
+    errors.LocalEntryNotFoundError = LocalEntryNotFoundError  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
+    return LocalEntryNotFoundError
+
+
+def test_the_hub_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def download(name: str, file: str, repo_type: str) -> str:
+        asked.append((name, file))
+        assert repo_type == "dataset"
+        path = tmp_path / file
+        path.write_text(f"source,question,answer,rating\na,{PUZZLE},{ANSWER},0\nb,{INKALA},{INKALA_ANSWER},7\n")
+        return str(path)
+
+    fake_hub(monkeypatch, download)
+    assert TASK.load(Path("hub:sapientinc/sudoku-extreme:test")).strata["rating"].tolist() == [0, 7]
+    assert len(TASK.load_hub(split="train", limit=1)) == 1
+    assert asked == [("sapientinc/sudoku-extreme", "test.csv"), ("sapientinc/sudoku-extreme", "train.csv")]
+
+
+def test_hub_failures_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[Exception] = [OSError("404: no such data set\nlong story")]
+
+    def download(name: str, file: str, repo_type: str) -> str:
+        raise raised[0]
+
+    offline = fake_hub(monkeypatch, download)
+    with pytest.raises(HardtailError, match=r"'me/mine': 404: no such data set$"):
+        fetch("hub:me/mine")
+    raised[0] = offline("no connection")
+    with pytest.raises(HardtailError, match="cannot be reached"):
+        fetch("hub:")
+
+
+# -- judging ------------------------------------------------------------------------------------------------------
+
+
+def verdict(answer: str) -> tuple[bool, str | None]:
+    instances = TASK.parse([PUZZLE])
+    tokens_A = TASK.read_answer(instances, 0, answer)
+    return bool(TASK.check(instances, tokens_A[None])[0]), TASK.fault(instances, 0, tokens_A)
+
+
+def test_the_reason_names_the_cell() -> None:
+    assert verdict("\n".join(ANSWER[at : at + 9] for at in range(0, 81, 9))) == (True, None)
+    valid, reason = verdict(changed(ANSWER, 2, "6"))
+    assert not valid
+    assert reason is not None
+    assert reason.startswith("row 1, column 3 is wrong: the 6 stands twice in row 1")
+    assert verdict(changed(ANSWER, 0, "4")) == (False, "row 1, column 1 is 4; the puzzle gives 5 there")
+    assert verdict(changed(ANSWER, 2, ".")) == (False, "row 1, column 3 is blank; it takes a digit from 1 to 9")
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"), [(ANSWER[1:], "answer has 80"), (changed(ANSWER, 3, "b"), "'b' at row 1")]
+)
+def test_what_is_no_answer_is_refused(answer: str, sentence: str) -> None:
+    with pytest.raises(HardtailError, match=sentence):
+        verdict(answer)
+
+
+@settings(deadline=None, max_examples=40)
+@given(cells=st.lists(st.tuples(st.integers(0, 80), st.integers(0, 12)), max_size=4))
+def test_check_and_fault_agree(cells: list[tuple[int, int]]) -> None:
+    for task in (TASK, Sudoku.preset("paper")):
+        instances = task.parse([PUZZLE])
+        answer_A = instances.answer_NA[0].copy()
+        for cell, token in cells:
+            answer_A[cell] = token
+        right = bool(task.check(instances, answer_A[None])[0])
+        assert right == (task.fault(instances, 0, answer_A) is None)
+        assert right == (answer_A == instances.answer_NA[0]).all()
+
+
+# -- readiness ----------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    hidden=st.sets(st.integers(0, 80)),
+    puzzle=st.sampled_from([PUZZLE, INKALA]),
+    preset=st.sampled_from(["release", "paper"]),
+)
+def test_ready_is_a_naked_or_hidden_single(hidden: set[int], puzzle: str, preset: str) -> None:
+    task = Sudoku.preset(preset)
+    instances = task.parse([puzzle])
+    revealed_NA = np.array([[cell not in hidden for cell in range(81)]]) & instances.maskable_NA
+    board = [int(digit) if sign != "." else 0 for sign, digit in zip(puzzle, instances.answer_NA[0], strict=True)]
+    board = [digit or int(instances.answer_NA[0, c]) * int(revealed_NA[0, c]) for c, digit in enumerate(board)]
+    possible = [
+        {board[cell]} if board[cell] else set(range(1, 10)) - {board[peer] for peer in slow.PEERS[cell]}
+        for cell in range(81)
+    ]
+    expected = [
+        len(possible[cell]) == 1
+        or any(
+            sum(digit in possible[c] for c in unit) == 1
+            for digit in possible[cell]
+            for unit in slow.UNITS
+            if cell in unit
+        )
+        for cell in range(81)
+    ]
+    assert task.ready(instances, revealed_NA)[0].tolist() == expected
+
+
+def test_singles_alone_solve_the_papers_example_and_nothing_of_inkalas() -> None:
+    instances = TASK.parse([PUZZLE, INKALA])
+    revealed_NA = np.zeros_like(instances.maskable_NA)
+    for _ in range(81):
+        revealed_NA = TASK.ready(instances, revealed_NA) & instances.maskable_NA
+    assert (revealed_NA == instances.maskable_NA)[0].all()
+    assert not revealed_NA[1].any()
+
+
+# -- strata and splits ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("preset", "edges"), [("release", (0, 21, 41, 68, 105)), ("paper", (0, 17, 34, 51, 101))])
+def test_tier_edges(tmp_path: Path, preset: str, edges: tuple[int, ...]) -> None:
+    ratings = [rating for edge in edges for rating in (edge, edge + 1)]
+    (tmp_path / "r.csv").write_text("question,rating\n" + "".join(f"{PUZZLE},{rating}\n" for rating in ratings))
+    tiers = Sudoku.preset(preset).load(tmp_path / "r.csv").strata["tier"].tolist()
+    assert tiers == [tier for pair in pairwise(TIERS) for tier in pair]
+
+
+def test_training_keeps_all_easy_puzzles_and_a_hundredth_more_of_each_tier(tmp_path: Path) -> None:
+    ratings = [0] * 300 + [5] * 250 + [30] * 40 + [50] * 3
+    (tmp_path / "r.csv").write_text("question,rating\n" + "".join(f"{PUZZLE},{rating}\n" for rating in ratings))
+    loaded = TASK.load(tmp_path / "r.csv")
+    kept = TASK.curate(loaded, "train", Streams(0).named("curate")).strata["tier"]
+    assert [int((kept == tier).sum()) for tier in TIERS] == [300, 2, 1, 1, 0, 0]
+    assert (kept[:300] != "easy").any() or (kept[-4:] == "easy").any()  # shuffled
+    test = TASK.curate(loaded, "test", Streams(0).named("curate")).strata["tier"]
+    assert [int((test == tier).sum()) for tier in TIERS] == [300, 250, 40, 3, 0, 0]
+
+
+@pytest.mark.parametrize("stratum", ["tier=easy", "tier=medium,rating<=2", "rating=3-8", "blanks>=57"])
+def test_strata_are_hit(stratum: str) -> None:
+    instances = TASK.sample(5, Streams(1).named("strata"), stratum)
+    assert len(set(TASK.render(instances))) == 5
+
+
+@pytest.mark.parametrize(
+    ("stratum", "sentence"),
+    [
+        ("tier=brutal", "one of easy, medium"),
+        ("tier=3", "one of easy, medium"),
+        ("rating=high", "rating is a number"),
+        ("tier=easy,rating>=5", "no rating meets"),
+    ],
+)
+def test_strata_that_cannot_be_are_refused(stratum: str, sentence: str) -> None:
+    with pytest.raises(HardtailError, match=sentence):
+        TASK.sample(1, Streams(1).named("strata"), stratum)
+
+
+def test_saved_data_needs_no_annotation_to_be_drawn_and_judged() -> None:
+    bare = TASK.parse([PUZZLE]).bare()
+    assert "5 3 4" in TASK.picture(bare, 0).plain
+    assert TASK.ready(bare, bare.maskable_NA).all()
+    assert TASK.fault(bare, 0, bare.answer_NA[0]) is None
