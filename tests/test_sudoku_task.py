@@ -295,7 +295,9 @@ def test_training_keeps_all_easy_puzzles_and_a_hundredth_more_of_each_tier(tmp_p
     assert [int((test == tier).sum()) for tier in TIERS] == [300, 250, 40, 3, 0, 0]
 
 
-@pytest.mark.parametrize("stratum", ["tier=easy", "tier=medium,rating<=2", "rating=3-8", "blanks>=57"])
+@pytest.mark.parametrize(
+    "stratum", ["tier=easy", "tier=medium,rating<=2", "rating=3-8", "blanks>=57", "tier=top1pct", "tier=hard,tl4>=0.95"]
+)
 def test_strata_are_hit(stratum: str) -> None:
     instances = TASK.sample(5, Streams(1).named("strata"), stratum)
     assert len(set(TASK.render(instances))) == 5
@@ -308,6 +310,8 @@ def test_strata_are_hit(stratum: str) -> None:
         ("tier=3", "one of easy, medium"),
         ("rating=high", "rating is a number"),
         ("tier=easy,rating>=5", "no rating meets"),
+        ("rating>=5000", "up to rating 465"),
+        ("tier=top1pct,tl4>=0.95", "up to rating 80"),
     ],
 )
 def test_strata_that_cannot_be_are_refused(stratum: str, sentence: str) -> None:

@@ -54,11 +54,11 @@ def build(
             held = set[bytes]()
             if split == TRAIN and not keep_overlap:
                 held = _measured_on(task, part, streams, pool)
-            instances, dropped = _draw(task, part, streams.named(_stream(task, split, part)), held, pool, progress)
+            instances, dropped = _draw(task, part, streams.named(stream_name(task, split, part)), held, pool, progress)
             made.append(instances)
             removed += dropped
     instances = Instances.concat(made)
-    source = {"seed": seed, "streams": [_stream(task, split, part) for part in parts]}
+    source = {"seed": seed, "streams": [stream_name(task, split, part) for part in parts]}
     return Built(instances, _manifest(task, split, source, parts, instances, removed))
 
 
@@ -91,7 +91,7 @@ def parts_of(task: Task, split: str, n: int | None) -> list[Part]:
     return [Part(part.stratum, int(share) + 1) for part, share in zip(parts, np.diff(edge_P, prepend=0), strict=True)]
 
 
-def _stream(task: Task, split: str, part: Part) -> str:
+def stream_name(task: Task, split: str, part: Part) -> str:
     return f"{task.name}/{split}/{part.stratum}"
 
 
@@ -102,7 +102,7 @@ def _measured_on(task: Task, part: Part, streams: Streams, pool: ThreadPoolExecu
     for split, others in task.splits().items():
         for other in others if split != TRAIN else ():
             if not stratum.disjoint(Stratum.parse(other.stratum, task.axes, task.name)):
-                stream = streams.named(_stream(task, split, other))
+                stream = streams.named(stream_name(task, split, other))
                 for chunk in _chunks(task, other.n, stream, other.stratum, pool):
                     held.update(_problems(chunk))
     return held

@@ -4,11 +4,11 @@ import gzip
 import hashlib
 import json
 import os
+import secrets
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
 import numpy as np
@@ -23,16 +23,16 @@ FORMAT = 1
 def atomic(path: Path) -> Iterator[IO[bytes]]:
     """Write `path` through a temporary file beside it: readers see the old file or the whole new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        except BaseException:
-            file.close()
-            Path(file.name).unlink(missing_ok=True)
-            raise
-    Path(file.name).replace(path)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def read_lines(path: Path) -> list[str]:

@@ -21,7 +21,7 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >= 1 << 63 else word
 
 
-_GAMMA, _MIX_1, _MIX_2 = _signed(GAMMA), _signed(MIX_1), _signed(MIX_2)
+_MIX_1, _MIX_2 = _signed(MIX_1), _signed(MIX_2)
 
 
 def _right(word: Tensor, bits: int) -> Tensor:
@@ -36,6 +36,11 @@ def mix(word: Tensor) -> Tensor:
     return word ^ _right(word, 31)
 
 
+def stream(name: str) -> int:
+    """The number of a named stream of words: taken once at import, as compiled code cannot hash names."""
+    return zlib.crc32(name.encode())
+
+
 @dataclass(frozen=True)
 class Moment:
     """One training step: which one, of how many, and its random numbers."""
@@ -45,17 +50,16 @@ class Moment:
     """Counts from 0, an int64 on the device, so that a captured graph moves on with it."""
     steps: int
 
-    def words(self, name: str, *shape: int) -> Tensor:
-        """Random int64 words; another name gives independent ones."""
-        salt = _signed((zlib.crc32(name.encode()) << 32) ^ (self.seed & 0xFFFFFFFFFFFFFFFF))
+    def words(self, stream: int, *shape: int) -> Tensor:
+        """Random int64 words; another stream (a `stream` name, turned into a number once) gives independent ones."""
+        salt = _signed((stream << 32) ^ self.seed)
         key = mix(mix(self.step + salt) + salt)
-        count = torch.Size(shape).numel()
-        index = torch.arange(1, count + 1, device=self.step.device)
-        return mix(key + index * _GAMMA).reshape(shape)
+        index = torch.arange(torch.Size(shape).numel(), device=self.step.device)
+        return mix(mix(key + index) ^ key).reshape(shape)
 
-    def uniform(self, name: str, *shape: int) -> Tensor:
+    def uniform(self, stream: int, *shape: int) -> Tensor:
         """Float32 in (0, 1): 23 random bits, at the middle of their cell, so that neither 0 nor 1 comes out."""
-        return (_right(self.words(name, *shape), 41).float() + 0.5) * 2.0**-23
+        return (_right(self.words(stream, *shape), 41).float() + 0.5) * 2.0**-23
 
 
 def shuffled(index_B: Tensor, count: int, key: Tensor) -> Tensor:

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from hardtail.errors import HardtailError
-from hardtail.noise import Moment, shuffled
+from hardtail.noise import Moment, shuffled, stream
 from hardtail.types import Instances
 
 State = dict[str, Tensor]
+_EPOCH = stream("epoch")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Corpus:
 
     def epoch_rows(self, position_B: Tensor, epoch: Tensor, seed: int) -> Tensor:
         """The instances at places `position_B` of an epoch's random order."""
-        key = Moment(seed, epoch, 0).words("epoch", 1)
+        key = Moment(seed, epoch, 0).words(_EPOCH, 1)
         return shuffled(position_B % len(self), len(self), key)
 
 

@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from hardtail.errors import HardtailError
-from hardtail.noise import Moment
+from hardtail.noise import Moment, stream
 from hardtail.schemes.base import Corpus, Scheme, State, View
+
+_MIXTURE = stream("mixture")
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Mixture(Scheme):
         two = self.second.corrupt(_part(state, "second"), corpus, batch, now)
         end = self.share if self.share_end is None else self.share_end
         share = self.share + (end - self.share) * (now.step / now.steps)
-        second_B = now.uniform("mixture", batch) < share
+        second_B = now.uniform(_MIXTURE, batch) < share
 
         def chosen(left: Tensor, right: Tensor) -> Tensor:
             return torch.where(second_B.reshape(-1, *[1] * (left.dim() - 1)), right, left)

@@ -15,10 +15,18 @@ import torch
 from torch import Tensor
 
 from hardtail.errors import HardtailError
-from hardtail.noise import Moment
+from hardtail.noise import Moment, stream
 from hardtail.schemes.base import Corpus, Scheme, State, View
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Stages, Stairs
+
+_SCORE, _COUNT, _PHASE, _FRESH, _PLACE = (
+    stream("score"),
+    stream("count"),
+    stream("phase"),
+    stream("fresh"),
+    stream("place"),
+)
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ class Puma(Scheme):
     def _score(self, surest_BA: Tensor, view: View, corpus: Corpus, now: Moment) -> Tensor:
         """Higher is revealed first."""
         if self.score == "random":
-            return now.uniform("score", *surest_BA.shape)
+            return now.uniform(_SCORE, *surest_BA.shape)
         if self.score == "logical":
             assert corpus.rank_NA is not None
             return surest_BA.exp() / 2 - corpus.rank_NA[view.row_B].float()  # ties of the order by confidence
@@ -121,7 +129,7 @@ class Puma(Scheme):
         if self.law == "even":
             left_B = (stages - stage_B).clamp(min=1)
             return ((hidden_B + left_B - 1) // left_B).clamp(min=1)
-        draw_B = now.uniform("count", len(n_B))
+        draw_B = now.uniform(_COUNT, len(n_B))
         if self.law == "around":
             low_B = (n_B // stages - 1).clamp(min=1)
             high_B = (n_B + stages - 1) // stages + 1
@@ -145,11 +153,11 @@ class Puma(Scheme):
         phase_B = torch.zeros_like(state["stage_B"])
         if spread:
             slot_B = torch.arange(len(over_B), device=over_B.device)
-            phase_B = _ranks(now.uniform("phase", 1, len(over_B)))[0] * stages // len(slot_B)
+            phase_B = _ranks(now.uniform(_PHASE, 1, len(over_B)))[0] * stages // len(slot_B)
         hidden_BA = maskable_BA
         if spread or self.refill == "fraction":
-            count_B = _upto(phase_B, now.uniform("fresh", len(over_B)), maskable_BA.sum(dim=1), stages)
-            place_BA = now.uniform("place", *maskable_BA.shape).masked_fill(~maskable_BA, -torch.inf)
+            count_B = _upto(phase_B, now.uniform(_FRESH, len(over_B)), maskable_BA.sum(dim=1), stages)
+            place_BA = now.uniform(_PLACE, *maskable_BA.shape).masked_fill(~maskable_BA, -torch.inf)
             hidden_BA = maskable_BA & (_ranks(place_BA) >= count_B[:, None])
 
         state["row_B"].copy_(torch.where(over_B, row_B, state["row_B"]))

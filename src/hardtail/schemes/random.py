@@ -6,8 +6,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hardtail.noise import Moment
+from hardtail.noise import Moment, stream
 from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
+
+_CELL, _RATE = stream("cell"), stream("rate")
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Random(Scheme):
     def hide(self, maskable_BA: Tensor, now: Moment) -> tuple[Tensor, Tensor]:
         """The hidden cells and the rate λ they were drawn with."""
         batch, cells = maskable_BA.shape
-        place_BA = torch.where(maskable_BA, now.uniform("cell", batch, cells), 2.0)
-        rate_B = now.uniform("rate", batch)
+        place_BA = torch.where(maskable_BA, now.uniform(_CELL, batch, cells), 2.0)
+        rate_B = now.uniform(_RATE, batch)
         if self.draw == "count":
             n_B = maskable_BA.sum(dim=1)
             count_B = (rate_B * n_B).long() + 1  # uniform on 1 … n, since the rate is below 1

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hardtail.errors import HardtailError
 from hardtail.files import read_lines
 from hardtail.seeds import Stream
+from hardtail.solvers.sudoku.beyond import REACH, beyond_many
 from hardtail.solvers.sudoku.board import (
     PEERS,
     UNITS,
@@ -26,8 +27,7 @@ from hardtail.solvers.sudoku.board import (
     singles,
     solver_order_many,
 )
-from hardtail.solvers.sudoku.generate import minimal_many
-from hardtail.solvers.sudoku.hard import rated_many
+from hardtail.solvers.sudoku.generate import minimal_many, rated_many
 from hardtail.solvers.sudoku.rating import rate_many
 from hardtail.solvers.sudoku.search import solve_many
 from hardtail.solvers.sudoku.techniques import LEVELS, SEARCH, levels_many, technique_order
@@ -46,8 +46,12 @@ TRAIN = (554_000, 16_000, 100, 1, 1, 1)
 TEST = (1000, 1000, 500, 200, 100, 500)
 KEPT = 0.01
 MOST_GUESSES = 100_000
+"""Stands for no upper limit."""
+HIGHEST = 465
+"""The highest rating in *sudoku-extreme*."""
 _LEVEL_STYLES = ("bold green", "bold cyan", "bold blue", "bold magenta", "bold yellow")
 _ROWS_AT_ONCE = 50_000
+_TRIES = 1000  # of a proposal that has not hit its range yet
 
 
 @dataclass(frozen=True)
@@ -102,13 +106,15 @@ class Sudoku(Task):
     # -- generating ---------------------------------------------------------------------------------------------
 
     def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
-        """A random minimal puzzle, or one searched for in the range of ratings that the stratum allows."""
+        """A random minimal puzzle, one searched for by its rating, or a known one beyond technique in disguise."""
         low, high = self._ratings(stratum)
-        if low == 0 and high == MOST_GUESSES:
+        if stratum.on("tl4").low > 0:
+            puzzle_NC, solution_NC, rating_N = beyond_many(key_N, low, high, _TRIES)
+        elif low > 0 or high < MOST_GUESSES:
+            puzzle_NC, solution_NC, rating_N = rated_many(key_N, low, high, _TRIES)
+        else:
             puzzle_NC, solution_NC = minimal_many(key_N)
             rating_N = rate_many(puzzle_NC)
-        else:
-            puzzle_NC, solution_NC, rating_N = rated_many(key_N, low, high)
         return self._instances(puzzle_NC, solution_NC, rating_N)
 
     def _ratings(self, stratum: Stratum) -> tuple[int, int]:
@@ -126,11 +132,10 @@ class Sudoku(Task):
             low, high = edges[TIERS.index(tier)] + 1, edges[TIERS.index(tier) + 1]
         rating = stratum.on("rating")
         low, high = int(np.ceil(max(low, rating.low))), int(np.floor(min(high, rating.high)))
-        if stratum.on("tl4").low > 0 and (low, high) == (0, MOST_GUESSES):
-            # Random puzzles are practically never beyond technique; above the medium tier nearly all are.
-            low = CUTS[self.tiers][1] + 1
         if low > high:
             raise HardtailError(f"sudoku: no rating meets {stratum}; the lowest allowed is above the highest")
+        if low > (reach := REACH if stratum.on("tl4").low > 0 else HIGHEST):
+            raise HardtailError(f"sudoku: {stratum} is out of reach; such puzzles are generated up to rating {reach}")
         return low, high
 
     # -- laying out ---------------------------------------------------------------------------------------------

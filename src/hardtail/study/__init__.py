@@ -1,0 +1,1 @@
+"""The study: what is trained, what is measured, what was found."""

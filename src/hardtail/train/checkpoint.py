@@ -1,0 +1,118 @@
+"""Run directories: one writer, atomic files, and everything that an exact resume needs. No pickle.
+
+`recipe.json`            what is trained
+`log.jsonl`              what was measured, one object a line
+`state.safetensors`      all tensors of the step, random state and progress included
+`last.safetensors`, `best_probe.safetensors`  EMA weights by name, float32, with their shape in the header
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from hardtail.errors import HardtailError
+from hardtail.files import atomic
+from hardtail.model import Shape, Transformer
+
+
+@dataclass
+class Progress:
+    """What a run knows besides its tensors."""
+
+    step: int = 0
+    wall: float = 0.0
+    """Seconds of training, over all sessions."""
+    tokens: int = 0
+    """Hidden cells trained on so far."""
+    best_probe: float = float("inf")
+    best_step: int = -1
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+
+@contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Hold a run directory; a second process is refused while the first lives, however that one ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise HardtailError(
+                f"{folder} is being written by another process; wait for it or give another --out"
+            ) from None
+        yield
+
+
+def write_json(path: Path, value: Any) -> None:
+    with atomic(path) as file:
+        file.write(json.dumps(value, indent=1).encode() + b"\n")
+
+
+def save_state(folder: Path, tensors: dict[str, Tensor], progress: Progress) -> None:
+    """Everything a resume needs, in one file, so that no crash can leave half of it."""
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    held["rng/cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        held["rng/cuda"] = torch.cuda.get_rng_state()
+    with atomic(folder / "state.safetensors") as file:
+        file.write(save_tensors(held, metadata={"progress": json.dumps(vars(progress))}))
+
+
+def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
+    """Put a saved state back into `tensors`; None where there is none yet."""
+    path = folder / "state.safetensors"
+    if not path.exists():
+        return None
+    held, metadata = _read(path)
+    if missing := sorted(set(tensors) - set(held)):
+        raise HardtailError(f"{path} is of another kind of run: it has no {missing[0]!r}; give another --out")
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            if tensor.shape != held[name].shape:
+                raise HardtailError(f"{path} is of another shape of run ({name}); give another --out")
+            tensor.copy_(held[name])
+    torch.set_rng_state(held["rng/cpu"])
+    if torch.cuda.is_available() and "rng/cuda" in held:
+        torch.cuda.set_rng_state(held["rng/cuda"])
+    return Progress(**json.loads(metadata["progress"]))
+
+
+def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:
+    """Weights by name with the model's shape; the tied matrix is there once, as it is one parameter."""
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    with atomic(path) as file:
+        file.write(save_tensors(held, metadata={"shape": json.dumps(shape.as_json()), "about": json.dumps(about)}))
+
+
+def load_weights(path: Path) -> tuple[Transformer, dict[str, Any]]:
+    """A model in evaluation mode and what was said about it when it was saved."""
+    held, metadata = _read(path)
+    try:
+        model = Transformer(Shape(**json.loads(metadata["shape"])))
+        model.load_state_dict(held)
+        about: dict[str, Any] = json.loads(metadata["about"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise HardtailError(f"{path} holds no model of ours ({error})") from error
+    return model.eval(), about
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        raw = path.read_bytes()
+        held = load_tensors(raw)
+        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+        return held, header.get("__metadata__", {})
+    except OSError as error:
+        raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (SafetensorError, ValueError) as error:
+        raise HardtailError(f"{path} is damaged or not a safetensors file ({error})") from error

@@ -1,0 +1,68 @@
+"""A recipe: everything a training run depends on. The study's own are in `study.recipes`."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hardtail.errors import HardtailError
+from hardtail.schemes.base import Scheme
+from hardtail.tasks.base import Task
+from hardtail.train.optimiser import AdamW
+from hardtail.train.step import Precision
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The denoiser's sizes that do not follow from the task."""
+
+    layers: int = 2
+    heads: int = 2
+    width: int = 128
+    mlp_ratio: int = 4
+    dropout: float = 0.1
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a run measures of itself, and when."""
+
+    log_every: int = 1000
+    eval_every: int = 5000
+    """Steps between probes; a fifth of it during the first tenth of training."""
+    gen_every: int = 10_000
+    """Steps between decodes; 0 is never."""
+    probe: tuple[str, str] = ("test", "natural")
+    """Split and stratum of the fully masked probe."""
+    probe_size: int = 10_000
+    hard: str = "chain>=28"
+    """The stratum whose accuracy is followed beside the natural one."""
+    decoded: int = 500
+    """Instances of each that are decoded."""
+    order: str = "lsb"
+    """The logical order that is followed, and that coverage is counted by."""
+    save_every: int = 10_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training run."""
+
+    task: Task
+    scheme: Scheme
+    sizes: Sizes = field(default_factory=Sizes)
+    optimiser: AdamW = field(default_factory=AdamW)
+    watch: Watch = field(default_factory=Watch)
+    steps: int = 300_000
+    batch: int = 256
+    accumulate: int = 1
+    precision: Precision = "fp32"
+    selection: Literal["last", "best_probe"] = "best_probe"
+    """Which weights stand for the run; both are kept."""
+    train_size: int | None = None
+    """Training instances; None is the task's own number."""
+    seed: int = 42
+    """Of data, initial weights and everything random in training."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "accumulate"):
+            if getattr(self, name) < 1:
+                raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")

@@ -1,0 +1,229 @@
+"""A run from start to end: it resumes what is there, measures itself, saves itself, and stops when it is told to."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hardtail import data
+from hardtail.describe import describe
+from hardtail.errors import HardtailError
+from hardtail.files import load_instances
+from hardtail.model import Shape, Transformer
+from hardtail.schemes.base import Corpus
+from hardtail.seeds import Streams
+from hardtail.tasks.base import Part
+from hardtail.train.checkpoint import Progress, load_state, save_state, save_weights, sole_writer, write_json
+from hardtail.train.measure import Model, exact_match, probe_nll
+from hardtail.train.recipe import Recipe
+from hardtail.train.step import Step
+from hardtail.types import Instances
+
+Report = Callable[[dict[str, Any]], None]
+FINISHED = "finished.json"
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Instances that a run is measured on, on the device."""
+
+    corpus: Corpus
+    scored_NA: Tensor
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call of `train` ended."""
+
+    step: int
+    finished: bool
+    folder: Path
+    how: str
+    """How the step ran, in words."""
+
+
+def train(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    device: str | None = None,
+    data_file: Path | None = None,
+    report: Report = lambda entry: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Train `recipe` in `folder`: start it, go on where it stopped, or find it finished.
+
+    `report` gets every log entry; `should_stop` is asked between steps, and a run that it stops has been saved.
+    """
+    with sole_writer(folder):
+        _claim(folder, recipe)
+        if (folder / FINISHED).exists():
+            return Outcome(recipe.steps, True, folder, "nothing: it was finished already")
+        run = _Run(recipe, folder, torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")), data_file)
+        run.resume()
+        return run.go(report, should_stop)
+
+
+def _claim(folder: Path, recipe: Recipe) -> None:
+    """A folder belongs to one recipe."""
+    path, wanted = folder / "recipe.json", describe(recipe)
+    if not path.exists():
+        write_json(path, wanted)
+        return
+    try:
+        held = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise HardtailError(f"{path} cannot be read ({error}); give another --out") from error
+    if held != wanted:
+        other = held.get("fields", {}) if isinstance(held, dict) else {}
+        fields = [name for name, value in wanted["fields"].items() if other.get(name) != value]
+        raise HardtailError(f"{folder} holds another run: it differs in {', '.join(fields)}; give another --out")
+
+
+class _Run:
+    """The parts of one run; lives while `train` does."""
+
+    def __init__(self, recipe: Recipe, folder: Path, device: torch.device, data_file: Path | None) -> None:
+        self.recipe, self.folder, self.device = recipe, folder, device
+        task, sizes, watch = recipe.task, recipe.sizes, recipe.watch
+        self.shape = Shape(
+            sizes.layers, sizes.heads, sizes.width, task.vocabulary.size, task.seq_len, sizes.mlp_ratio, sizes.dropout
+        )
+        torch.manual_seed(recipe.seed)
+        model = Transformer(self.shape).initialise(torch.Generator().manual_seed(recipe.seed)).to(device)
+        corpus = Corpus.on(device, self._training_data(data_file), task.vocabulary.mask_id, watch.order)
+        self.step = Step(
+            model.train(),
+            recipe.scheme,
+            corpus,
+            recipe.optimiser,
+            batch=recipe.batch,
+            steps=recipe.steps,
+            seed=recipe.seed,
+            precision=recipe.precision,
+            accumulate=recipe.accumulate,
+        )
+        self.judge = Transformer(self.shape).to(device).eval().requires_grad_(False)
+        split, stratum = watch.probe
+        self.probe = self._yardstick(split, stratum, watch.probe_size)
+        self.natural = self._yardstick(split, stratum, watch.decoded)
+        self.hard = self._yardstick("sweep", watch.hard, watch.decoded)
+        self.progress = Progress()
+
+    def _training_data(self, data_file: Path | None) -> Instances:
+        recipe = self.recipe
+        if data_file is None:
+            return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
+        instances, manifest = load_instances(data_file)
+        if (manifest.get("task"), manifest.get("config")) != (recipe.task.name, describe(recipe.task)["fields"]):
+            raise HardtailError(f"{data_file} holds other data than {recipe.task.name} as this recipe has it")
+        return instances
+
+    def _yardstick(self, split: str, stratum: str, n: int) -> Yardstick:
+        """The first `n` instances of the stream that `data.build` uses for this split and stratum."""
+        task = self.recipe.task
+        name = data.stream_name(task, split, Part(stratum, n))
+        instances = task.sample(n, Streams(self.recipe.seed).named(name), stratum)
+        corpus = Corpus.on(self.device, instances, task.vocabulary.mask_id, self.recipe.watch.order)
+        return Yardstick(corpus, torch.from_numpy(instances.scored_NA).to(self.device))
+
+    def resume(self) -> None:
+        self.progress = load_state(self.folder, self.step.tensors()) or Progress()
+        with (self.folder / "log.jsonl").open("w") as log:  # entries after the saved step will come again
+            log.writelines(json.dumps(entry) + "\n" for entry in self.progress.log)
+
+    def go(self, report: Report, should_stop: Callable[[], bool]) -> Outcome:
+        how = self.step.compile()
+        if self.progress.step == 0:
+            report(self._note({"how": how}))
+        before, began = self.progress.wall, time.monotonic()
+        while self.progress.step < self.recipe.steps:
+            if should_stop():
+                self._save()
+                return Outcome(self.progress.step, False, self.folder, how)
+            self.step()
+            self.progress.step += 1
+            if entry := self._due():
+                self.progress.wall = before + time.monotonic() - began
+                report(self._note(entry))
+            if self.progress.step % self.recipe.watch.save_every == 0:
+                self.progress.wall = before + time.monotonic() - began
+                self._save()
+        self._save()
+        write_json(self.folder / FINISHED, {"step": self.progress.step, "wall": self.progress.wall, "how": how})
+        return Outcome(self.progress.step, True, self.folder, how)
+
+    # -- measuring ----------------------------------------------------------------------------------------------
+
+    def _due(self) -> dict[str, Any]:
+        """What is to be measured after this step; empty where nothing is."""
+        step, watch, steps = self.progress.step, self.recipe.watch, self.recipe.steps
+        entry: dict[str, Any] = {}
+        often = max(watch.eval_every // 5, 1) if step <= steps // 10 else watch.eval_every
+        last = step == steps
+        if last or step % watch.log_every == 0 or step % often == 0:
+            entry |= {"loss": self.step.loss.item(), "norm": self.step.norm.item()}
+            if not math.isfinite(entry["loss"]):
+                self._diverged()
+        if last or step % often == 0:
+            entry["probe_nll"] = self._probe()
+        if watch.gen_every and (last or step % watch.gen_every == 0):
+            entry |= self._decode()
+        return entry
+
+    def _judge(self) -> Model:
+        self.judge.load_state_dict(self.step.flat.views(self.step.flat.ema_P))
+        return self.judge
+
+    def _probe(self) -> float:
+        nll = probe_nll(self._judge(), self.probe.corpus)
+        if nll < self.progress.best_probe:
+            self.progress.best_probe, self.progress.best_step = nll, self.progress.step
+            self._save_weights("best_probe")
+        return nll
+
+    def _decode(self) -> dict[str, float]:
+        model = self._judge()
+        return {
+            "natural": exact_match(model, self.natural.corpus, self.natural.scored_NA, "confidence"),
+            "hard": exact_match(model, self.hard.corpus, self.hard.scored_NA, "confidence"),
+            "hard_logical": exact_match(model, self.hard.corpus, self.hard.scored_NA, "logical"),
+        }
+
+    def _diverged(self) -> None:
+        raise HardtailError(
+            f"the loss is not a number any more at step {self.progress.step}; the last good state in {self.folder} is "
+            f"kept. Try a lower learning rate, a longer warm-up, or a higher precision than {self.recipe.precision}"
+        )
+
+    # -- keeping ------------------------------------------------------------------------------------------------
+
+    def _note(self, entry: dict[str, Any]) -> dict[str, Any]:
+        hidden = torch.arange(len(self.step.coverage.count_K), device=self.device) * self.step.coverage.count_K
+        self.progress.tokens = int(hidden.sum())
+        progress = self.progress
+        entry = {"step": progress.step, **entry, "wall": round(progress.wall, 3), "tokens": progress.tokens}
+        progress.log.append(entry)
+        with (self.folder / "log.jsonl").open("a") as log:
+            log.write(json.dumps(entry) + "\n")
+        return entry
+
+    def _save(self) -> None:
+        save_state(self.folder, self.step.tensors(), self.progress)
+        self._save_weights("last")
+        coverage = {
+            "by_count": self.step.coverage.count_K.tolist(),
+            "by_count_and_rank": self.step.coverage.rank_KR.tolist(),
+        }
+        write_json(self.folder / "coverage.json", coverage)
+
+    def _save_weights(self, kind: str) -> None:
+        about = {"recipe": describe(self.recipe), "step": self.progress.step, "kind": kind}
+        views = self.step.flat.views(self.step.flat.ema_P)
+        save_weights(self.folder / f"{kind}.safetensors", views, self.shape, about)
