@@ -66,8 +66,13 @@ def maze_dataset_rate(batch: int) -> Rate:
     from maze_dataset.generation import LatticeMazeGenerators
 
     config = MazeDatasetConfig(name="bench", grid_n=10, n_mazes=batch, maze_ctor=LatticeMazeGenerators.gen_dfs)
-    options = {"load_local": False, "save_local": False, "do_download": False, "gen_parallel": False}
-    return per_second(lambda n: MazeDataset.from_config(config, **options), batch)
+
+    def generate_all(n: int) -> object:
+        return MazeDataset.from_config(
+            config, load_local=False, save_local=False, do_download=False, gen_parallel=False
+        )
+
+    return per_second(generate_all, batch)
 
 
 def sudoku_rows() -> list[Row]:

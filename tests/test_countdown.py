@@ -377,8 +377,10 @@ def test_bad_rows_are_named_by_their_line(tmp_path: Path, line: str, message: st
 def test_training_keeps_a_tenth_of_the_hard_puzzles_and_all_others() -> None:
     task = hardtail.task("countdown")
     instances = task.sample(4000, Streams(1).named("raw"))
+    seen = instances.strata["heldout"] == 0
     kept = task.curate(instances, "train", Streams(1).named("curate"))
-    low, high = instances.strata["m"] <= 3, instances.strata["m"] > 3
+    low, high = seen & (instances.strata["m"] <= 3), seen & (instances.strata["m"] > 3)
+    assert (kept.strata["heldout"] == 0).all()
     assert (kept.strata["m"] > 3).sum() == high.sum()
     assert (kept.strata["m"] <= 3).sum() / low.sum() == pytest.approx(0.1, abs=0.03)
     again = task.curate(instances, "train", Streams(1).named("curate"))

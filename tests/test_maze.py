@@ -55,7 +55,7 @@ def test_path_tree_corridor_and_order(preset: str, size: int) -> None:
         opened = [(r, c) for r in range(side) for c in range(side) if grid[r][c] != "#"]
         assert len(opened) == 2 * size * size - 1  # a spanning tree of the rooms
         path = shortest_path(grid)
-        marked = {divmod(cell, side) for cell in np.flatnonzero(instances.answer_NA[i] == 3)}
+        marked = {divmod(int(cell), side) for cell in np.flatnonzero(instances.answer_NA[i] == 3)}
         assert marked == set(path[1:-1])
         assert instances.strata["path"][i] == len(path)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hardtail import data
 from hardtail.errors import HardtailError
 from hardtail.seeds import Streams
 from hardtail.tasks.sudoku import TIERS, Sudoku
@@ -145,7 +146,7 @@ def test_files_that_are_not_what_they_say(tmp_path: Path) -> None:
 def test_without_the_extra_the_hub_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(HardtailError, match=r"pip install 'hardtail\[hub\]'"):
-        TASK.load("hub:sapientinc/sudoku-extreme:test")
+        TASK.fetch("hub:sapientinc/sudoku-extreme:test")
 
 
 def fake_hub(monkeypatch: pytest.MonkeyPatch, download: Any) -> type[Exception]:
@@ -173,8 +174,10 @@ def test_the_hub_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         return str(path)
 
     fake_hub(monkeypatch, download)
-    assert TASK.load(Path("hub:sapientinc/sudoku-extreme:test")).strata["rating"].tolist() == [0, 7]
-    assert len(TASK.load_hub(split="train", limit=1)) == 1
+    built = data.load(TASK, "hub:sapientinc/sudoku-extreme:test", split=None)
+    assert built.instances.strata["rating"].tolist() == [0, 7]
+    assert built.manifest["file"] == "test.csv"
+    assert TASK.fetch("hub:") == tmp_path / "train.csv"
     assert asked == [("sapientinc/sudoku-extreme", "test.csv"), ("sapientinc/sudoku-extreme", "train.csv")]
 
 

@@ -154,7 +154,7 @@ def data(
             )
     else:
         with _busy("reading and solving"):
-            built = building.load(chosen, Path(source), split, _seed(seed), n)
+            built = building.load(chosen, source, split, _seed(seed), n)
     with _busy("writing"):
         save_instances(out, built.instances.bare() if bare else built.instances, built.manifest)
     print(

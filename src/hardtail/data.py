@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,8 +61,9 @@ def build(
     return Built(instances, _manifest(task, split, source, parts, instances, removed))
 
 
-def load(task: Task, path: Path, split: str | None, seed: int = 0, n: int | None = None) -> Built:
+def load(task: Task, source: str, split: str | None, seed: int = 0, n: int | None = None) -> Built:
     """Problems from someone else's file; with `split`, what the study keeps of them for that split."""
+    path = task.fetch(source)
     instances = task.load(path)
     if split is not None:
         parts_of(task, split, None)
@@ -72,8 +72,8 @@ def load(task: Task, path: Path, split: str | None, seed: int = 0, n: int | None
         instances = instances.take(slice(n))
     if not len(instances):
         raise HardtailError(f"{path} holds no problem that the split {split!r} of {task.name} takes")
-    source = {"seed": seed, "file": path.name, "file_sha256": file_hash(path)}
-    return Built(instances, _manifest(task, split or "all", source, [], instances, removed=0))
+    origin = {"seed": seed, "file": path.name, "file_sha256": file_hash(path)}
+    return Built(instances, _manifest(task, split or "all", origin, [], instances, removed=0))
 
 
 def parts_of(task: Task, split: str, n: int | None) -> list[Part]:

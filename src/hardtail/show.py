@@ -55,10 +55,10 @@ def as_json(task: Task, instances: Instances, i: int) -> dict[str, Any]:
     return {
         "prompt": task.render(instances.take(slice(i, i + 1)))[0],
         "answer": answer,
-        "strata": {name: _plain(value_N[i]) for name, value_N in instances.strata.items()},
+        "strata": {axis: _plain(instances.strata[axis][i]) for axis in task.axes},
         "orders": {
-            name: [None if rank < 0 else rank for rank in rank_NA[i, : len(answer)].tolist()]
-            for name, rank_NA in instances.orders.items()
+            name: [None if rank < 0 else rank for rank in instances.orders[name][i, : len(answer)].tolist()]
+            for name in task.order_names
         },
     }
 
@@ -67,8 +67,8 @@ def _plain(value: np.generic) -> Any:
     return round(float(value), 4) if isinstance(value, np.floating) else value.item()
 
 
-def strata_line(instances: Instances, i: int) -> Text:
-    parts = (f"{name} {_plain(value_N[i])}" for name, value_N in instances.strata.items())
+def strata_line(task: Task, instances: Instances, i: int) -> Text:
+    parts = (f"{axis} {_plain(instances.strata[axis][i])}" for axis in task.axes)
     return Text("   ".join(parts), style="green")
 
 
@@ -90,7 +90,7 @@ def _step(task: Task, cells: np.ndarray[Any, Any]) -> str:
 def instance_panel(task: Task, instances: Instances, i: int, title: str) -> Panel:
     """Everything about one instance, framed."""
     orders = [order_line(task, instances, i, name) for name in task.order_names]
-    body = Group(task.picture(instances, i), Text(), strata_line(instances, i), *orders)
+    body = Group(task.picture(instances, i), Text(), strata_line(task, instances, i), *orders)
     return Panel(body, title=title, title_align="left", padding=(0, 1), expand=False)
 
 

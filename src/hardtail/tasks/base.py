@@ -139,6 +139,10 @@ class Task(ABC):
         """The problems in a text's lines: one a line, unless the task's field has its own formats."""
         return list(lines)
 
+    def fetch(self, source: str) -> Path:
+        """The file that `source` names; tasks whose field keeps data elsewhere bring it here first."""
+        return Path(source)
+
     def load(self, path: Path) -> Instances:
         """Problems from a file that others made; tasks whose files hold more than problems keep what they say."""
         return self.parse(self.prompts(read_lines(path)))

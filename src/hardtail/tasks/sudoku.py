@@ -27,7 +27,7 @@ from hardtail.solvers.sudoku.board import (
     singles,
     solver_order_many,
 )
-from hardtail.solvers.sudoku.generate import minimal_many, rated_many
+from hardtail.solvers.sudoku.generate import minimal_many, rated_many, with_clues_many
 from hardtail.solvers.sudoku.rating import rate_many
 from hardtail.solvers.sudoku.search import solve_many
 from hardtail.solvers.sudoku.techniques import LEVELS, SEARCH, levels_many, technique_order
@@ -80,6 +80,13 @@ class Sudoku(Task):
     maskable: Literal["blanks", "answer"] = "blanks"
     """Which answer cells are ever hidden: those that are blank in the puzzle, or all 81; copies of givens are then the
     first of every order and always ready. Scored are the blanks in both."""
+    extra_clues: int = 0
+    """Clues of the solution put back into a minimal puzzle. Only puzzles up to `tier=medium` are made with them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.extra_clues <= 40:
+            raise HardtailError(f"sudoku: extra_clues is {self.extra_clues}; it is 0 to 40")
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -108,7 +115,10 @@ class Sudoku(Task):
     def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
         """A random minimal puzzle, one searched for by its rating, or a known one beyond technique in disguise."""
         low, high = self._ratings(stratum)
-        if stratum.on("tl4").low > 0:
+        if self.extra_clues:
+            puzzle_NC, solution_NC = with_clues_many(key_N, np.full(len(key_N), self.extra_clues))
+            rating_N = rate_many(puzzle_NC)
+        elif stratum.on("tl4").low > 0:
             puzzle_NC, solution_NC, rating_N = beyond_many(key_N, low, high, _TRIES)
         elif low > 0 or high < MOST_GUESSES:
             puzzle_NC, solution_NC, rating_N = rated_many(key_N, low, high, _TRIES)
@@ -187,20 +197,16 @@ class Sudoku(Task):
     def parse(self, prompts: Sequence[str]) -> Instances:
         return self._parse(files.Puzzles.alone(prompts), files.nowhere)
 
-    def load(self, path: Path | str) -> Instances:
+    def fetch(self, source: str) -> Path:
+        """A file's path, or `hub:OWNER/NAME:SPLIT`: a data set of the Hugging Face hub, such as *sudoku-extreme*."""
+        return files.fetch(source)
+
+    def load(self, path: Path) -> Instances:
         """Puzzles from a table `question[,answer][,rating]` or a plain list, gzipped or not.
 
-        `hub:OWNER/NAME:SPLIT` takes a data set of the Hugging Face hub. The file's answers are checked; its ratings are
-        kept, and decide the tier.
+        The file's answers are checked; its ratings are kept, and decide the tier.
         """
-        return self._load(files.fetch(path), None)
-
-    def load_hub(self, name: str = files.HUB_NAME, split: str = "train", limit: int | None = None) -> Instances:
-        """The first `limit` puzzles of a data set on the Hugging Face hub."""
-        return self._load(files.fetch_hub(name, split), limit)
-
-    def _load(self, path: Path, limit: int | None) -> Instances:
-        puzzles = files.read_puzzles(read_lines(path), limit)
+        puzzles = files.read_puzzles(read_lines(path))
         return self._parse(puzzles, puzzles.place)
 
     def _parse(self, puzzles: files.Puzzles, place: files.Place) -> Instances:
@@ -236,7 +242,7 @@ class Sudoku(Task):
         return np.asarray((answer_NA == instances.answer_NA).all(axis=1))
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
-        wrong_A = answer_A != instances.answer_NA[i]
+        wrong_A = answer_A != instances.answer(i)
         if not wrong_A.any():
             return None
         puzzle_C = instances.tokens_NL[i, :81]
@@ -269,28 +275,24 @@ class Sudoku(Task):
         return f"r{cell // 9 + 1}c{cell % 9 + 1}"
 
     def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
-        """The grid: givens plain, solved cells bold in the colour of their technique level, wrong ones red."""
+        """Puzzle and answer side by side: solved cells in the colour of their technique level, wrong ones red."""
         from rich.text import Text
 
-        gold_A = instances.answer_NA[i]
+        puzzle_A, gold_A = instances.tokens_NL[i, :81], instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
-        given_A = instances.tokens_NL[i, :81] > 0
         level_NA = instances.extras.get("level_NA", np.full((len(instances), 81), -1))
-        style_A = [
-            "" if given else (*_LEVEL_STYLES, "bold")[level] for given, level in zip(given_A, level_NA[i], strict=True)
-        ]
         text = Text()
-        for cell in range(81):
-            row, column = divmod(cell, 9)
-            if column == 0 and row in (3, 6):
-                text.append("──────┼───────┼──────\n", "dim")
-            right = bool(shown_A[cell] == gold_A[cell])
-            sign = self.vocabulary.decode(shown_A[cell : cell + 1]) if shown_A[cell] in range(1, 10) else "·"
-            text.append(sign, cell_style(right, style_A[cell]))
-            if column in (2, 5):
-                text.append(" │ ", "dim")
-            else:
-                text.append("\n" if column == 8 else " ")
+        for row in range(9):
+            if row in (3, 6):
+                text.append("──────┼───────┼──────     ──────┼───────┼──────\n", "dim")
+            for grid_A in (puzzle_A, shown_A):
+                for cell in range(9 * row, 9 * row + 9):
+                    solved = "" if puzzle_A[cell] else (*_LEVEL_STYLES, "bold")[level_NA[i, cell]]
+                    right = grid_A is puzzle_A or bool(shown_A[cell] == gold_A[cell])
+                    sign = self.vocabulary.decode(grid_A[cell : cell + 1]) if 1 <= grid_A[cell] <= 9 else "·"
+                    text.append(sign, cell_style(right, "" if grid_A is puzzle_A else solved))
+                    text.append(" │ " if cell % 9 in (2, 5) else " ", "dim")
+                text.append("    " if grid_A is puzzle_A else "\n")
         for level, style in enumerate(_LEVEL_STYLES):
             if count := int((level_NA[i] == level).sum()):
                 text.append(f"{LEVELS[level]} {count}  ", style)

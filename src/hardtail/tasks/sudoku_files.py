@@ -132,21 +132,20 @@ def read_list(lines: Sequence[str]) -> list[str]:
     return list(lines)
 
 
-def read_puzzles(lines: Sequence[str], limit: int | None = None) -> Puzzles:
-    """A table with the columns `question[,answer][,rating]`, or a plain list; the first `limit` puzzles."""
+def read_puzzles(lines: Sequence[str]) -> Puzzles:
+    """A table with the columns `question[,answer][,rating]`, or a plain list."""
     if not is_table(lines):
         if lines and "," in lines[0]:
             raise HardtailError(
                 f"sudoku: the first line, {lines[0][:60]!r}, names no column 'question'; give a table with the columns "
                 "question[,answer][,rating], or a plain list of puzzles of 81 characters"
             )
-        return Puzzles.alone(read_list(lines)[:limit])
+        return Puzzles.alone(read_list(lines))
     header = _fields(lines[0])
     at = {name: header.index(name) for name in ("question", "answer", "rating") if name in header}
     last = max(at.values())
     question, answer, rating = [], [], []
-    rows = csv.reader(lines[1:] if limit is None else lines[1 : limit + 1])
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(csv.reader(lines[1:]), start=2):
         if len(row) <= last:
             raise HardtailError(f"line {number}: sudoku: the row has {len(row)} columns; its header has {len(header)}")
         question.append(row[at["question"]])
@@ -171,12 +170,11 @@ def _rating(text: str, number: int) -> int:
 # -- hub --------------------------------------------------------------------------------------------------------
 
 
-def fetch(source: Path | str) -> Path:
+def fetch(source: str) -> Path:
     """The file that `source` names; `hub:OWNER/NAME[:SPLIT]` is downloaded (once) from the Hugging Face hub."""
-    text = str(source)
-    if not text.startswith(HUB):
+    if not source.startswith(HUB):
         return Path(source)
-    name, _, split = text.removeprefix(HUB).partition(":")
+    name, _, split = source.removeprefix(HUB).partition(":")
     return fetch_hub(name or HUB_NAME, split or "train")
 
 

@@ -20,7 +20,7 @@ MOVES = 4
 """Steps inside the range that a walk makes before it ends."""
 DISGUISES = 60
 """Starting points that are looked at for one that lies in the range already."""
-PATIENCE = 150
+PATIENCE = 40
 """Steps without progress after which a walk begins again elsewhere."""
 
 _STARTS = """
