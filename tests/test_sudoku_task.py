@@ -314,7 +314,6 @@ def test_strata_are_hit(stratum: str) -> None:
         ("rating=high", "rating is a number"),
         ("tier=easy,rating>=5", "no rating meets"),
         ("rating>=5000", "up to rating 465"),
-        ("tier=top1pct,tl4>=0.95", "up to rating 80"),
     ],
 )
 def test_strata_that_cannot_be_are_refused(stratum: str, sentence: str) -> None:

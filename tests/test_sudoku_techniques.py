@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hardtail.seeds import Streams
 from hardtail.solvers.sudoku import board as boards
 from hardtail.solvers.sudoku import patterns
-from hardtail.solvers.sudoku.beyond import BEYOND, KNOWN_P81, beyond_many
-from hardtail.solvers.sudoku.generate import minimal_many
+from hardtail.solvers.sudoku.beyond import BEYOND, START_P81
+from hardtail.solvers.sudoku.generate import minimal_many, rated_many
 from hardtail.solvers.sudoku.rating import rate_many
 from hardtail.solvers.sudoku.search import solve_many
 from hardtail.solvers.sudoku.techniques import Reading, levels_many, technique_order
@@ -161,22 +161,23 @@ def test_patterns_never_delete_the_solution(drawn: tuple[Boards, Boards]) -> Non
 
 def test_known_puzzles_are_beyond_technique_and_minimal() -> None:
     for reading in READINGS:
-        level_PC, _ = levels_many(KNOWN_P81, reading)
-        assert ((level_PC == 4).sum(axis=1) >= BEYOND * (KNOWN_P81 == 0).sum(axis=1)).all()
-    count_P, solution_PC = solve_many(KNOWN_P81)
+        level_PC, _ = levels_many(START_P81, reading)
+        assert ((level_PC == 4).sum(axis=1) >= BEYOND * (START_P81 == 0).sum(axis=1)).all()
+    count_P, solution_PC = solve_many(START_P81)
     assert (count_P == 1).all()
-    assert len(np.unique(solution_PC, axis=0)) == len(KNOWN_P81)
-    for puzzle_C in KNOWN_P81:
+    assert len(np.unique(solution_PC, axis=0)) == len(START_P81)
+    for puzzle_C in START_P81:
         clues = np.flatnonzero(puzzle_C)
         without_MC = np.tile(puzzle_C, (len(clues), 1))
         without_MC[np.arange(len(clues)), clues] = 0
         assert (solve_many(without_MC)[0] == 2).all()
 
 
-def test_disguises_keep_the_logic_and_reach_a_rating() -> None:
-    puzzle_NC, solution_NC, rating_N = beyond_many(Streams(5).named("beyond").keys(20), 42, 68, 1000)
+@pytest.mark.parametrize(("low", "high"), [(0, 5), (42, 68), (106, 1000)])
+def test_walks_stay_beyond_technique_and_reach_a_rating(low: int, high: int) -> None:
+    puzzle_NC, solution_NC, rating_N = rated_many(Streams(5).named("beyond").keys(20), low, high, 1000, True)
     assert (rating_N == rate_many(puzzle_NC)).all()
-    assert ((rating_N >= 42) & (rating_N <= 68)).all()
+    assert ((rating_N >= low) & (rating_N <= high)).all()
     assert (solve_many(puzzle_NC)[1] == solution_NC).all()
     assert ((levels_many(puzzle_NC, "closure")[0] == 4).sum(axis=1) >= BEYOND * (puzzle_NC == 0).sum(axis=1)).all()
     assert len(np.unique(puzzle_NC, axis=0)) == 20

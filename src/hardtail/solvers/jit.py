@@ -4,8 +4,10 @@ Modules with compiled functions import everywhere; where numba is absent their f
 sentence that says what to do. So saved data, vocabularies and checks work on a machine that only trains.
 """
 
+import hashlib
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from hardtail.errors import HardtailError
@@ -16,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def jit(function: F) -> F:
     """Compile `function`, cached on disk; it releases the interpreter lock, so threads use all cores."""
     try:
-        from numba import njit
+        from numba import config, njit
     except ImportError:
 
         @wraps(function)
@@ -27,4 +29,21 @@ def jit(function: F) -> F:
             )
 
         return cast(F, missing)
-    return cast(F, njit(cache=True, nogil=True)(function))
+    before, config.CACHE_DIR = config.CACHE_DIR, _cache_folder()
+    try:
+        return cast(F, njit(cache=True, nogil=True)(function))
+    finally:
+        config.CACHE_DIR = before
+
+
+@cache
+def _cache_folder() -> str:
+    """A folder for this very state of the solvers.
+
+    Left alone, numba compiles a function anew when its own file changes, but not when a function it calls does.
+    """
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted([*here.rglob("*.py"), *here.rglob("*.txt"), here.parent / "seeds.py"]):
+        digest.update(path.read_bytes())
+    return str(here / "__pycache__" / f"jit-{digest.hexdigest()[:12]}")

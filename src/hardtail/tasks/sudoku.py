@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from hardtail.errors import HardtailError
 from hardtail.files import read_lines
 from hardtail.seeds import Stream
-from hardtail.solvers.sudoku.beyond import REACH, beyond_many
 from hardtail.solvers.sudoku.board import (
     PEERS,
     UNITS,
@@ -113,15 +112,13 @@ class Sudoku(Task):
     # -- generating ---------------------------------------------------------------------------------------------
 
     def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
-        """A random minimal puzzle, one searched for by its rating, or a known one beyond technique in disguise."""
+        """A random minimal puzzle, or one searched for by its rating and for being beyond technique."""
         low, high = self._ratings(stratum)
         if self.extra_clues:
             puzzle_NC, solution_NC = with_clues_many(key_N, np.full(len(key_N), self.extra_clues))
             rating_N = rate_many(puzzle_NC)
-        elif stratum.on("tl4").low > 0:
-            puzzle_NC, solution_NC, rating_N = beyond_many(key_N, low, high, _TRIES)
-        elif low > 0 or high < MOST_GUESSES:
-            puzzle_NC, solution_NC, rating_N = rated_many(key_N, low, high, _TRIES)
+        elif (beyond := stratum.on("tl4").low > 0) or low > 0 or high < MOST_GUESSES:
+            puzzle_NC, solution_NC, rating_N = rated_many(key_N, low, high, _TRIES, beyond)
         else:
             puzzle_NC, solution_NC = minimal_many(key_N)
             rating_N = rate_many(puzzle_NC)
@@ -144,8 +141,8 @@ class Sudoku(Task):
         low, high = int(np.ceil(max(low, rating.low))), int(np.floor(min(high, rating.high)))
         if low > high:
             raise HardtailError(f"sudoku: no rating meets {stratum}; the lowest allowed is above the highest")
-        if low > (reach := REACH if stratum.on("tl4").low > 0 else HIGHEST):
-            raise HardtailError(f"sudoku: {stratum} is out of reach; such puzzles are generated up to rating {reach}")
+        if low > HIGHEST:
+            raise HardtailError(f"sudoku: {stratum} is out of reach; puzzles are generated up to rating {HIGHEST}")
         return low, high
 
     # -- laying out ---------------------------------------------------------------------------------------------

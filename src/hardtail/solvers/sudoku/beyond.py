@@ -1,100 +1,123 @@
-"""Puzzles beyond technique: at least 95 % of their blanks are TL4, which random minimal puzzles practically never are.
+"""Puzzles beyond technique: hard by their rating, and at least 95 % of their blanks need search (TL4).
 
-Such a puzzle is one of those below in a random disguise. Logic does not see a disguise, but the rating does (the
-solver's choices hang on the order of digits and lines), so a wanted rating is met by changing the disguise.
+Random minimal puzzles are practically never like that, while published lists of hard puzzles are nearly always. So a
+walk begins at a puzzle of `hard_puzzles.txt` in a random disguise. Logic does not see a disguise, but the rating does
+(the solver's choices hang on the order of digits and lines), so a wanted range is met by changing the disguise. From
+there a step takes one or two clues away, puts others back until the solution is the only one again, and drops what is
+not needed; it is kept if the puzzle is still in the range and still beyond technique.
 
-Shapes: N puzzles, P known puzzles.
+The file begins with five published puzzles (Inkala's of 2012, AI Escargot, Golden Nugget, Easter Monster, Inkala's of
+2010); the others descend from them by swaps of clues, chosen for high ratings, one for each solution.
+
+Shapes: N puzzles, P starting points, D search depth, G words of a grid (see `search`).
 """
 
+from importlib.resources import files
+
 import numpy as np
-from numpy.typing import NDArray
 
 from hardtail.solvers import rng
 from hardtail.solvers.jit import jit
-from hardtail.solvers.sudoku.hard import disguise
+from hardtail.solvers.sudoku.minimal import Cells, drop_needless, other_solution
 from hardtail.solvers.sudoku.rating import rate
-from hardtail.solvers.sudoku.search import Board, solve_many
-
-Keys = NDArray[np.uint64]
+from hardtail.solvers.sudoku.search import Board, Words, open_grid, search
+from hardtail.solvers.sudoku.techniques import SEARCH, level_boards
 
 BEYOND = 0.95
 """The share of blanks at TL4 from which a puzzle counts as beyond technique."""
-REACH = 80
-"""Disguises of the known puzzles rate up to about this."""
+MOVES = 3
+"""Steps that a walk makes inside the range before it ends."""
+PATIENCE = 40
+"""Steps that a walk tries for that; with fewer moves it ends where it is."""
 
-# First five published ones (Inkala's of 2012, AI Escargot, Golden Nugget, Easter Monster, Inkala's of 2010), then what
-# swapping up to three clues near them found, at most one for each solution.
-_KNOWN = """
-800000000003600000070090200050007000000045700000100030001000068008500010090000400
-100007090030020008009600500005300900010080002600004000300000010040000007007000300
-000000039000001005003050800008090006070002000100400000009080050020000600400700000
-100000002090400050006000700050903000000070000000850040700000600030009080002000001
-005300000800000020070010500400005300010070006003200080060500009004000030000009700
-809004000003600000070090200050007000000045700000100030001000068008000010090000400
-800000000003602000070090200050007000000045700000100030001700068008000010090000400
-800004000003600000070090200050007000000045700000100030001400068008000010090000400
-800004000003600000070090200050007000000045700000100030001000068508000010090000400
-800050000003600000075090200050007000000045700000100030001000968008000010090000400
-800500000003600000075090200050007000000045700000100030001000068008000910090000400
-800000000003600000070090200050007000000045700000100030001000068008700010095000400
-800000000003602000070090200050070000000045700000100030001700068008000010090000400
-800050000003600000070090200050007000000045700000100030001000068008000010095000400
-800000000003670000070090200050007000000045700000120030001000068008000010090000400
-800000000003600000070090200050907000000045700000060030001000068008200010090000400
-800500000003600000070090200050207000000040700000100030001000068508000010090000400
-809000000003600000070090200050007000000045700000100030001000068008200010090000400
-809000000003600000070090200050007000000045700100020030001000068008400010090000400
-001000039000000060003050800008090006070002000000400500000080050027000000400700100
-001000039000001000003050800008090006070002500000400000006080050020000600480700000
-001000030000000005003050800008090006070002500000400100000080050027000600400700900
-000000039000001060003050810008090006070002500000400000019080050020000000400700000
-001000039000001000003050800008090006070002500000400000006080050820000600400700000
-001000039000001000003050800008090006070002000900400500000080050027000600400700000
-001000039000001065003050800008090006070002080000400000009080050020000000400700000
-001000039000001060003050800008090006070002500000400000009080050020005000400700000
-001000039000001060003050800008090006070002000900400500009080050020000000400700000
-000000039000001065003050800008090006070002000000470000009080050020000000400700100
-000000039000001060003050800008090006070002000100408000009080050020000000400700300
-001000039000000060003050800008030006070002000000400500009080050020000000400700100
-001000039000001000003050800008090006070002000030400500000080050027000600400700000
-000000039000001060003050800008090046070002000100400000009080050020000000400700300
-100000002090400050006000700050963000000004000000850040700000600030009080002000001
-100000002090400050006000700050903000000020000000850040700000600030009080002000001
-100000002090400050006000700050004000000910000000806045700000600030009080002000001
-100000002090400050006500700050004000000913000000800040700000600030009080002000001
-100000002090400050006000700050904000000510800000030040700000600030009080002000001
-100000002090400050006000700050903000000060900000800040700000600030009080002000001
-100000402090400050006000700050904000000013000000800040700000600030009080002000001
-100000002090400050006000700050904070000073000000800040700000600030009080002000001
-100300002090400050006000700050903000000060000000800040700000600030009080002000001
-100000002090400050006300700050034000000010000000850040700000600030009080002000001
-100000002090400050006000700050904000000003005000801040700000600030009080002000001
-100000002090400050006000700050903000000060500000800040700000600030009080002000001
-100000002090400050006000700050904000000013000000800043700000600030009080002000001
-100000002090400050006000700050904000000010000000235040700000600030009080002000001
-"""
-KNOWN_P81 = np.array([[int(digit) for digit in line] for line in _KNOWN.split()], dtype=np.uint8)
+
+def _read_starts() -> Board:
+    lines = (files(__package__) / "hard_puzzles.txt").read_text().split()
+    return np.array([[int(sign) for sign in line.replace(".", "0")] for line in lines], dtype=np.uint8)
+
+
+START_P81 = _read_starts()
 
 
 @jit
-def _disguised(key_N: Keys, low: int, high: int, tries: int) -> tuple[Board, NDArray[np.int32]]:
-    puzzle_N81 = np.zeros((len(key_N), 81), np.uint8)
-    rating_N = np.zeros(len(key_N), np.int32)
-    state = np.empty(1, np.uint64)
-    for i in range(len(key_N)):
-        state[0] = key_N[i]
-        for _ in range(tries):
-            disguise(state, KNOWN_P81[rng.below(state, len(KNOWN_P81))], puzzle_N81[i])
-            rating_N[i] = rate(puzzle_N81[i])
-            if low <= rating_N[i] <= high:
-                break
-    return puzzle_N81, rating_N
+def _shuffled_lines(state: rng.State, line_9: Cells) -> None:
+    """The nine rows (or columns) in an order that keeps bands together."""
+    band_3, inside_3 = np.arange(3), np.arange(3)
+    rng.shuffle(state, band_3)
+    for band in range(3):
+        rng.shuffle(state, inside_3)
+        for i in range(3):
+            line_9[3 * band + i] = 3 * band_3[band] + inside_3[i]
 
 
-def beyond_many(key_N: Keys, low: int, high: int, tries: int) -> tuple[Board, Board, NDArray[np.int32]]:
-    """For each key a minimal puzzle beyond technique, its solution and its rating.
+@jit
+def disguise(state: rng.State, board_81: Board, disguised_81: Board) -> None:
+    """The same puzzle to the eye of logic: digits renamed, rows and columns moved, perhaps mirrored."""
+    row_9, column_9, digit_9 = np.empty(9, np.int64), np.empty(9, np.int64), np.arange(1, 10)
+    _shuffled_lines(state, row_9)
+    _shuffled_lines(state, column_9)
+    rng.shuffle(state, digit_9)
+    mirrored = rng.below(state, 2) == 1
+    for row in range(9):
+        for column in range(9):
+            down, across = (column, row) if mirrored else (row, column)
+            digit = int(board_81[9 * row_9[down] + column_9[across]])
+            disguised_81[9 * row + column] = digit_9[digit - 1] if digit else 0
 
-    After `tries` disguises without a rating from `low` to `high` the last one is given; its rating tells.
+
+@jit
+def _step(state: rng.State, stack_DG: Words, puzzle_81: Board, solution_81: Board) -> None:
+    """Another minimal puzzle with the same solution, one or two clues away."""
+    clue_M = np.flatnonzero(puzzle_81)
+    rng.shuffle(state, clue_M)
+    taken = clue_M[: 1 + rng.below(state, 2)]
+    puzzle_81[taken] = 0
+    other_81 = np.empty(81, np.uint8)
+    for cell in taken:
+        digit = int(solution_81[cell])
+        while puzzle_81[cell] == 0 and other_solution(puzzle_81, cell, digit, stack_DG, other_81):
+            differs = np.flatnonzero(other_81 != solution_81)
+            at = differs[rng.below(state, differs.size)]
+            puzzle_81[at] = solution_81[at]
+    clue_M = np.flatnonzero(puzzle_81)
+    rng.shuffle(state, clue_M)
+    drop_needless(puzzle_81, clue_M, stack_DG, other_81)
+
+
+@jit
+def _is_beyond(puzzle_81: Board) -> bool:
+    level_1C, _ = level_boards(puzzle_81.reshape(1, 81), True)
+    return (level_1C == SEARCH).sum() >= BEYOND * (puzzle_81 == 0).sum()
+
+
+@jit
+def walk(
+    state: rng.State, low: int, high: int, tries: int, stack_DG: Words, puzzle_81: Board, solution_81: Board
+) -> int:
+    """A puzzle beyond technique rated `low` to `high`, and its solution; returns its rating.
+
+    After `tries` disguises that all miss the range the last one is given: its rating tells.
     """
-    puzzle_N81, rating_N = _disguised(key_N, low, high, tries)
-    return puzzle_N81, solve_many(puzzle_N81)[1], rating_N
+    rating = -1
+    for _ in range(tries):
+        disguise(state, START_P81[rng.below(state, len(START_P81))], puzzle_81)
+        rating = rate(puzzle_81)
+        if low <= rating <= high:
+            break
+    open_grid(puzzle_81, stack_DG[0])
+    search(stack_DG, 1, solution_81)
+    trial_81 = np.empty(81, np.uint8)
+    moves = 0
+    for _ in range(PATIENCE):
+        if moves == MOVES or not low <= rating <= high:
+            break
+        trial_81[:] = puzzle_81
+        _step(state, stack_DG, trial_81, solution_81)
+        if np.all(trial_81 == puzzle_81) or not _is_beyond(trial_81):
+            continue
+        trial = rate(trial_81)
+        if low <= trial <= high:
+            puzzle_81[:] = trial_81
+            rating = trial
+            moves += 1
+    return rating

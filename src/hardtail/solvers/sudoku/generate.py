@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hardtail.solvers import rng
 from hardtail.solvers.jit import jit
-from hardtail.solvers.sudoku.hard import walk
+from hardtail.solvers.sudoku.beyond import walk
 from hardtail.solvers.sudoku.minimal import Cells, give_back, minimal_puzzle
 from hardtail.solvers.sudoku.rating import rate
 from hardtail.solvers.sudoku.search import DEPTH, GRID, Board, Words
@@ -16,7 +16,8 @@ from hardtail.solvers.sudoku.search import DEPTH, GRID, Board, Words
 Keys = NDArray[np.uint64]
 
 COMMON = 8
-"""Ranges that begin up to this rating are met by drawing minimal puzzles, 3 in 1,000 of which reach it."""
+"""Ranges that begin up to this rating are met by drawing minimal puzzles, 3 in 1,000 of which reach it; the others by
+walks among puzzles beyond technique."""
 
 
 @jit
@@ -62,10 +63,13 @@ def _draw(
 
 
 @jit
-def rated_many(key_N: Keys, low: int, high: int, max_tries: int = 20_000) -> tuple[Board, Board, NDArray[np.int32]]:
+def rated_many(
+    key_N: Keys, low: int, high: int, max_tries: int = 20_000, beyond: bool = False
+) -> tuple[Board, Board, NDArray[np.int32]]:
     """For each key a minimal puzzle rated `low` to `high`, its solution and its rating.
 
-    After `max_tries` (at least 1) draws or steps the last puzzle is given as it is: its rating tells that it missed.
+    With `beyond`, none that technique could solve. After `max_tries` (at least 1) draws or disguises the last puzzle is
+    given as it is: its rating tells that it missed.
     """
     stack_DG = np.empty((DEPTH, GRID), np.int32)
     puzzle_N81 = np.zeros((len(key_N), 81), np.uint8)
@@ -73,7 +77,7 @@ def rated_many(key_N: Keys, low: int, high: int, max_tries: int = 20_000) -> tup
     rating_N = np.zeros(len(key_N), np.int32)
     for i in range(len(key_N)):
         state = state_of(key_N[i])
-        if low <= COMMON:
+        if low <= COMMON and not beyond:
             rating_N[i] = _draw(state, low, high, max_tries, stack_DG, puzzle_N81[i], solution_N81[i])
         else:
             rating_N[i] = walk(state, low, high, max_tries, stack_DG, puzzle_N81[i], solution_N81[i])

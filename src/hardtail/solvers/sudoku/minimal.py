@@ -2,7 +2,7 @@
 
 A *minimal* puzzle is one where every clue is needed. It is what is left of a random full grid when the clues are
 visited in a random order and each one that is not needed is taken away. Such puzzles are seldom hard (3 in 1,000 rate 8
-or more), so `hard` looks for those that are.
+or more), so `beyond` looks for those that are.
 
 Shapes: D search depth, G words of a grid (see `search`).
 """

@@ -1,0 +1,324 @@
+"""Schemes against slow references written from their formulas, and PUMA's buffer against its promises."""
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import hardtail
+from hardtail import HardtailError, Streams
+from hardtail.noise import Moment
+from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
+from hardtail.schemes.puma import official, oracle_order, paper
+from hardtail.schemes.stages import Fixed, Ramp, Stairs
+
+CPU = torch.device("cpu")
+TASK = hardtail.task("addition", digits=7)
+MASK = TASK.vocabulary.mask_id
+
+
+def corpus(n: int = 200, name: str = "addition", order: str = "lsb") -> Corpus:
+    task = TASK if name == "addition" else hardtail.task(name)
+    instances = task.sample(n, Streams(0).named("schemes"))
+    return Corpus.on(CPU, instances, task.vocabulary.mask_id, order)
+
+
+def now(step: int, steps: int = 1000) -> Moment:
+    return Moment(5, torch.tensor(step), steps)
+
+
+def views(scheme: Scheme, data: Corpus, steps: int, batch: int = 32) -> Iterator[tuple[View, dict[str, Tensor]]]:
+    """What a scheme shows over a run in which the model's logits are random."""
+    state = scheme.begin(data, batch, now(-1))
+    generator = torch.Generator().manual_seed(0)
+    for step in range(steps):
+        view = scheme.corrupt(state, data, batch, now(step))
+        yield view, state
+        logits = torch.randn((*view.gold_BA.shape, 14), generator=generator)
+        scheme.advance(state, logits, view, data, now(step))
+
+
+# -- losses -------------------------------------------------------------------------------------------------------
+
+
+def slow_loss(
+    logits: Tensor, view: View, weight: str, alpha: float = 0.0, tau: float = 1.0, gamma: float = 0.0
+) -> float:
+    """The loss sequence by sequence and cell by cell."""
+    total, batch = 0.0, len(logits)
+    everything = int(view.hidden_BA.sum())
+    for b in range(batch):
+        cells = torch.nonzero(view.hidden_BA[b]).flatten().tolist()
+        probabilities = {i: float(logits[b, i].double().softmax(-1)[view.gold_BA[b, i]]) for i in cells}
+        norm = sum(p ** (1 / tau) for p in probabilities.values())
+        for p in probabilities.values():
+            base = {
+                "masked": 1 / len(cells) / batch,
+                "batch": 1 / everything,
+                "rate": 1 / float(view.rate_B[b]) / int(view.maskable_BA[b].sum()) / batch
+                if view.rate_B is not None
+                else 0,
+            }[weight]
+            planned = p ** (1 / tau) / norm if alpha >= 0 else 1 / len(cells)
+            total += base * (1 + abs(alpha) * planned) * (1 - p) ** gamma * -math.log(p)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("scheme", "reference"),
+    [
+        (Random(), {"weight": "masked"}),
+        (Random(draw="count"), {"weight": "masked"}),
+        (Random(weighting="batch"), {"weight": "batch"}),
+        (Random(weighting="rate", at_least_one=False), {"weight": "rate"}),
+        (Papl(alpha=5.0), {"weight": "masked", "alpha": 5.0}),
+        (Papl(alpha=2.0, tau=0.5), {"weight": "masked", "alpha": 2.0, "tau": 0.5}),
+        (Papl(alpha=3.0, planner="matched"), {"weight": "masked", "alpha": -3.0}),
+        (Focal(gamma=2.0), {"weight": "masked", "gamma": 2.0}),
+        (Puma(), {"weight": "masked"}),
+    ],
+)
+def test_loss_against_the_formula(scheme: Scheme, reference: dict[str, float]) -> None:
+    data = corpus()
+    view, _ = next(views(scheme, data, 1))
+    logits = 2 * torch.randn((*view.gold_BA.shape, 14), generator=torch.Generator().manual_seed(1))
+    assert float(scheme.loss(logits, view)) == pytest.approx(slow_loss(logits, view, **reference), rel=1e-5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scheme", [Papl(alpha=5.0), Focal()])
+def test_weights_carry_no_gradient(scheme: Scheme) -> None:
+    """The gradient is that of a weighted NLL whose weights are constants."""
+    data = corpus()
+    view, _ = next(views(scheme, data, 1))
+    logits = torch.randn((*view.gold_BA.shape, 14), generator=torch.Generator().manual_seed(1), requires_grad=True)
+    (gradient,) = torch.autograd.grad(scheme.loss(logits, view), logits)
+    nll = -logits.log_softmax(-1).gather(-1, view.gold_BA[..., None])[..., 0]
+    probability = (-nll).detach().exp()
+    base = view.hidden_BA / view.hidden_BA.sum(1, keepdim=True) / len(logits)
+    if isinstance(scheme, Papl):
+        planned = (probability * view.hidden_BA) / (probability * view.hidden_BA).sum(1, keepdim=True)
+        weight = base * (1 + 5.0 * planned)
+    else:
+        weight = base * (1 - probability) ** 2
+    (expected,) = torch.autograd.grad((weight * nll).sum(), logits)
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_loss_ignores_what_is_shown() -> None:
+    data = corpus()
+    view, _ = next(views(Random(), data, 1))
+    logits = torch.randn((*view.gold_BA.shape, 14))
+    changed = torch.where(view.hidden_BA[..., None], logits, logits + 7 * torch.randn_like(logits))
+    for scheme in (Random(), Papl(), Focal(), Random(weighting="batch")):
+        torch.testing.assert_close(scheme.loss(logits, view), scheme.loss(changed, view))
+
+
+# -- masking ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["addition", "listops"])
+def test_a_view_hides_answer_cells_only(name: str) -> None:
+    """Prompt and padding stay, hidden cells read as the mask and shown ones as gold, wherever the answer sits."""
+    data = corpus(name=name, order="lsb" if name == "addition" else "post_order")
+    for scheme in (Random(), Puma(stages=Fixed(4)), official(Fixed(4)), Mixture(Puma(stages=Fixed(4)), Random(), 0.5)):
+        for view, _ in views(scheme, data, 6):
+            gold = data.tokens_NL[view.row_B].long()
+            at = data.answer_at_NA[view.row_B].long()
+            expected = gold.scatter(1, at, torch.where(view.hidden_BA, data.mask_id, gold.gather(1, at)))
+            assert torch.equal(view.tokens_BL, expected)
+            assert not (view.hidden_BA & ~data.maskable_NA[view.row_B]).any()
+            assert view.hidden_BA.any(dim=1).all()
+
+
+def hidden_counts(scheme: Scheme, steps: int, data: Corpus) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    counts = np.zeros(data.maskable_NA.shape[1] + 1)
+    for view, _ in views(scheme, data, steps, batch=200):
+        counts += np.bincount(view.hidden_BA.sum(1).numpy(), minlength=len(counts))
+    return counts / counts.sum()
+
+
+def test_rates_give_uniform_counts_and_none_is_mended() -> None:
+    """With t uniform the number of hidden cells is uniform on 0 … n; "at least one" moves 0 to 1."""
+    data = corpus()
+    n = 8
+    free = hidden_counts(Random(at_least_one=False), 100, data)
+    assert free == pytest.approx(np.full(n + 1, 1 / (n + 1)), abs=0.012)
+    mended = hidden_counts(Random(), 100, data)
+    assert mended == pytest.approx([0, 2 / (n + 1), *[1 / (n + 1)] * (n - 1)], abs=0.012)
+    assert hidden_counts(Random(draw="count"), 100, data) == pytest.approx([0, *[1 / n] * n], abs=0.012)
+
+
+def test_cells_are_hidden_alike() -> None:
+    data = corpus()
+    for scheme in (Random(), Random(draw="count")):
+        hidden = torch.cat([view.hidden_BA for view, _ in views(scheme, data, 200, batch=100)]).float().mean(0)
+        assert hidden.max() - hidden.min() < 0.03
+
+
+def test_an_epoch_shows_everything_once() -> None:
+    data = corpus(200)
+    rows = torch.cat([view.row_B for view, _ in views(Random(), data, 12, batch=32)])
+    for epoch in rows.split(6 * 32):  # type: ignore[no-untyped-call]
+        assert epoch.unique().numel() == 6 * 32
+    assert not torch.equal(rows[: 6 * 32], rows[6 * 32 :])
+
+
+# -- PUMA ---------------------------------------------------------------------------------------------------------
+
+READINGS = {
+    "release": Puma(stages=Stairs(2, 4, 1)),
+    "paper": paper(Ramp(2, 6)),
+    "official": official(Fixed(4)),
+    "collapse": official(Fixed(4), threshold=0.9),
+    "oracle": oracle_order(Fixed(4)),
+    "no-threshold": Puma(stages=Fixed(3), threshold=None),
+}
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_chains_only_ever_reveal(reading: str) -> None:
+    """A chain that goes on keeps its sequence and hides a proper subset; a new one comes from the order, in turn."""
+    scheme, data = READINGS[reading], corpus(300)
+    seen: list[int] = []
+    before: tuple[Tensor, Tensor] | None = None
+    for view, _ in views(scheme, data, 60):
+        if before is None:
+            seen += view.row_B.tolist()
+        else:
+            for b in range(32):
+                same = view.row_B[b] == before[0][b]
+                if same and not (view.hidden_BA[b] & ~before[1][b]).any():
+                    fewer = int(view.hidden_BA[b].sum()) < int(before[1][b].sum())
+                    assert fewer or scheme.law == "interval"  # an interval may ask for no more than is revealed
+                else:
+                    seen.append(int(view.row_B[b]))
+        before = (view.row_B, view.hidden_BA)
+    # Without replacement: an epoch ends when fewer are left than a step needs, so no sequence comes twice before that.
+    first_repeat = next((i for i, row in enumerate(seen) if row in seen[:i]), len(seen))
+    assert first_repeat > 300 - 32
+
+
+def test_release_counts() -> None:
+    """n_reveal = max(1, ⌈n / (K - s)⌉), so 8 cells in 3 stages go 8, 5, 2 (study §1.8)."""
+    data = corpus(300)
+    scheme = Puma(stages=Fixed(3), threshold=None)
+    shown = [view.hidden_BA.sum(1) for view, _ in views(scheme, data, 7)]
+    assert [int(count[0]) for count in shown] == [8, 5, 2, 8, 5, 2, 8]
+    assert all((count == count[0]).all() for count in shown)
+
+
+def test_the_surest_go_first_and_the_threshold_besides() -> None:
+    data = corpus(100)
+    scheme = Puma(stages=Fixed(8), threshold=0.9)
+    state = scheme.begin(data, 4, now(-1))
+    view = scheme.corrupt(state, data, 4, now(0))
+    logits = torch.zeros(4, 8, 14)
+    logits[:, 3, 2] = 3.0  # the surest, at a probability of 0.6
+    logits[1, 5, 1] = 9.0
+    logits[1, 6, 1] = 8.0  # two above the threshold
+    logits[2, 4, MASK] = 50.0  # sure of the mask: does not count
+    scheme.advance(state, logits, view, data, now(0))
+    revealed = [torch.nonzero(view.hidden_BA[b] & ~state["hidden_BA"][b]).flatten().tolist() for b in range(4)]
+    assert revealed == [[3], [5, 6], [3], [3]]
+
+
+def test_oracle_order_follows_the_ranks() -> None:
+    data = corpus(100)
+    for view, _ in views(oracle_order(Fixed(8)), data, 20):
+        count = view.hidden_BA.sum(1)
+        for b in range(len(count)):
+            assert view.hidden_BA[b].tolist() == [cell < int(count[b]) for cell in range(8)]  # lowest digits revealed
+
+
+def test_stairs_match_the_study() -> None:
+    """Study §1.8: addition climbs 3, 6, 9, 12, 15, 16 every 25,000 of 300,000 steps."""
+    stairs = Stairs(3, 16, 3)
+    steps = torch.tensor([0, 24_999, 25_000, 50_000, 75_000, 100_000, 125_000, 299_999])
+    assert stairs.at(steps, 300_000).tolist() == [3, 3, 6, 9, 12, 15, 16, 16]
+    assert Stairs(10, 40, 3).at(torch.tensor([1665, 1666, 16_659, 16_660]), 50_000).tolist() == [10, 13, 37, 40]
+    assert Stairs(8, 40, 5).at(torch.tensor([16_665, 116_661, 116_662]), 300_000).tolist() == [8, 38, 40]
+    assert Ramp(3, 16).at(torch.tensor([0, 50_000, 100_000, 200_000]), 300_000).tolist() == [3, 9, 16, 16]
+
+
+def test_official_with_random_scores_is_uniform_masking() -> None:
+    """Study §10.1: revealed = min(round(n·u), n-1) with u uniform, and any cell as likely as any other."""
+    task = hardtail.task("addition", digits=19)
+    data = Corpus.on(CPU, task.sample(2000, Streams(0).named("uniform")), MASK, "lsb")
+    n = 20
+    scheme = official(Fixed(5))
+    scheme = Puma(**{**vars(scheme), "score": "random"})
+    counts = hidden_counts(scheme, 120, data)
+    expected = np.full(n + 1, 1 / n)
+    expected[[0, 1, n]] = [0, 1.5 / n, 0.5 / n]
+    assert counts == pytest.approx(expected, abs=0.008)
+    hidden = torch.cat([view.hidden_BA for view, _ in views(scheme, data, 100, batch=200)]).float().mean(0)
+    assert hidden.max() - hidden.min() < 0.05
+
+
+def test_a_new_k_rebuilds_the_official_pool() -> None:
+    data = corpus(300)
+    scheme = official(Ramp(2, 8, over=0.01))
+    rows = [view.row_B.clone() for view, _ in views(scheme, data, 12)]
+    kept = [float((one == other).float().mean()) for one, other in pairwise(rows)]
+    assert min(kept) == 0.0
+
+
+# -- mixtures -----------------------------------------------------------------------------------------------------
+
+
+def test_a_mixture_has_its_share_and_chains_wait() -> None:
+    data = corpus(300)
+    scheme = Mixture(Puma(stages=Fixed(4), threshold=None), Random(), share=0.25)
+    shares = []
+    before: tuple[Tensor, Tensor] | None = None
+    for view, state in views(scheme, data, 80):
+        assert view.second_B is not None
+        if before is not None:
+            waited = before[1]
+            assert torch.equal(state["first/hidden_BA"][waited], before[0][waited])
+        shares.append(float(view.second_B.float().mean()))
+        before = (state["first/hidden_BA"].clone(), view.second_B)
+    assert np.mean(shares) == pytest.approx(0.25, abs=0.03)
+
+
+def test_a_mixtures_loss_is_the_sum_of_its_parts() -> None:
+    data = corpus(300)
+    scheme = Mixture(Puma(stages=Fixed(4)), Papl(alpha=5.0), share=0.5)
+    view, _ = next(views(scheme, data, 1))
+    assert view.second_B is not None
+    logits = torch.randn((*view.gold_BA.shape, 14), generator=torch.Generator().manual_seed(1))
+    total = 0.0
+    for part, mine in ((Random(), ~view.second_B), (Papl(alpha=5.0), view.second_B)):
+        alone = View(
+            view.tokens_BL, view.at_BA, view.gold_BA, view.hidden_BA & mine[:, None], view.maskable_BA, view.row_B
+        )
+        total += float(part.loss(logits, alone))
+    assert float(scheme.loss(logits, view)) == pytest.approx(total, rel=1e-5)
+
+
+def test_share_moves_to_its_end() -> None:
+    data = corpus(300)
+    scheme = Mixture(Random(), Random(), share=1.0, share_end=0.0)
+    state = scheme.begin(data, 200, now(-1))
+    for step, share in ((0, 1.0), (500, 0.5), (999, 0.0)):
+        view = scheme.corrupt(state, data, 200, now(step))
+        assert view.second_B is not None
+        assert float(view.second_B.float().mean()) == pytest.approx(share, abs=0.12)
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(HardtailError, match="threshold"):
+        Puma(threshold=1.5)
+    with pytest.raises(HardtailError, match="climb"):
+        Stairs(5, 3, 1)
+    with pytest.raises(HardtailError, match="probability"):
+        Mixture(Random(), Random(), share=2.0)
+    with pytest.raises(HardtailError, match="no order 'msb'"):
+        corpus(order="msb")
+    bare = Corpus.on(CPU, TASK.sample(5, Streams(0).named("bare")).bare(), MASK)
+    with pytest.raises(HardtailError, match="--bare"):
+        oracle_order(Fixed(2)).begin(bare, 2, now(0))
