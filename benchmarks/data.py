@@ -30,6 +30,19 @@ class Row:
     """What the project promises on one core."""
     peer: str = ""
     peer_rate: Rate | None = None
+    ratio_bar: float | None = None
+    """How many times faster than the peer it is promised to be."""
+
+    def cells(self) -> list[str]:
+        """The row as the table prints it."""
+        bar, ratio, peer_rate = "", "", ""
+        if self.bar:
+            bar = f"{self.bar:,.0f} {'ok' if self.rate >= self.bar else 'MISSED'}"
+        if self.peer_rate:
+            peer_rate, ratio = f"{self.peer_rate:,.0f}", f"{self.rate / self.peer_rate:,.0f}×"
+            if self.ratio_bar:
+                bar = f"{self.ratio_bar:.0f}× {'ok' if self.rate >= self.ratio_bar * self.peer_rate else 'MISSED'}"
+        return [self.what, f"{self.rate:,.0f}", f"{1000 / self.rate:.3f}", bar, self.peer, peer_rate, ratio]
 
 
 def per_second(work: Callable[[int], object], batch: int) -> Rate:
@@ -123,9 +136,9 @@ def rows() -> list[Row]:
         Row(
             "maze: sample 10×10, annotated",
             sampling("maze", 2000),
-            bar=None,
             peer="maze-dataset gen_dfs with solution",
             peer_rate=maze_dataset_rate(100),
+            ratio_bar=20,
         ),
         Row("maze: sample corridor>=30", sampling("maze", 1000, "corridor>=30")),
         Row("maze: parse text", parsing("maze", 500)),
@@ -150,10 +163,7 @@ def main() -> None:
     for heading in ("what", "per second", "ms each", "bar", "peer", "peer per second", "ratio"):
         table.add_column(heading, justify="left" if heading in ("what", "peer") else "right")
     for row in rows():
-        ratio = f"{row.rate / row.peer_rate:,.0f}×" if row.peer_rate else ""
-        peer_rate = f"{row.peer_rate:,.0f}" if row.peer_rate else ""
-        bar = f"{row.bar:,.0f} {'ok' if row.rate >= row.bar else 'MISSED'}" if row.bar else ""
-        table.add_row(row.what, f"{row.rate:,.0f}", f"{1000 / row.rate:.3f}", bar, row.peer, peer_rate, ratio)
+        table.add_row(*row.cells())
     Console(width=150).print(table)
 
 
