@@ -168,7 +168,7 @@ def demo() -> None:
     """The main job: one easy and one hard instance of every task, as a person would draw them."""
     from hardtail import Streams, show
 
-    console = _console()
+    console = _console(at_least=120)
     for name in TASKS.names():
         try:
             task = make_task(name)
@@ -180,7 +180,7 @@ def demo() -> None:
         with _busy(f"{name}: drawing (the first time also compiling)"):
             for stratum in task.gallery():
                 instances = task.sample(1, Streams(0).named(f"demo/{name}/{stratum}"), stratum)
-                panels.append(show.instance_panel(task, instances, 0, stratum))
+                panels.append(show.instance_panel(task, instances, 0, stratum, widest=console.width // 2 - 1))
         console.print(show.side_by_side(panels, console.width))
 
 
@@ -204,10 +204,12 @@ def _seed(seed: int) -> int:
     return seed
 
 
-def _console() -> "Console":
+def _console(at_least: int = 0) -> "Console":
+    """Standard output; in a pipe or a file, where no terminal limits the width, at least so wide."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=max(console.width, at_least))
 
 
 def _busy(words: str) -> Any:

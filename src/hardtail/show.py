@@ -87,21 +87,21 @@ def _step(task: Task, cells: np.ndarray[Any, Any]) -> str:
     return " ".join(names) + more
 
 
-def instance_panel(task: Task, instances: Instances, i: int, title: str) -> Panel:
-    """Everything about one instance, framed."""
+def instance_panel(task: Task, instances: Instances, i: int, title: str, widest: int | None = None) -> Panel:
+    """Everything about one instance, framed; at most `widest` columns, or as wide as its longest line."""
+    picture = task.picture(instances, i)
     orders = [order_line(task, instances, i, name) for name in task.order_names]
-    body = Group(task.picture(instances, i), Text(), strata_line(task, instances, i), *orders)
-    return Panel(body, title=title, title_align="left", padding=(0, 1), expand=False)
+    body = Group(picture, Text(), strata_line(task, instances, i), *orders)
+    width = None
+    if widest is not None:  # the picture decides: orders are lists and may wrap
+        width = min(max(max(line.cell_len for line in picture.split("\n")), 40) + 4, widest)
+    return Panel(body, title=title, title_align="left", padding=(0, 1), expand=False, width=width)
 
 
-def side_by_side(panels: list[Panel], width: int) -> Table | Group:
+def side_by_side(panels: Sequence[Panel], width: int) -> Table | Group:
     """Panels in one row where they fit, below each other where they do not."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    console = Console(width=10_000)
-    if sum(Measurement.get(console, console.options, panel).maximum for panel in panels) > width:
+    if sum(panel.width or width for panel in panels) + len(panels) > width:
         return Group(*panels)
-    row = Table.grid(padding=(0, 1))
+    row = Table.grid(padding=(0, 1, 0, 0))
     row.add_row(*panels)
     return row
