@@ -164,6 +164,14 @@ def data(
 
 
 @app.command
+def train() -> None:
+    """Train a recipe: `hardtail train RECIPE [any field as a flag]`; alone it lists the recipes."""
+    from hardtail.cli_train import main as train_main
+
+    train_main(sys.argv[2:])
+
+
+@app.command
 def demo() -> None:
     """The main job: one easy and one hard instance of every task, as a person would draw them."""
     from hardtail import Streams, show
@@ -240,6 +248,13 @@ def _print_json(value: dict[str, Any]) -> None:
     print(json_module.dumps(value, ensure_ascii=False))
 
 
+def _own_words(words: list[str]) -> list[str]:
+    """The words that the commands here read: `train` reads its own, as its flags depend on the recipe."""
+    if words and words[0] == "train":
+        return words[:1]
+    return words or ["--help"]
+
+
 def _quit(sentence: str, code: int) -> NoReturn:
     print(f"hardtail: {sentence}", file=sys.stderr)
     sys.exit(code)
@@ -256,7 +271,7 @@ def main() -> None:
         app.cli(
             prog="hardtail",
             description="Reasoning tasks for masked diffusion models, with their logical order computed exactly.",
-            args=sys.argv[1:] or ["--help"],
+            args=_own_words(sys.argv[1:]),
             config=(FlagCreatePairsOff,),
         )
         sys.stdout.flush()

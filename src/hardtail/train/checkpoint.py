@@ -30,6 +30,8 @@ class Progress:
     """What a run knows besides its tensors."""
 
     step: int = 0
+    saved: int = 0
+    """The step of the newest saved state."""
     wall: float = 0.0
     """Seconds of training, over all sessions."""
     tokens: int = 0
@@ -90,17 +92,19 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
 def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:
     """Weights by name with the model's shape; the tied matrix is there once, as it is one parameter."""
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    with atomic(path) as file:
-        file.write(save_tensors(held, metadata={"shape": json.dumps(shape.as_json()), "about": json.dumps(about)}))
+    said = json.dumps({"shape": shape.as_json(), "about": about})
+    with atomic(path) as file:  # one entry only: the library writes several in an order that changes from run to run
+        file.write(save_tensors(held, metadata={"hardtail": said}))
 
 
 def load_weights(path: Path) -> tuple[Transformer, dict[str, Any]]:
     """A model in evaluation mode and what was said about it when it was saved."""
     held, metadata = _read(path)
     try:
-        model = Transformer(Shape(**json.loads(metadata["shape"])))
+        said = json.loads(metadata["hardtail"])
+        model = Transformer(Shape(**said["shape"]))
         model.load_state_dict(held)
-        about: dict[str, Any] = json.loads(metadata["about"])
+        about: dict[str, Any] = said["about"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise HardtailError(f"{path} holds no model of ours ({error})") from error
     return model.eval(), about

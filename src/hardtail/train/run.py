@@ -1,7 +1,6 @@
 """A run from start to end: it resumes what is there, measures itself, saves itself, and stops when it is told to."""
 
 import json
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -168,9 +167,8 @@ class _Run:
         often = max(watch.eval_every // 5, 1) if step <= steps // 10 else watch.eval_every
         last = step == steps
         if last or step % watch.log_every == 0 or step % often == 0:
+            self._refuse_divergence()
             entry |= {"loss": self.step.loss.item(), "norm": self.step.norm.item()}
-            if not math.isfinite(entry["loss"]):
-                self._diverged()
         if last or step % often == 0:
             entry["probe_nll"] = self._probe()
         if watch.gen_every and (last or step % watch.gen_every == 0):
@@ -196,10 +194,15 @@ class _Run:
             "hard_logical": exact_match(model, self.hard.corpus, self.hard.scored_NA, "logical"),
         }
 
-    def _diverged(self) -> None:
+    def _refuse_divergence(self) -> None:
+        """Asked before anything is measured or saved, so that what is saved is good."""
+        if bool(torch.isfinite(self.step.loss) & torch.isfinite(self.step.flat.weight_P).all()):
+            return
+        saved = self.progress.saved
+        kept = f"{self.folder} keeps the state of step {saved:,}" if saved else "nothing had been saved yet"
         raise HardtailError(
-            f"the loss is not a number any more at step {self.progress.step}; the last good state in {self.folder} is "
-            f"kept. Try a lower learning rate, a longer warm-up, or a higher precision than {self.recipe.precision}"
+            f"the run has diverged: at step {self.progress.step:,} the loss or the weights are no numbers any more; "
+            f"{kept}. Try a lower learning rate, a longer warm-up, or a higher precision than {self.recipe.precision}"
         )
 
     # -- keeping ------------------------------------------------------------------------------------------------
@@ -215,6 +218,8 @@ class _Run:
         return entry
 
     def _save(self) -> None:
+        self._refuse_divergence()
+        self.progress.saved = self.progress.step
         save_state(self.folder, self.step.tensors(), self.progress)
         self._save_weights("last")
         coverage = {

@@ -1,0 +1,130 @@
+"""`hardtail train RECIPE [any field as a flag]`: words for people, no logic."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from tyro.conf import FlagCreatePairsOff, arg
+
+from hardtail.study.recipes import RECIPES, recipe_named
+from hardtail.train.estimate import estimate
+from hardtail.train.recipe import Recipe
+from hardtail.train.run import train
+
+
+def main(words: Sequence[str]) -> None:
+    """Take the recipe's name off the words and read the rest as flags over that recipe."""
+    if not words or words[0].startswith("-"):
+        _list_recipes()
+        return
+    name, *rest = words
+    recipe = recipe_named(name)
+
+    def command(
+        recipe: Annotated[Recipe, arg(name="")] = recipe,
+        out: Annotated[Path | None, arg(help="run directory [runs/RECIPE-sSEED]")] = None,
+        device: Annotated[str | None, arg(help="cpu, cuda or cuda:1 [a GPU where there is one]")] = None,
+        data: Annotated[Path | None, arg(help="training data built by `hardtail data` [built here]")] = None,
+        dry_run: Annotated[bool, arg(help="show what would run, and what it would cost")] = False,
+    ) -> None:
+        folder = out or Path("runs") / f"{name}-s{recipe.seed}"
+        if dry_run:
+            _show(recipe, folder)
+        else:
+            _train(name, recipe, folder, device, data)
+
+    tyro.cli(
+        command, args=rest, prog=f"hardtail train {name}", config=(FlagCreatePairsOff,), description=f"Train {name}."
+    )
+
+
+def _list_recipes() -> None:
+    print("usage: hardtail train RECIPE [any field as a flag] [--out DIR] [--dry-run]\n\nRecipes (each with --help):")
+    for name in RECIPES:
+        if not name.endswith(("-paper", "-smoke")):
+            print(f"  {name}   {name}-paper   {name}-smoke")
+
+
+def _show(recipe: Recipe, folder: Path) -> None:
+    console = Console(highlight=False)
+    console.print(recipe)
+    cost = estimate(recipe)
+    console.print(
+        f"\n[bold]{cost.parameters:,}[/bold] parameters, sequences of {recipe.task.seq_len}, "
+        f"{cost.flops_per_step / 1e9:,.1f} GFLOP a step\n"
+        f"about {cost.memory / 1e9:.1f} GB of memory for training\n"
+        f"{recipe.steps:,} steps: about {_duration(cost.gpu_seconds)} on one H200, "
+        f"{_duration(cost.cpu_seconds)} on two CPU cores\nwould write to {folder}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+def _train(name: str, recipe: Recipe, folder: Path, device: str | None, data: Path | None) -> None:
+    stopping = False
+
+    def stop(number: int, frame: object) -> None:
+        nonlocal stopping
+        stopping = True
+
+    before = [(number, signal.signal(number, stop)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        with _progress(name, recipe) as report:
+            outcome = train(recipe, folder, device=device, data_file=data, report=report, should_stop=lambda: stopping)
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    if outcome.finished:
+        print(f"{folder}: finished at step {outcome.step:,} ({outcome.how}); last.safetensors, best_probe.safetensors")
+    else:
+        print(f"{folder}: stopped and saved at step {outcome.step:,}; the same command goes on from there")
+        sys.exit(130)
+
+
+class _progress:  # noqa: N801 - used as a function
+    """A bar on a terminal, plain lines in a log."""
+
+    def __init__(self, name: str, recipe: Recipe) -> None:
+        self.steps, self.began, self.first = recipe.steps, time.monotonic(), None
+        console = Console(stderr=True)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[words]}"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.task = self.bar.add_task(name, total=recipe.steps, words="")
+        self.shown: dict[str, Any] = {}
+
+    def __enter__(self) -> Callable[[dict[str, Any]], None]:
+        self.bar.start()
+        return self.report
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
+
+    def report(self, entry: dict[str, Any]) -> None:
+        self.shown |= {key: value for key, value in entry.items() if isinstance(value, float) and key != "wall"}
+        words = "  ".join(f"{key} {value:.4g}" for key, value in self.shown.items())
+        rate = entry["step"] / entry["wall"] if entry["wall"] else 0.0
+        self.bar.update(self.task, completed=entry["step"], words=f"{rate:.0f} steps/s  {words}")
+        if self.bar.disable:
+            left = (self.steps - entry["step"]) / rate if rate else 0.0
+            print(
+                f"step {entry['step']:,}/{self.steps:,}  {rate:.1f} steps/s  {_duration(left)} left  {words}",
+                flush=True,
+            )

@@ -1,0 +1,79 @@
+"""The denoiser: its size, and that computing answer cells only changes nothing."""
+
+import pytest
+import torch
+
+from hardtail.errors import HardtailError
+from hardtail.model import Block, Shape, Transformer, parameter_count, pick
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "width", "vocab", "length", "ratio", "expected"),
+    [
+        (2, 2, 128, 14, 99, 4, 412_288),
+        (2, 2, 128, 14, 99, 3, 346_496),
+        (3, 3, 192, 9, 884, 4, 1_507_968),
+        (3, 3, 192, 37, 200, 4, 1_382_016),
+        (8, 8, 384, 37, 200, 4, 14_290_560),
+        (12, 12, 384, 36, 60, 4, 21_334_272),
+        (8, 8, 256, 13, 163, 4, 6_365_696),
+        (8, 8, 256, 13, 163, 3, 5_315_072),
+    ],
+)
+def test_parameter_counts_of_the_study(
+    layers: int, heads: int, width: int, vocab: int, length: int, ratio: int, expected: int
+) -> None:
+    with torch.device("meta"):
+        assert parameter_count(Transformer(Shape(layers, heads, width, vocab, length, ratio))) == expected
+
+
+def blocks_of(model: Transformer) -> list[Block]:
+    return [block for block in model.blocks if isinstance(block, Block)]
+
+
+def full_logits(model: Transformer, tokens: torch.Tensor) -> torch.Tensor:
+    """The plain computation, every position through every block."""
+    x = model.embed(tokens) + model.position(torch.arange(tokens.shape[1]))
+    for block in blocks_of(model):
+        h = block.norm_attention(x)
+        q, k, v = (part.unflatten(-1, (block.heads, -1)).transpose(1, 2) for part in block.qkv(h).chunk(3, -1))
+        attention = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1)
+        x = x + block.project((attention @ v).transpose(1, 2).flatten(-2))
+        x = x + block.narrow(torch.nn.functional.gelu(block.widen(block.norm_mlp(x))))
+    return model.norm(x) @ model.embed.weight.T
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_answer_cells_alone_are_the_full_computation(layers: int) -> None:
+    model = Transformer(Shape(layers, 2, 32, 11, 20)).initialise(torch.Generator().manual_seed(0)).double()
+    generator = torch.Generator().manual_seed(1)
+    tokens = torch.randint(0, 11, (5, 20), generator=generator)
+    expected = full_logits(model, tokens)
+    torch.testing.assert_close(model(tokens, slice(12, 20)), expected[:, 12:20])
+    at = torch.stack([torch.randperm(20, generator=generator)[:6] for _ in range(5)])
+    torch.testing.assert_close(model(tokens, at), pick(expected, at))
+
+
+def test_every_token_is_attended_to_both_ways() -> None:
+    model = Transformer(Shape(2, 2, 32, 11, 10)).initialise(torch.Generator().manual_seed(0)).double()
+    tokens = torch.zeros((1, 10), dtype=torch.int64)
+    base = model(tokens, slice(4, 5))
+    for place in range(10):
+        changed = tokens.clone()
+        changed[0, place] = 7
+        assert not torch.equal(model(changed, slice(4, 5)), base)
+
+
+def test_initial_weights() -> None:
+    model = Transformer(Shape(2, 2, 64, 11, 50)).initialise(torch.Generator().manual_seed(0))
+    assert blocks_of(model)[0].qkv.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert model.embed.weight.std().item() == pytest.approx(0.02, rel=0.1)
+    assert not blocks_of(model)[1].widen.bias.any()
+    assert (model.norm.weight == 1).all()
+
+
+def test_bad_shapes() -> None:
+    with pytest.raises(HardtailError, match="5 heads"):
+        Shape(2, 5, 128, 14, 99)
+    with pytest.raises(HardtailError, match="dropout"):
+        Shape(2, 2, 128, 14, 99, dropout=1.0)
