@@ -100,8 +100,7 @@ def test_another_recipe_is_refused(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom hardtail.train import optimiser
-from hardtail.train.checkpoint import sole_writer\n"
+        "import sys, time\nfrom pathlib import Path\nfrom hardtail.train.checkpoint import sole_writer\n"
         "with sole_writer(Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     holder = subprocess.Popen(
