@@ -123,7 +123,7 @@ def test_divergence_stops_and_keeps_the_last_good_state(tmp_path: Path, monkeypa
         return norm
 
     monkeypatch.setattr("hardtail.train.step.update", update)
-    with pytest.raises(HardtailError, match="diverged: at step 14 .* keeps the state of step 7"):
+    with pytest.raises(HardtailError, match=r"diverged: at step 14 .* keeps the state of step 7"):
         train(small("addition-random"), tmp_path / "run")
     model, about = load_weights(tmp_path / "run" / "last.safetensors")
     assert about["step"] == 7
