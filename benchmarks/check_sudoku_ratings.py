@@ -1,65 +1,107 @@
-"""Compare our Sudoku rating and solver with a file of rated puzzles.
+"""Compare our Sudoku rating and solver with a file of rated puzzles, and show what techniques its puzzles need.
 
     python benchmarks/check_sudoku_ratings.py rated_puzzles.csv.gz
 
 The file has the columns `source,question,answer,rating` of *sudoku-extreme* (blanks as `.` or `0`). For each source a
-seeded sample is rated and solved on one core; agreement is the share of puzzles with exactly the file's rating.
+seeded sample is rated and solved on one core; agreement is the share of puzzles with exactly the file's rating. Then
+come the shares of blank cells by technique level, in both readings, for each source and for our own tiers.
+
+Exits with 1 where a source agrees in less than 98 % of the ratings, or in less than all zeros and answers.
 """
 
 import argparse
-import csv
+import sys
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hardtail.files import read_lines
 from hardtail.seeds import Streams
+from hardtail.solvers.sudoku.board import Board
 from hardtail.solvers.sudoku.rating import rate_many
 from hardtail.solvers.sudoku.search import solve_many
+from hardtail.solvers.sudoku.techniques import LEVELS, Reading, levels_many
+from hardtail.tasks.sudoku import TIERS, Sudoku
+from hardtail.tasks.sudoku_files import Puzzles, read_boards, read_puzzles
+
+SAME_RATING = 0.98
+READINGS: tuple[Reading, ...] = ("released", "closure")
 
 
-def boards(texts: list[str]) -> NDArray[np.uint8]:
-    digits = "".join(texts).replace(".", "0").encode()
-    return np.array(np.frombuffer(digits, dtype=np.uint8).reshape(-1, 81) - ord("0"))
+def sampled(path: Path, rows: int, streams: Streams) -> dict[str, Puzzles]:
+    """Up to `rows` random puzzles of each source in the file."""
+    header, *lines = read_lines(path)
+    column = header.split(",").index("source")
+    by_source: dict[str, list[str]] = {}
+    for line in lines:
+        by_source.setdefault(line.split(",")[column], []).append(line)
+    return {
+        source: read_puzzles([header, *(of_source[i] for i in shuffled(len(of_source), source, streams)[:rows])])
+        for source, of_source in by_source.items()
+    }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Agreement of the Sudoku rating with a file of rated puzzles.")
+def shuffled(n: int, source: str, streams: Streams) -> list[int]:
+    return np.argsort(streams.named(f"check_sudoku_ratings/{source}").keys(n)).tolist()
+
+
+def compare(source: str, puzzles: Puzzles) -> bool:
+    """Print how far ratings and solutions agree with the file's; whether they do well enough."""
+    board_NC = read_boards(puzzles.question)
+    start = perf_counter()
+    ours_N = rate_many(board_NC)
+    rated = perf_counter()
+    count_N, solution_NC = solve_many(board_NC)
+    solved = perf_counter()
+
+    same_rating = float(np.mean(ours_N == puzzles.rating_N))
+    same_zero = float(np.mean((ours_N == 0) == (puzzles.rating_N == 0)))
+    same_answer = float(((solution_NC == read_boards(puzzles.answer)).all(axis=1) & (count_N == 1)).mean())
+    print(
+        f"{source:28} {len(ours_N):8,} {same_rating:12.2%} {same_zero:10.2%} {same_answer:12.2%} "
+        f"{(rated - start) / len(ours_N) * 1e3:6.3f} ms {(solved - rated) / len(ours_N) * 1e3:6.3f} ms"
+    )
+    return same_rating >= SAME_RATING and same_zero == 1 and same_answer == 1
+
+
+def show_levels(name: str, board_NC: Board) -> None:
+    """Print the shares of blank cells at each technique level."""
+    for reading in READINGS:
+        level_NC, _ = levels_many(board_NC, reading)
+        share = np.bincount(level_NC[level_NC >= 0], minlength=len(LEVELS)) / (level_NC >= 0).sum()
+        print(f"{name:28} {len(board_NC):8,} {reading:>9} " + " ".join(f"{value:6.3f}" for value in share))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="CSV (or .csv.gz) with the columns source,question,answer,rating")
     parser.add_argument("--rows", type=int, default=3000, help="puzzles sampled from each source")
+    parser.add_argument(
+        "--level-rows", type=int, default=1000, help="of them, and of each of our tiers, for the levels"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
 
-    by_source: dict[str, list[dict[str, str]]] = {}
-    for row in csv.DictReader(read_lines(arguments.data)):
-        by_source.setdefault(row["source"], []).append(row)
-
+    streams = Streams(arguments.seed)
+    lists = sampled(arguments.data, arguments.rows, streams)
     blank = np.zeros((1, 81), dtype=np.uint8)
     rate_many(blank)  # compiles, so that it is not timed
     solve_many(blank)
     titles = f"{'same rating':>12} {'same zero':>10} {'same answer':>12} {'rate':>9} {'solve':>9}"
     print(f"{'source':28} {'puzzles':>8} {titles}")
-    for source, rows in by_source.items():
-        key_R = Streams(arguments.seed).named(f"check_sudoku_ratings/{source}").keys(len(rows))
-        sample = [rows[i] for i in np.argsort(key_R)[: arguments.rows]]
-        board_N81 = boards([row["question"] for row in sample])
-        rating_N = np.array([int(row["rating"]) for row in sample])
+    agreed = [compare(source, puzzles) for source, puzzles in lists.items()]
 
-        start = perf_counter()
-        ours_N = rate_many(board_N81)
-        rated = perf_counter()
-        count_N, solution_N81 = solve_many(board_N81)
-        solved = perf_counter()
-
-        same_answer_N = (solution_N81 == boards([row["answer"] for row in sample])).all(axis=1) & (count_N == 1)
-        print(
-            f"{source:28} {len(sample):8,} {np.mean(ours_N == rating_N):12.2%} "
-            f"{np.mean((ours_N == 0) == (rating_N == 0)):10.2%} {same_answer_N.mean():12.2%} "
-            f"{(rated - start) / len(sample) * 1e3:6.3f} ms {(solved - rated) / len(sample) * 1e3:6.3f} ms"
-        )
+    print(f"\n{'blank cells by level':28} {'puzzles':>8} {'reading':>9} " + " ".join(f"{name:>6}" for name in LEVELS))
+    for source, puzzles in lists.items():
+        show_levels(source, read_boards(puzzles.question[: arguments.level_rows]))
+    task = Sudoku()
+    for tier in TIERS:
+        stream = streams.named(f"check_sudoku_ratings/levels/{tier}")
+        made = task.sample(arguments.level_rows, stream, f"tier={tier}")
+        show_levels(f"our tier={tier}", made.tokens_NL[:, :81])
+    return 0 if all(agreed) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

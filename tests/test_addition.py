@@ -1,5 +1,7 @@
 """Addition against schoolbook arithmetic, and the study's figures."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -49,6 +51,8 @@ def test_against_schoolbook(data: st.DataObject) -> None:
     runs = [len(run) for run in kinds.replace("g", "k").split("k")]
     assert instances.strata["chain"][0] == max(runs)
     msb = int(instances.extras["chain_msb_N"][0])
+    modulo = hardtail.task("addition", "paper", digits=width).parse([f"{a}+{b}"])
+    assert modulo.extras["chain_msb_N"][0] == (msb or -1)  # there the carry-out cell waits for nothing
     if max(runs):
         top = kinds.index("p" * max(runs)) + max(runs) - 1
         assert msb == width - (top + 1)
@@ -109,11 +113,55 @@ def test_operand_laws() -> None:
     assert (any_size.tokens_NL[:, 0] == 0).mean() == pytest.approx(0.1, abs=0.02)
 
 
-@pytest.mark.parametrize("prompt", ["", "47", "47+", "4a+3", "47-38", "1+2+3", "-1+2", "٣+4", "1" * 65 + "+1"])
+@pytest.mark.parametrize("preset", ["release", "paper"])
+def test_ranges_of_chains_are_evenly_filled(preset: str) -> None:
+    task = hardtail.task("addition", preset)
+    chain = task.sample(2000, Streams(0).named("range"), "chain=20-29").strata["chain"]
+    share = np.bincount(chain, minlength=33)[20:] / chain.size
+    assert share == pytest.approx([0.1] * 10 + [0, 0, 0], abs=0.04)
+    assert task.sample(20, Streams(0).named("range"), "chain=30-99").strata["chain"].max() <= 32
+    assert task.sample(200, Streams(0).named("range"), "chain<=2").strata["chain"].max() == 2
+
+
+@pytest.mark.parametrize(
+    "prompt", ["", "47", "47+", "4a+3", "47-38", "1+2+3", "-1+2", "٣+4", "1" * 65 + "+1", "1 2+3", "1+2 3", "1+2=3"]
+)
 def test_bad_sums(prompt: str) -> None:
     task = hardtail.task("addition")
     with pytest.raises(HardtailError, match="addition"):
         task.fitted(prompt).parse([prompt])
+
+
+def test_sums_are_read_however_they_are_spaced() -> None:
+    task = hardtail.task("addition").fitted("47+8")
+    assert task.digits == 2  # type: ignore[attr-defined]
+    assert task.render(task.parse(["47+8", " 47 + 8 = ", "47\t+ 8="])) == ["47+08"] * 3
+    assert len(task.parse([])) == 0
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.one_of(st.text(max_size=20), st.text("0123456789+= ", max_size=20)))
+def test_nothing_that_is_typed_breaks_the_parser(prompt: str) -> None:
+    task = hardtail.task("addition").fitted(prompt)
+    with contextlib.suppress(HardtailError):
+        instances = task.parse([prompt])
+        assert int(task.answer_text(instances, 0)) == sum(map(int, prompt.replace("=", "").split("+")))
+    with contextlib.suppress(HardtailError):
+        task.read_answer(task.parse(["1+1"]), 0, prompt)
+
+
+@pytest.mark.parametrize("preset", ["release", "paper"])
+def test_bare_instances_are_judged_and_drawn_as_full_ones(preset: str) -> None:
+    task = hardtail.task("addition", preset)
+    full = task.sample(3, Streams(0).named("bare"), "chain>=12")
+    bare = full.bare()
+    wrong_NA = (full.answer_NA + 1) % 10
+    for i in range(3):
+        assert task.fault(bare, i, full.answer_NA[i]) is None
+        assert task.fault(bare, i, wrong_NA[i]) == task.fault(full, i, wrong_NA[i]) is not None
+        assert task.picture(bare, i, wrong_NA[i]) == task.picture(full, i, wrong_NA[i])
+    role = ROLES[full.extras["role_NA"][0, -1]]
+    assert f"carry in 0, role {role}" in str(task.fault(bare, 0, wrong_NA[0]))
 
 
 @pytest.mark.parametrize("digits", [0, 65])
@@ -122,9 +170,13 @@ def test_bad_digits(digits: int) -> None:
         hardtail.task("addition", digits=digits)
 
 
-def test_chain_beyond_the_digits() -> None:
-    with pytest.raises(HardtailError, match="chain>=9 does not fit"):
-        hardtail.task("addition", digits=8).sample(1, Streams(0).named("x"), "chain>=9")
+@pytest.mark.parametrize(
+    ("stratum", "sentence"),
+    [("chain>=9", "chain>=9 does not fit"), ("chain=9-12", "does not fit"), ("chain=2.2-2.8", "no chain meets")],
+)
+def test_chains_that_cannot_be(stratum: str, sentence: str) -> None:
+    with pytest.raises(HardtailError, match=sentence):
+        hardtail.task("addition", digits=8).sample(1, Streams(0).named("x"), stratum)
 
 
 def test_ready_follows_the_carry() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hardtail
@@ -319,8 +319,26 @@ def test_bad_answers_and_fields_get_a_sentence() -> None:
         task.read_answer(instances, 0, "1" * 41)
     with pytest.raises(HardtailError, match="keep_low is 2"):
         hardtail.task("countdown", keep_low=2.0)
-    with pytest.raises(HardtailError, match="held_out has 7; targets are 10 to 100"):
-        hardtail.task("countdown", held_out=(7,))
+    for target in (7, 0):
+        with pytest.raises(HardtailError, match=f"held_out has {target}; targets are 10 to 100"):
+            hardtail.task("countdown", held_out=(target,))
+    for size in (0, -5):
+        with pytest.raises(HardtailError, match=f"train_raw is {size}"):
+            hardtail.task("countdown", train_raw=size)
+
+
+@pytest.mark.parametrize("preset", ["release", "paper"])
+def test_bare_instances_are_judged_and_drawn_as_full_ones(preset: str) -> None:
+    task = hardtail.task("countdown", preset)
+    assert len(task.parse([])) == 0
+    full = task.sample(3, Streams(1).named("bare"))
+    bare = full.bare()
+    wrong_NA = full.answer_NA.copy()
+    wrong_NA[:, 0] = (wrong_NA[:, 0] + 1) % 10
+    for i in range(3):
+        assert task.fault(bare, i, full.answer_NA[i]) is None
+        assert task.fault(bare, i, wrong_NA[i]) == task.fault(full, i, wrong_NA[i]) is not None
+        assert task.picture(bare, i, wrong_NA[i]) == task.picture(full, i, wrong_NA[i])
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
@@ -372,6 +390,33 @@ def test_bad_rows_are_named_by_their_line(tmp_path: Path, line: str, message: st
     path.write_text(json.dumps({"input": PUZZLE, "output": GOLD}) + "\n" + line + "\n")
     with pytest.raises(HardtailError, match=message):
         hardtail.task("countdown").load(path)
+
+
+VALUES = st.recursive(
+    st.one_of(
+        st.none(), st.integers(), st.floats(), st.text(max_size=30), st.sampled_from([PUZZLE, GOLD, "1,2,3,4,10"])
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    max_leaves=4,
+)
+ROWS = st.one_of(
+    st.text(max_size=60),
+    st.text(max_size=60).map(lambda tail: "{" + tail),
+    st.fixed_dictionaries({}, optional={"input": VALUES, "output": VALUES, "m": VALUES}).map(json.dumps),
+)
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(ROWS, min_size=1, max_size=3))
+def test_no_file_breaks_the_loader(tmp_path: Path, lines: list[str]) -> None:
+    task = hardtail.task("countdown")
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes("\n".join(lines).encode(errors="surrogatepass"))
+    with contextlib.suppress(HardtailError):
+        task.parse(task.prompts(lines))
+    with contextlib.suppress(HardtailError):
+        instances = task.load(path)
+        assert task.check(instances, instances.answer_NA).all()
 
 
 def test_training_keeps_a_tenth_of_the_hard_puzzles_and_all_others() -> None:

@@ -255,6 +255,22 @@ def test_other_bad_input_gets_a_sentence() -> None:
         task.sample(1, Streams(1).named("deep"), "depth=6")
     with pytest.raises(HardtailError, match="no tree for depth=3 with 20 operators"):
         hardtail.task("listops", arguments=(4,), expand=1.0).sample(1, Streams(1).named("full"), "depth=3")
-    for fields in ({"max_train_depth": 7}, {"arguments": ()}, {"expand": 1.5}):
+    bad_fields = ({"max_train_depth": 7}, {"arguments": ()}, {"expand": 1.5}, {"train_size": 0}, {"test_per_depth": -1})
+    for fields in bad_fields:
         with pytest.raises(HardtailError, match=f"listops: {next(iter(fields))} is"):
             hardtail.task("listops", **fields)
+
+
+@pytest.mark.parametrize("preset", ["release", "paper"])
+def test_bare_instances_are_judged_and_drawn_as_full_ones(preset: str) -> None:
+    task = hardtail.task("listops", preset)
+    assert len(task.parse([])) == 0
+    full = task.sample(3, Streams(1).named("bare"), "depth=3")
+    bare = full.bare()
+    wrong_NA = full.answer_NA.copy()
+    wrong_NA[:, 1] = (wrong_NA[:, 1] + 1) % 10
+    for i in range(3):
+        assert task.fault(bare, i, full.answer_NA[i]) is None
+        assert task.fault(bare, i, wrong_NA[i]) == task.fault(full, i, wrong_NA[i]) is not None
+        assert task.picture(bare, i, wrong_NA[i]) == task.picture(full, i, wrong_NA[i])
+        assert (task.read_answer(bare, i, task.answer_text(bare, i)) == full.answer_NA[i]).all()

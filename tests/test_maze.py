@@ -175,6 +175,7 @@ def test_a_drawn_maze() -> None:
         (("#S..#.#", "#Sx.#.#"), "'x' is no cell"),
         (("#S..#.#", "#S..#.."), "border is open at row 2, column 7"),
         (("#S..#.#\n", ""), "it takes"),
+        (("#.###.#", "#.#####"), "the open cell at row 2, column 6 is not connected with S"),
     ],
 )
 def test_bad_mazes(change: tuple[str, str], sentence: str) -> None:
@@ -192,6 +193,37 @@ def test_garbage_gets_a_sentence(text: str) -> None:
     except HardtailError:
         return
     assert task.check(instances, instances.answer_NA).all()
+
+
+def test_loops_and_rooms_that_nothing_leads_to_are_refused() -> None:
+    around = MAZE.split()
+    for island in (["#...###", "#.#.###", "#...###"], ["###.###", "#######", "#######"]):
+        grid = "\n".join([*around[:1], *island, "#######", "#S...E#", around[-1]])
+        with pytest.raises(HardtailError, match=r"open cell at row 2, column [24] is not connected"):
+            hardtail.task("maze").fitted(grid).parse([grid])
+
+
+def test_no_mazes_are_no_instances() -> None:
+    assert len(hardtail.task("maze").parse([])) == 0
+
+
+def test_bad_fields_get_a_sentence() -> None:
+    for fields in ({"size": 1}, {"bias": 1.5}, {"trailing_pad": -1}):
+        with pytest.raises(HardtailError, match=f"maze: {next(iter(fields))} is"):
+            hardtail.task("maze", **fields)
+
+
+@pytest.mark.parametrize("preset", ["release", "paper"])
+def test_bare_instances_are_judged_and_drawn_as_full_ones(preset: str) -> None:
+    task = hardtail.task("maze", preset, size=4)
+    full = task.sample(3, Streams(0).named("bare"))
+    bare = full.bare()
+    zero, one = task.vocabulary.id("0"), task.vocabulary.id("1")
+    wrong_NA = np.where(full.answer_NA == one, zero, full.answer_NA)
+    for i in range(3):
+        assert task.fault(bare, i, full.answer_NA[i]) is None
+        assert task.fault(bare, i, wrong_NA[i]) == task.fault(full, i, wrong_NA[i]) is not None
+        assert task.picture(bare, i, wrong_NA[i]) == task.picture(full, i, wrong_NA[i])
 
 
 def test_unreachable_stratum_says_so() -> None:

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hardtail.seeds import Streams
-from hardtail.solvers.sudoku.generate import minimal_many, rated_many, with_clues_many
+from hardtail.solvers.sudoku.beyond import BEYOND
+from hardtail.solvers.sudoku.generate import MOST, Keys, minimal_many, rated_many
 from hardtail.solvers.sudoku.rating import rate, rate_many
 from hardtail.solvers.sudoku.search import count_solutions, solve_many
+from hardtail.solvers.sudoku.techniques import SEARCH, levels_many
 from tests.sudoku_reference import propagated
 
 PAPER = "530070000600195000098000060800060003400803001700020006060000280000419005000080079"
@@ -31,6 +33,16 @@ EASY_KEYS = Streams(0).named("test_sudoku_search").keys(40)
 
 def board(text: str) -> Board:
     return np.array([int(digit) for digit in text], dtype=np.uint8)
+
+
+def with_clues(keys: Keys, extra: int) -> tuple[Board, Board]:
+    """Minimal puzzles with `extra` clues put back, and their solutions."""
+    return rated_many(keys, 0, MOST, 1, 0.0, extra)[:2]
+
+
+def beyond_technique(puzzles: Board) -> NDArray[np.bool_]:
+    searched = (levels_many(puzzles, "closure")[0] == SEARCH).sum(axis=1)
+    return np.asarray(searched >= BEYOND * (puzzles == 0).sum(axis=1))
 
 
 def choose(cover: Cover, row: int) -> list[set[int]]:
@@ -85,7 +97,7 @@ def test_solutions_are_counted_as_an_exact_cover_counts_them(
     index: int, dropped: set[int], data: st.DataObject
 ) -> None:
     """Unique puzzles, puzzles with clues missing, and puzzles with a clue that is perhaps wrong."""
-    puzzle = with_clues_many(EASY_KEYS[index : index + 1], np.array([4]))[0][0]
+    puzzle = with_clues(EASY_KEYS[index : index + 1], 4)[0][0]
     puzzle[list(dropped)] = 0
     if data.draw(st.booleans()):
         puzzle[data.draw(st.integers(0, 80))] = data.draw(st.integers(1, 9))
@@ -134,7 +146,7 @@ def test_ratings_do_not_depend_on_the_batch() -> None:
 
 
 def test_what_singles_solve_needs_no_guess() -> None:
-    puzzles, _ = with_clues_many(EASY_KEYS, np.full(len(EASY_KEYS), 6))
+    puzzles, _ = with_clues(EASY_KEYS, 6)
     by_singles = [all(len(cell) == 1 for cell in propagated(puzzle.tolist())) for puzzle in puzzles]
     assert any(by_singles)
     assert (rate_many(puzzles[by_singles]) == 0).all()
@@ -169,10 +181,10 @@ def test_minimal_puzzles_follow_the_known_law() -> None:
     assert (rate_many(puzzles) == 0).mean() == pytest.approx(0.56, abs=0.056)
 
 
-def test_clues_that_are_put_back() -> None:
+@pytest.mark.parametrize("extra", [0, 1, 9, 81])
+def test_clues_that_are_put_back(extra: int) -> None:
     minimal, solutions = minimal_many(EASY_KEYS)
-    extra = np.arange(len(EASY_KEYS)) * 3
-    puzzles, same = with_clues_many(EASY_KEYS, extra)
+    puzzles, same = with_clues(EASY_KEYS, extra)
     assert (same == solutions).all()
     blanks = (minimal == 0).sum(axis=1)
     assert ((puzzles == 0).sum(axis=1) == np.maximum(blanks - extra, 1)).all()
@@ -180,23 +192,50 @@ def test_clues_that_are_put_back() -> None:
     assert (puzzles[puzzles > 0] == solutions[puzzles > 0]).all()
 
 
+def test_hard_puzzles_with_clues_put_back() -> None:
+    keys = Streams(0).named("thick").keys(12)
+    puzzles, solutions, rating = rated_many(keys, 22, 41, 1000, 1.0, 3)
+    assert (rate_many(puzzles) == rating).all()
+    assert (solve_many(puzzles)[1] == solutions).all()
+    hits = puzzles[(rating >= 22) & (rating <= 41)]
+    assert len(hits)
+    assert beyond_technique(hits).any()
+    for puzzle in hits:
+        needless = 0
+        for cell in np.flatnonzero(puzzle):
+            less = puzzle.copy()
+            less[cell] = 0
+            needless += count_solutions(less, 2) == 1
+        assert needless >= 3
+
+
+def test_puzzles_of_both_kinds_are_mixed_by_key() -> None:
+    keys = Streams(0).named("mixed").keys(60)
+    puzzles, _, rating = rated_many(keys, 1, 21, 1000, 0.5, 0)
+    assert ((rating >= 1) & (rating <= 21)).all()
+    beyond = beyond_technique(puzzles)
+    assert beyond.mean() == pytest.approx(0.5, abs=0.2)
+    assert (puzzles[~beyond] == rated_many(keys[~beyond], 1, 21, 1000, 0.0, 0)[0]).all()
+    assert (puzzles[beyond] == rated_many(keys[beyond], 1, 21, 1000, 1.0, 0)[0]).all()
+
+
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (1, 17), (1, 21), (18, 34), (42, 68), (69, 105), (106, 10_000)])
 def test_every_tier_is_reached_by_minimal_puzzles(low: int, high: int) -> None:
     keys = Streams(0).named("tiers").keys(6)
-    puzzles, solutions, rating = rated_many(keys, low, high, 20_000)
+    puzzles, solutions, rating = rated_many(keys, low, high, 20_000, 0.0, 0)
     assert ((low <= rating) & (rating <= high)).all()
     assert (rate_many(puzzles) == rating).all()
     counts, found = solve_many(puzzles)
     assert (counts == 1).all()
     assert (found == solutions).all()
     assert len(np.unique(puzzles, axis=0)) == len(puzzles)
-    again = rated_many(keys[4:5], low, high, 20_000)
+    again = rated_many(keys[4:5], low, high, 20_000, 0.0, 0)
     assert (again[0] == puzzles[4:5]).all()
     assert (again[1] == solutions[4:5]).all()
 
 
 def test_a_rating_out_of_reach_is_owned_up_to() -> None:
-    puzzles, _, rating = rated_many(EASY_KEYS[:2], 100_000, 100_000, 3)
+    puzzles, _, rating = rated_many(EASY_KEYS[:2], 100_000, 100_000, 3, 0.0, 0)
     assert (rating < 100_000).all()
     assert (rate_many(puzzles) == rating).all()
 

@@ -1,5 +1,6 @@
 """The Sudoku task: reading and refusing puzzles, files and the hub, judging, readiness, curation."""
 
+import contextlib
 import gzip
 import sys
 from itertools import pairwise
@@ -9,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hardtail import data
 from hardtail.errors import HardtailError
 from hardtail.seeds import Streams
-from hardtail.tasks.sudoku import TIERS, Sudoku
+from hardtail.solvers.sudoku.search import solve_many
+from hardtail.tasks.sudoku import REACH, TIERS, Sudoku
 from hardtail.tasks.sudoku_files import fetch
 from tests import sudoku_reference as slow
 
@@ -91,6 +93,13 @@ def test_any_text_is_solved_or_refused(text: str) -> None:
 # -- files --------------------------------------------------------------------------------------------------------
 
 
+def drawn(text: str) -> str:
+    """A puzzle as people draw it in plain text."""
+    rows = [" | ".join(" ".join(text[at + box : at + box + 3]) for box in (0, 3, 6)) for at in range(0, 81, 9)]
+    between = "------+-------+------"
+    return "\n".join([*rows[:3], between, *rows[3:6], between, *rows[6:]])
+
+
 def test_tables_and_lists_are_read(tmp_path: Path) -> None:
     table = f"rating,source,answer,question\n30,a,{ANSWER},{PUZZLE}\n,b,,{INKALA.replace('.', '0')}\n"
     plain = f"{PUZZLE}\n\n{INKALA}\n"
@@ -101,8 +110,10 @@ def test_tables_and_lists_are_read(tmp_path: Path) -> None:
     (tmp_path / "grid.txt").write_text(
         "\n".join(text[at : at + 9] for text in (PUZZLE, INKALA) for at in range(0, 81, 9))
     )
+    (tmp_path / "drawn.txt").write_text(f"{drawn(PUZZLE)}\n\n{drawn(INKALA)}\n")
     parsed = TASK.parse([PUZZLE, INKALA])
-    for name in ("t.csv", "t.csv.gz", "p.txt", "p.sdm.gz", "grid.txt"):
+    assert (TASK.parse([drawn(PUZZLE), drawn(INKALA)]).tokens_NL == parsed.tokens_NL).all()
+    for name in ("t.csv", "t.csv.gz", "p.txt", "p.sdm.gz", "grid.txt", "drawn.txt"):
         loaded = TASK.load(tmp_path / name)
         assert (loaded.tokens_NL == parsed.tokens_NL).all()
         if name.startswith("t."):  # the file's rating decides; where it has none, ours
@@ -123,6 +134,10 @@ def test_tables_and_lists_are_read(tmp_path: Path) -> None:
         ),
         (f"question,answer\n{PUZZLE},{ANSWER[:-2]}\n", "line 2: sudoku: the answer has 79 characters"),
         (f"question,rating\n{PUZZLE},hard\n", "line 2: .*'hard' is no count"),
+        (f"question,rating\n{PUZZLE},{'9' * 20}\n", "line 2: .*'99999999999999999999' is no count"),
+        (f"question,rating\n{PUZZLE},{'9' * 6000}\n", "line 2: .* is no count"),
+        (f"question,answer\n{PUZZLE},{ANSWER}\n{'1' * 140_000},\n", "line 3: .* cannot be read: field larger"),
+        (f"{'1' * 140_000}\n", "line 1: .* cannot be read: field larger"),
         (f"question,answer,rating\n{PUZZLE},{ANSWER}\n", "line 2: .* 2 columns; its header has 3"),
         (f"puzzle,solution\n{PUZZLE},{ANSWER}\n", "no column 'question'"),
         (f"question\n{PUZZLE}\n{PUZZLE[1:]}\n", "line 3: sudoku: the puzzle has 80"),
@@ -134,6 +149,24 @@ def test_broken_files_name_the_line(tmp_path: Path, text: str, sentence: str) ->
     (tmp_path / "broken.csv").write_text(text)
     with pytest.raises(HardtailError, match=sentence):
         TASK.load(tmp_path / "broken.csv")
+
+
+TEXTS = st.one_of(st.text(max_size=90), st.text('0123456789.,|-+ "\r', max_size=90), st.just(PUZZLE), st.just(ANSWER))
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    header=st.sampled_from(["", "question\n", "question,answer\n", "question,answer,rating\n", "rating,question\n"]),
+    rows=st.lists(st.lists(TEXTS, min_size=1, max_size=3).map(",".join), max_size=3),
+)
+def test_no_file_breaks_the_loader(tmp_path: Path, header: str, rows: list[str]) -> None:
+    text = header + "\n".join(rows)
+    (tmp_path / "any.csv").write_bytes(text.encode(errors="surrogatepass"))
+    with contextlib.suppress(HardtailError):
+        TASK.parse(TASK.prompts(text.splitlines()))
+    with contextlib.suppress(HardtailError):
+        instances = TASK.load(tmp_path / "any.csv")
+        assert TASK.check(instances, instances.answer_NA).all()
 
 
 def test_files_that_are_not_what_they_say(tmp_path: Path) -> None:
@@ -177,8 +210,10 @@ def test_the_hub_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     built = data.load(TASK, "hub:sapientinc/sudoku-extreme:test", split=None)
     assert built.instances.strata["rating"].tolist() == [0, 7]
     assert built.manifest["file"] == "test.csv"
-    assert TASK.fetch("hub:") == tmp_path / "train.csv"
-    assert asked == [("sapientinc/sudoku-extreme", "test.csv"), ("sapientinc/sudoku-extreme", "train.csv")]
+    assert TASK.fetch("hub:") == TASK.fetch("hub:sudoku-extreme") == tmp_path / "train.csv"
+    assert TASK.fetch("hub:me/mine:test") == tmp_path / "test.csv"
+    name = "sapientinc/sudoku-extreme"
+    assert asked == [(name, "test.csv"), (name, "train.csv"), (name, "train.csv"), ("me/mine", "test.csv")]
 
 
 def test_hub_failures_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,21 +334,60 @@ def test_training_keeps_all_easy_puzzles_and_a_hundredth_more_of_each_tier(tmp_p
 
 
 @pytest.mark.parametrize(
-    "stratum", ["tier=easy", "tier=medium,rating<=2", "rating=3-8", "blanks>=57", "tier=top1pct", "tier=hard,tl4>=0.95"]
+    ("stratum", "axis", "low", "high"),
+    [
+        ("tier=easy", "rating", 0, 0),
+        ("tier=medium,rating<=2", "rating", 1, 2),
+        ("rating=3-8", "rating", 3, 8),
+        ("blanks>=57", "blanks", 57, 64),
+        ("tl4>=0.95", "tl4", 0.95, 1),
+        ("tl4<=0.5", "tl4", 0, 0.5),
+        ("tier=medium,tl4=0", "tl4", 0, 0),
+        ("tier=medium,tl4=0.2-1", "tl4", 0.95, 1),
+        ("tier=hard,tl4>=0.95", "rating", 22, 41),
+        ("tier=top1pct", "rating", 106, 1000),
+    ],
 )
-def test_strata_are_hit(stratum: str) -> None:
+def test_strata_are_hit(stratum: str, axis: str, low: float, high: float) -> None:
     instances = TASK.sample(5, Streams(1).named("strata"), stratum)
-    assert len(set(TASK.render(instances))) == 5
+    texts = TASK.render(instances)
+    assert len(set(texts)) == 5
+    value_N = TASK.parse(texts).strata[axis]
+    assert ((value_N >= low) & (value_N <= high)).all()
+
+
+def test_the_highest_rating_that_is_promised_is_made() -> None:
+    made = TASK.sample(1, Streams(1).named("reach"), f"rating>={REACH}")
+    assert TASK.parse(TASK.render(made)).strata["rating"][0] >= REACH
+
+
+def test_medium_puzzles_do_not_confound_rating_and_technique() -> None:
+    strata = TASK.sample(60, Streams(1).named("mixed"), "tier=medium").strata
+    beyond = strata["tl4"] >= 0.95
+    assert beyond.mean() == pytest.approx(0.5, abs=0.2)
+    assert strata["rating"][beyond].min() < strata["rating"][~beyond].max()
+
+
+@pytest.mark.parametrize("tier", ["medium", "hard", "extreme"])
+def test_extra_clues_in_every_tier(tier: str) -> None:
+    task = Sudoku(extra_clues=3)
+    instances = task.sample(3, Streams(1).named("extra"), f"tier={tier}")
+    assert task.parse(task.render(instances)).strata["tier"].tolist() == [tier] * 3
+    for puzzle in instances.tokens_NL[:, :81]:
+        less = np.where(np.eye(81, dtype=np.bool_), 0, puzzle).astype(np.uint8)[puzzle > 0]
+        assert (solve_many(less)[0] == 1).sum() >= 3  # clues that the puzzle does not need
 
 
 @pytest.mark.parametrize(
     ("stratum", "sentence"),
     [
-        ("tier=brutal", "one of easy, medium"),
-        ("tier=3", "one of easy, medium"),
-        ("rating=high", "rating is a number"),
+        ("tier=brutal", "easy, medium"),
         ("tier=easy,rating>=5", "no rating meets"),
-        ("rating>=5000", "up to rating 465"),
+        ("rating=2.2-2.8", "no rating meets"),
+        ("rating>=201", "up to rating 200"),
+        ("tl4=0.2-0.6", "no puzzle with tl4=0.2-0.6 is generated; .* load a file"),
+        ("tier=hard,tl4<=0.5", "no puzzle with tier=hard,tl4<=0.5 is generated"),
+        ("tier=easy,tl4>=0.95", "no puzzle with tier=easy,tl4>=0.95 is generated"),
     ],
 )
 def test_strata_that_cannot_be_are_refused(stratum: str, sentence: str) -> None:
@@ -321,8 +395,20 @@ def test_strata_that_cannot_be_are_refused(stratum: str, sentence: str) -> None:
         TASK.sample(1, Streams(1).named("strata"), stratum)
 
 
-def test_saved_data_needs_no_annotation_to_be_drawn_and_judged() -> None:
-    bare = TASK.parse([PUZZLE]).bare()
-    assert "5 3 4" in TASK.picture(bare, 0).plain
-    assert TASK.ready(bare, bare.maskable_NA).all()
-    assert TASK.fault(bare, 0, bare.answer_NA[0]) is None
+def test_extra_clues_that_hard_puzzles_do_not_stand_are_refused() -> None:
+    with pytest.raises(HardtailError, match="do not stand 5 extra clues; give extra_clues of at most 4"):
+        Sudoku(extra_clues=5).sample(1, Streams(1).named("strata"), "tier=hard")
+
+
+@pytest.mark.parametrize("preset", ["release", "paper"])
+def test_bare_instances_are_judged_and_drawn(preset: str) -> None:
+    task = Sudoku.preset(preset)
+    assert len(task.parse([])) == 0
+    full = task.parse([PUZZLE, INKALA])
+    bare = full.bare()
+    assert "5 3 4" in task.picture(bare, 0).plain
+    assert task.ready(bare, bare.maskable_NA).all()
+    wrong_NA = np.where(full.scored_NA, full.answer_NA % 9 + 1, full.answer_NA)
+    for i in range(2):
+        assert task.fault(bare, i, full.answer_NA[i]) is None
+        assert task.fault(bare, i, wrong_NA[i]) == task.fault(full, i, wrong_NA[i]) is not None

@@ -175,7 +175,7 @@ def test_known_puzzles_are_beyond_technique_and_minimal() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0, 5), (42, 68), (106, 1000)])
 def test_walks_stay_beyond_technique_and_reach_a_rating(low: int, high: int) -> None:
-    puzzle_NC, solution_NC, rating_N = rated_many(Streams(5).named("beyond").keys(20), low, high, 1000, True)
+    puzzle_NC, solution_NC, rating_N = rated_many(Streams(5).named("beyond").keys(20), low, high, 1000, 1.0, 0)
     assert (rating_N == rate_many(puzzle_NC)).all()
     assert ((rating_N >= low) & (rating_N <= high)).all()
     assert (solve_many(puzzle_NC)[1] == solution_NC).all()

@@ -27,6 +27,7 @@ OPERATIONS = "+*-/"
 ADD, MULTIPLY, SUBTRACT, DIVIDE = range(4)
 KINDS = ("operand", "operator", "equals", "result", "comma", "eos", "padding")
 OPERAND, OPERATOR, EQUALS, RESULT, COMMA, EOS, PADDING = range(7)
+HIGHEST_NUMBER = 99
 MAX_PARENTS = 9
 """A result waits for its left side: at most four digits, an operation, four digits (9801-9702), as four numbers up to
 99 cannot come back to a target below 1000 from a number of six digits."""
@@ -34,7 +35,6 @@ MAX_PARENTS = 9
 _OPERATION_CODES = np.frombuffer(OPERATIONS.encode(), dtype=np.uint8)
 _EQUALS_CODE, _COMMA_CODE, _ZERO_CODE = ord("="), ord(","), ord("0")
 _HASH = 0x2545F4914F6CDD1D
-_HIGHEST = 99
 
 
 @jit
@@ -197,7 +197,7 @@ def draw(key_N: State, target_T: Int, k: int) -> tuple[Int, Int, Int, Int, Int]:
         count_2[0] = 0
         while count_2[0] == 0:
             for j in range(k):
-                number_NK[i, j] = 1 + below(state, _HIGHEST)
+                number_NK[i, j] = 1 + below(state, HIGHEST_NUMBER)
             _solve_one(number_NK[i], target_N[i], list_KK, chain_S4, gold_NS4[i], count_2)
         m_N[i], distinct_N[i] = count_2[0], count_2[1]
     return number_NK, target_N, gold_NS4, m_N, distinct_N

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hardtail.solvers import rng
 from hardtail.solvers.jit import jit
 
-SOLVED, NO_PATH, LOOP = range(3)
+SOLVED, NO_PATH, LOOP, ISLAND = range(4)
 PARENTS = 3
 """What a cell can wait for at most: three dead ends, or the path cell before it and the dead ends of that one."""
 
@@ -150,6 +150,9 @@ def _annotate_many(open_NC: Cells, start_N: Index, goal_N: Index, side: int) -> 
         if passages != reached.size - 1:
             status_N[i] = LOOP
             continue
+        if reached.size < open_C.sum():
+            status_N[i] = ISLAND
+            continue
         path = _walk(came_from, start, goal)
         path_N[i] = path.size
         for cell in path:
@@ -168,6 +171,16 @@ def _annotate_many(open_NC: Cells, start_N: Index, goal_N: Index, side: int) -> 
 def annotate_many(open_NC: Cells, start_N: Index, goal_N: Index, side: int) -> Annotation:
     """Solve and describe mazes. The border must be closed; a maze that is no tree only gets its status."""
     return Annotation(*_annotate_many(open_NC, start_N, goal_N, side))
+
+
+@jit
+def first_unreached(open_C: Cells, side: int, start: int) -> int:
+    """The first open cell that `start` is not connected with; the number of cells where there is none."""
+    came_from = _search(open_C, side, start)[1]
+    cell = 0
+    while cell < open_C.size and (came_from[cell] >= 0 or not open_C[cell]):
+        cell += 1
+    return cell
 
 
 @jit
@@ -231,7 +244,7 @@ def _fill_dead_ends(
     frontier = np.empty(open_C.size, dtype=np.int64)
     found = 0
     for cell in range(open_C.size):
-        if open_C[cell] and left[cell] <= 1 and cell != start and cell != goal:
+        if open_C[cell] and left[cell] == 1 and cell != start and cell != goal:
             frontier[found] = cell
             found += 1
     ranked, rounds = 0, 0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hardtail.errors import HardtailError
 from hardtail.seeds import below, words
-from hardtail.solvers.addition import ROLES, Digits, add
+from hardtail.solvers.addition import ROLES, Digits, Sum, add
 from hardtail.tasks.base import Part, Task, cell_style, index_dtype
 from hardtail.tasks.strata import Stratum
 from hardtail.types import Array, Instances
@@ -29,12 +29,16 @@ SWEEP = (2, 3, 4, 6, 8, 12, 16, 20, 24, 28)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28, 30, 32)
 MAX_DIGITS = 64
 _VOCABULARY = Vocabulary("0123456789+=")
-_PROMPT = re.compile(r"(\d+)\+(\d+)=?")
+_PROMPT = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
 
 
 @dataclass(frozen=True)
 class Addition(Task):
-    """`digits`-digit addition, stratified by the longest carry chain (run of positions whose digits sum to 9)."""
+    """`digits`-digit addition, stratified by the longest carry chain (run of positions whose digits sum to 9).
+
+    The extra `chain_msb_N` is the answer cell directly above the longest chain, the one that has to wait for all of it.
+    It is -1 without a chain, and in the reading `modulo` also where that cell is the carry-out, which is 0 regardless.
+    """
 
     name: ClassVar[str] = "addition"
     axes: ClassVar[tuple[str, ...]] = ("chain",)
@@ -50,8 +54,8 @@ class Addition(Task):
     sum: Literal["full", "modulo"] = "full"
     """`full`: the true sum; `modulo`: the sum modulo 10^digits, so that the carry-out cell is always 0."""
     planting: Literal["isolated", "minimum"] = "isolated"
-    """`chain>=k` plants a chain of k at a uniform place; `isolated`: no other position propagates; `minimum`: the
-    other positions are free, so that k is a lower bound."""
+    """`chain>=k` plants a chain of k at a uniform place, `chain=a-b` one of a uniform length in the range; `isolated`:
+    no other position propagates; `minimum`: the other positions are free, so that k is a lower bound."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,26 +90,37 @@ class Addition(Task):
 
     def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
         d = self.digits
-        word_NW = words(key_N, 2 * d + 3)
+        word_NW = words(key_N, 2 * d + 4)
         a_ND = below(word_NW[:, :d], 10).astype(np.int8)
         b_ND = below(word_NW[:, d : 2 * d], 10).astype(np.int8)
-        top_N3 = word_NW[:, 2 * d :]
-        if (chain := stratum.on("chain").low) >= 1:
-            self._plant(a_ND, b_ND, word_NW, length=int(np.ceil(chain)))
-        elif self.operands == "full":
-            a_ND[:, -1] = 1 + below(top_N3[:, 0], 9)
-            b_ND[:, -1] = 1 + below(top_N3[:, 1], 9)
+        top_N2 = word_NW[:, 2 * d : 2 * d + 2]
+        if stratum.on("chain").low > 0:
+            self._plant(a_ND, b_ND, word_NW, self._lengths(word_NW[:, 2 * d + 3 :], stratum))
+        elif self.operands == "full":  # a range that takes in 0 takes in natural sums, and is drawn from them
+            a_ND[:, -1] = 1 + below(top_N2[:, 0], 9)
+            b_ND[:, -1] = 1 + below(top_N2[:, 1], 9)
         return self._instances(a_ND, b_ND)
 
-    def _plant(self, a_ND: Digits, b_ND: Digits, word_NW: NDArray[np.uint64], length: int) -> None:
-        """Lay a chain of `length` at a uniform place, in place (study §2)."""
+    def _lengths(self, word_N1: NDArray[np.uint64], stratum: Stratum) -> NDArray[np.int64]:
+        """The chain to plant in each sum: the least one that an open range allows, a uniform one of a closed range."""
+        asked = stratum.on("chain")
+        low = int(np.ceil(asked.low))
+        high = int(min(np.floor(asked.high), self.digits)) if asked.high < np.inf else low
+        if low > self.digits:
+            raise HardtailError(
+                f"addition: {stratum} does not fit in {self.digits} digits; give at most chain>={self.digits}"
+            )
+        if low > high:
+            raise HardtailError(f"addition: no chain meets {stratum}; its length is a whole number")
+        return low + below(word_N1, high - low + 1).astype(np.int64)
+
+    def _plant(self, a_ND: Digits, b_ND: Digits, word_NW: NDArray[np.uint64], length_N1: NDArray[np.int64]) -> None:
+        """Lay a chain of each length at a uniform place, in place (study §2)."""
         d = self.digits
-        if length > d:
-            raise HardtailError(f"addition: chain>={length} does not fit in {d} digits; give at most chain>={d}")
-        top_N3 = word_NW[:, 2 * d :]
-        start_N1 = below(top_N3[:, 2:], d - length + 1)
+        top_N3 = word_NW[:, 2 * d : 2 * d + 3]
+        start_N1 = below(top_N3[:, 2:], (d - length_N1 + 1).astype(np.uint64))
         position_D = np.arange(d)
-        in_chain_ND = (position_D >= start_N1) & (position_D < start_N1 + length)
+        in_chain_ND = (position_D >= start_N1) & (position_D < start_N1 + length_N1)
         if self.planting == "isolated":  # 9 - a plus 1 … 9: every digit but the one that would propagate
             b_ND[:] = (10 - a_ND + below(word_NW[:, d : 2 * d], 9)) % 10
         np.copyto(b_ND, 9 - a_ND, where=in_chain_ND)
@@ -144,6 +159,8 @@ class Addition(Task):
         if self.sum == "modulo":
             propagates_NA[:, 0] = False
         chain_msb_N = np.where(result.chain_top_N >= 0, d - (result.chain_top_N + 1), -1).astype(kind)
+        if self.sum == "modulo":
+            chain_msb_N[chain_msb_N == 0] = -1
         everywhere_NA = np.ones((n, d + 1), dtype=np.bool_)
         return Instances(
             tokens_NL=tokens_NL,
@@ -159,7 +176,7 @@ class Addition(Task):
     # -- reading and judging ------------------------------------------------------------------------------------
 
     def fitted(self, prompt: str) -> "Addition":
-        match = _PROMPT.fullmatch("".join(prompt.split()))
+        match = _PROMPT.fullmatch(prompt)
         width = max(map(len, match.groups())) if match else self.digits
         return replace(self, digits=min(width, MAX_DIGITS))
 
@@ -169,8 +186,8 @@ class Addition(Task):
         return self._instances(ab_N2D[:, 0], ab_N2D[:, 1])
 
     def _operands(self, prompt: str) -> list[list[int]]:
-        match = _PROMPT.fullmatch("".join(prompt.split()))
-        if match is None or not prompt.isascii():
+        match = _PROMPT.fullmatch(prompt)
+        if match is None:
             raise HardtailError(f"addition: {prompt!r} is not a sum; write two whole numbers, e.g. '47+38'")
         if (width := max(map(len, match.groups()))) > self.digits:
             raise HardtailError(
@@ -190,14 +207,19 @@ class Addition(Task):
         if not wrong.size:
             return None
         cell = int(wrong[-1])
-        role = ROLES[instances.extras["role_NA"][i, cell]]
-        carry = int(instances.extras["carry_in_NA"][i, cell])
-        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         place = self.digits - cell
+        working = self._working(instances, i)
+        role, carry = ROLES[working.role_NS[0, place]], int(working.carry_in_NS[0, place])
+        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         return (
             f"the digit of 10^{place} is {given}; it must be {gold} (carry in {carry}, role {role}); "
             f"{wrong.size} of {self.answer_len} digits are wrong"
         )
+
+    def _working(self, instances: Instances, i: int) -> Sum:
+        """How sum `i` comes about, from its prompt alone: bare instances have no annotations."""
+        a_D, b_D = np.split(np.delete(instances.prompt(i).astype(np.int8), [self.digits, -1]), 2)
+        return add(a_D[None, ::-1], b_D[None, ::-1])
 
     # -- for people ---------------------------------------------------------------------------------------------
 
@@ -210,9 +232,10 @@ class Addition(Task):
         a, b = self.render(instances)[i].split("+")
         gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
-        role_A = instances.extras["role_NA"][i]
-        carry_A = instances.extras["carry_in_NA"][i]
-        in_chain = _longest_chain(int(instances.extras["chain_msb_N"][i]), int(instances.strata["chain"][i]))
+        working = self._working(instances, i)
+        role_A, carry_A = working.role_NS[0, ::-1], working.carry_in_NS[0, ::-1]
+        top_cell = self.digits - int(working.chain_top_N[0])
+        in_chain = range(top_cell, top_cell + int(working.chain_N[0]))
         text = Text.assemble(f"  a   {a}\n  b + {b}\n", ("  c  ", "bold"))
         for cell, token in enumerate(shown_A):
             style = cell_style(bool(token == gold_A[cell]), "bold reverse" if cell in in_chain else "bold")
@@ -220,8 +243,3 @@ class Addition(Task):
         text.append("\nrole " + "".join("·" if ROLES[role] == "carry_out" else ROLES[role][0] for role in role_A))
         text.append("\ncarry" + "".join("1" if carry else "·" for carry in carry_A), "dim")
         return text
-
-
-def _longest_chain(msb_cell: int, length: int) -> range:
-    """The answer cells of the longest chain, given the cell directly above it."""
-    return range(msb_cell + 1, msb_cell + 1 + length) if msb_cell >= 0 else range(0)

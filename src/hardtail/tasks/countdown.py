@@ -5,8 +5,6 @@ Layout: `86,28,13,31,96|86+28=114,31-13=18,114-18=96$abc…`, the answer in 40 c
 Shapes: N instances, K = 4 numbers, S = 3 steps, L sequence, A answer cells, T targets.
 """
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from hardtail.files import read_lines
 from hardtail.seeds import Stream
 from hardtail.solvers.countdown import OPERATIONS, draw, solve, write_chains, write_prompts
 from hardtail.tasks.base import Part, Task, cell_style
+from hardtail.tasks.countdown_text import NUMBERS, read_chain, read_puzzle, read_row
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 from hardtail.types import Array, Instances
@@ -28,8 +27,6 @@ from hardtail.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from rich.text import Text
 
-NUMBERS = 4
-HIGHEST_NUMBER, HIGHEST_TARGET = 99, 999
 TARGETS = range(10, 101)
 HELD_OUT = (14, 39, 41, 57, 62, 81, 87, 89, 96)
 BINS = ("m>=11", "m=4-10", "m=1-3")
@@ -37,16 +34,11 @@ SHARES = {"raw": (0.358, 0.171, 0.471), "distinct": (0.347, 0.064, 0.589)}
 """Natural shares of `BINS` among targets that are not held out (400,000 puzzles; standard error below 0.001). CD4's
 500,000 training rows have .358/.172/.471."""
 _CELLS, _LENGTH, _PROMPT_CELLS = 40, 60, 16
-_EXAMPLE = "a puzzle is 4 numbers and a target, e.g. '86,28,13,31,96'"
 _CHARACTERS = f"0123456789{OPERATIONS}=,"
 _VOCABULARIES = {
     "|": Vocabulary(f"{_CHARACTERS}|{EOS}{RAINBOW}", pad=PAD),
     "=": Vocabulary(f"{_CHARACTERS}{EOS}{RAINBOW}", pad=PAD),
 }
-_EQUATION = re.compile(r"(0|[1-9][0-9]*)([-+*/])(0|[1-9][0-9]*)=(0|[1-9][0-9]*)")
-_BETWEEN = re.compile(r"\s*,\s*|\s+")
-
-Step = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -77,8 +69,10 @@ class Countdown(Task):
         object.__setattr__(self, "held_out", tuple(self.held_out))  # a list, where it was read from JSON
         if not 0 <= self.keep_low <= 1:
             raise HardtailError(f"countdown: keep_low is {self.keep_low}; it is a share, 0 to 1")
-        if stranger := next((target for target in self.held_out if target not in TARGETS), None):
-            raise HardtailError(f"countdown: held_out has {stranger}; targets are {TARGETS[0]} to {TARGETS[-1]}")
+        if self.train_raw < 10:
+            raise HardtailError(f"countdown: train_raw is {self.train_raw}; give 10 or more puzzles")
+        if strangers := [target for target in self.held_out if target not in TARGETS]:
+            raise HardtailError(f"countdown: held_out has {strangers[0]}; targets are {TARGETS[0]} to {TARGETS[-1]}")
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -157,7 +151,7 @@ class Countdown(Task):
         rows = []
         for number, prompt in enumerate(prompts, start=1):
             try:
-                rows.append(_puzzle(prompt))
+                rows.append(read_puzzle(prompt))
             except HardtailError as error:
                 raise HardtailError(f"line {number}: {error}" if numbered else str(error)) from None
         number_NK, target_N = _split(rows)
@@ -173,14 +167,14 @@ class Countdown(Task):
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
         """One puzzle a line, as it is or as a row of a CD4 file."""
-        return [_row(line, number)[0] for number, line in enumerate(lines, start=1)]
+        return [read_row(line, number)[0] for number, line in enumerate(lines, start=1)]
 
     def load(self, path: Path) -> Instances:
         """Puzzles from a file: CD4 rows `{"input": "86,28,13,31,96", "output": "86+28=114,…"}`, or one prompt a line.
 
         A row's `output` becomes the gold answer; without one, gold is the first chain the search finds.
         """
-        rows = [_row(line, number) for number, line in enumerate(read_lines(path), start=1)]
+        rows = [read_row(line, number) for number, line in enumerate(read_lines(path), start=1)]
         instances = self._solved([prompt for prompt, _ in rows], numbered=True)
         found = [meaning(text.tobytes().decode()) for text in self.vocabulary.decode_codes(instances.answer_NA)]
         differing = [i for i, (_, chain) in enumerate(rows) if chain and chain != found[i]]
@@ -193,7 +187,7 @@ class Countdown(Task):
             numbers, target = self._numbers(instances, i)
             fault: str | None = f"it has {len(chain)} characters, more than the answer's {_CELLS} cells"
             if len(chain) <= _CELLS:
-                chain_steps, fault = _read_chain(chain, numbers, target)
+                chain_steps, fault = read_chain(chain, numbers, target)
             if fault:
                 raise HardtailError(f"line {i + 1}: countdown: {chain!r} is not a valid chain: {fault}")
             rows.append([*numbers, target])
@@ -241,7 +235,7 @@ class Countdown(Task):
         return valid_N
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
-        return _read_chain(self.answer_text(instances, i, answer_A), *self._numbers(instances, i))[1]
+        return read_chain(self.answer_text(instances, i, answer_A), *self._numbers(instances, i))[1]
 
     def _numbers(self, instances: Instances, i: int) -> tuple[list[int], int]:
         *numbers, target = map(int, self.vocabulary.decode(instances.prompt(i)[:-1]).split(","))
@@ -264,80 +258,7 @@ class Countdown(Task):
         return text
 
 
-def _puzzle(prompt: str) -> list[int]:
-    """The numbers and the target of a prompt; commas or spaces part them, the separator behind them may be there."""
-    text = prompt.strip().removesuffix("|").removesuffix("=").strip()
-    parts = _BETWEEN.split(text) if text else []
-    for place, part in enumerate(parts):
-        if not part:
-            raise HardtailError(f"countdown: a number is missing in {prompt!r}; {_EXAMPLE}")
-        if not (part.isascii() and part.isdigit()):
-            raise HardtailError(f"countdown: {part!r} in {prompt!r} is not a whole number; {_EXAMPLE}")
-        top = HIGHEST_TARGET if place == len(parts) - 1 else HIGHEST_NUMBER
-        if len(parts) == NUMBERS + 1 and not (len(part) <= 4 and 1 <= int(part) <= top):
-            what = "target" if place == NUMBERS else "number"
-            raise HardtailError(f"countdown: the {what} {part} in {prompt!r} is out of range; it is 1 to {top}")
-    if len(parts) != NUMBERS + 1:
-        raise HardtailError(f"countdown: {prompt!r} has {len(parts)} numbers; {_EXAMPLE}")
-    return [int(part) for part in parts]
-
-
 def _split(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """`number_NK` and `target_N` of puzzles."""
     puzzle_N5 = np.array(rows, dtype=np.int64).reshape(-1, NUMBERS + 1)
     return puzzle_N5[:, :NUMBERS].copy(), puzzle_N5[:, NUMBERS].copy()
-
-
-def _row(line: str, number: int) -> tuple[str, str]:
-    """Puzzle and chain (empty where there is none) of a line: a row of a CD4 file, or just the puzzle."""
-    if not line.lstrip().startswith("{"):
-        return line, ""
-    try:
-        row = json.loads(line)
-        prompt, chain = row["input"], row.get("output", "")
-        if isinstance(prompt, str) and isinstance(chain, str):
-            return prompt, "".join(chain.split())
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        pass
-    raise HardtailError(
-        f"line {number}: countdown: {line!r} is not a row such as "
-        '{"input": "86,28,13,31,96", "output": "86+28=114,31-13=18,114-18=96"}'
-    )
-
-
-def _read_chain(text: str, numbers: Sequence[int], target: int) -> tuple[list[Step], str | None]:
-    """The steps of a chain and what is wrong with it (None: nothing)."""
-    pool, ever = list(numbers), set(numbers)
-    steps: list[Step] = []
-    for number, equation in enumerate(text.split(","), start=1):
-        here = f"equation {number}: "
-        match = _EQUATION.fullmatch(equation)
-        if match is None:
-            return steps, f"{here}{equation!r} is not an equation such as '86+28=114'"
-        left, sign, right, result = int(match[1]), match[2], int(match[3]), int(match[4])
-        for operand in (left, right):
-            if operand not in pool:
-                known = f"the number {operand} is used twice" if operand in ever else f"there is no number {operand}"
-                return steps, here + known
-            pool.remove(operand)
-        if wrong := _arithmetic(left, sign, right, result):
-            return steps, here + wrong
-        pool.append(result)
-        ever.add(result)
-        steps.append((left, OPERATIONS.index(sign), right, result))
-    if len(pool) > 1:
-        return steps, f"the {pool[0]} is not used"
-    if pool[0] != target:
-        return steps, f"ends in {pool[0]}, not in the target {target}"
-    return steps, None
-
-
-def _arithmetic(left: int, sign: str, right: int, result: int) -> str | None:
-    """What is wrong with an equation; None where it is true."""
-    if sign == "/":
-        if right == 0:
-            return f"{left}/{right} divides by zero"
-        if left % right:
-            return f"{left}/{right} is not a whole number"
-    true = {"+": left + right, "-": left - right, "*": left * right, "/": left // max(right, 1)}[sign]
-    return None if true == result else f"{left}{sign}{right} is {true}, not {result}"

@@ -6,7 +6,6 @@ rainbow padding), then padding to 200. X is the maximum, N the minimum, D the me
 Shapes: N instances, P text, L sequence, A answer cells, D depths.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from hardtail.errors import HardtailError
 from hardtail.solvers.listops import OPERATORS, annotate, draw
 from hardtail.tasks.base import Part, Task, cell_style
+from hardtail.tasks.listops_text import canonical, folded, spans
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 from hardtail.types import Array, Instances
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 _CELLS, _LENGTH = 20, 200
 _TRIES = 100_000
 _VOCABULARY = Vocabulary(f"0123456789{OPERATORS}[] ={EOS}{RAINBOW}", pad=PAD)
-_EXAMPLE = "e.g. '[X 3 [N 2 5] 7]'"
-_MEANINGS = "X (maximum), N (minimum), D (median) and S (sum modulo 10)"
-_NUMBER = re.compile(r"[0-9]{2,}")
 
 
 @dataclass(frozen=True)
@@ -83,6 +80,9 @@ class ListOps(Task):
             )
         if not self.arguments or min(self.arguments) < 1:
             raise HardtailError(f"listops: arguments is {self.arguments}; give counts of 1 and above, e.g. 2,3,4")
+        for name in ("train_size", "test_per_depth"):
+            if getattr(self, name) < 1:
+                raise HardtailError(f"listops: {name} is {getattr(self, name)}; give 1 or more expressions")
         if not 0 <= self.expand <= 1:
             raise HardtailError(f"listops: expand is {self.expand}; it is a probability, 0 to 1")
 
@@ -178,15 +178,15 @@ class ListOps(Task):
     # -- reading ------------------------------------------------------------------------------------------------
 
     def parse(self, prompts: Sequence[str]) -> Instances:
-        texts = [self._canonical(prompt) for prompt in prompts]
+        texts = [self._fitting(prompt) for prompt in prompts]
         length_N = np.array([len(text) for text in texts], dtype=np.int64)
         joined = "".join(text.ljust(self._room) for text in texts).encode("ascii")
         text_NP = np.frombuffer(bytearray(joined), dtype=np.uint8).reshape(len(texts), self._room)
         return self._instances(text_NP, length_N)
 
-    def _canonical(self, prompt: str) -> str:
-        """The expression with single spaces before arguments and nowhere else."""
-        text = _canonical(prompt)
+    def _fitting(self, prompt: str) -> str:
+        """The expression with single spaces before arguments and nowhere else, if there is room for it."""
+        text = canonical(prompt)
         if (nodes := text.count("[")) > _CELLS:
             raise HardtailError(f"listops: {prompt!r} has {nodes} operators; the answer takes at most {_CELLS}")
         if len(text) > self._room:
@@ -222,7 +222,7 @@ class ListOps(Task):
         expression = self._expression(instances, i)
         gold_A = instances.answer(i)
         gold, given = (_VOCABULARY.decode(row) for row in (gold_A, answer_A))
-        for cell, (start, end) in enumerate(_spans(expression)):
+        for cell, (start, end) in enumerate(spans(expression)):
             if given[cell] != gold[cell]:
                 shown = given[cell] if given[cell].isdigit() else repr(given[cell])
                 return f"{expression[start:end]} is {gold[cell]}, not {shown}"
@@ -241,89 +241,9 @@ class ListOps(Task):
         gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
         text = Text(expression)
-        cells = sorted((start, end, cell) for cell, (start, end) in enumerate(_spans(expression)))
+        cells = sorted((start, end, cell) for cell, (start, end) in enumerate(spans(expression)))
         for start, end, cell in cells:
             level = sum(outer_start < start and end < outer_end for outer_start, outer_end, _ in cells)
-            text.append(f"\n  {'  ' * level}{_folded(expression[start:end])} = ")
+            text.append(f"\n  {'  ' * level}{folded(expression[start:end])} = ")
             text.append(_VOCABULARY.decode(shown_A[cell : cell + 1]), cell_style(bool(shown_A[cell] == gold_A[cell])))
         return text
-
-
-def _spans(expression: str) -> list[tuple[int, int]]:
-    """Where each sub-expression starts and ends, in the order of the trace: the order of the closing brackets."""
-    opened: list[int] = []
-    spans = []
-    for at, character in enumerate(expression):
-        if character == "[":
-            opened.append(at)
-        elif character == "]":
-            spans.append((opened.pop(), at + 1))
-    return spans
-
-
-def _folded(expression: str) -> str:
-    """An expression whose sub-expressions are drawn as `[…]`."""
-    while (shorter := re.sub(r"(?<!^)\[[^\[\]]*\]", "…", expression)) != expression:
-        expression = shorter
-    return expression.replace("…", "[…]")
-
-
-def _canonical(prompt: str) -> str:
-    """A well-formed expression with one space before every argument and no other; an error says what is malformed."""
-    text = prompt.strip().removesuffix("=").rstrip()
-    offset = prompt.find(text[:1])
-    spaced = any(character.isspace() for character in text)
-    if not text.startswith("["):
-        raise HardtailError(f"listops: {prompt!r} is not an expression; write one in brackets, {_EXAMPLE}")
-    pieces: list[str] = []
-    opened: list[int] = []
-    before = ""
-    for at, character in enumerate(text):
-        if character.isspace():
-            continue
-        if fault := _fault_at(text, at, before, bool(opened), spaced):
-            found, problem = fault
-            raise HardtailError(f"listops: {found}, character {offset + at + 1} of {prompt!r}, {problem}")
-        if character == "[":
-            pieces.append(" [" if opened else "[")
-            opened.append(at)
-        elif character == "]":
-            pieces.append("]")
-            opened.pop()
-        else:
-            pieces.append(character if before == "[" else f" {character}")
-        before = character
-    if opened:
-        raise HardtailError(
-            f"listops: the bracket that opens at character {offset + opened[-1] + 1} of {prompt!r} is never closed"
-        )
-    return "".join(pieces)
-
-
-def _fault_at(text: str, at: int, before: str, inside: bool, spaced: bool) -> tuple[str, str] | None:
-    """What stands at a place where it must not, and why; None where all is well.
-
-    `before` is the last character that is no space, `inside` whether a bracket is open, and `spaced` whether the text
-    has spaces at all: without them, digits in a row are arguments of their own.
-    """
-    character = text[at]
-    if before and not inside:
-        problem = "closes no bracket" if character == "]" else "follows an expression that is complete"
-    elif before == "[":
-        if character in OPERATORS:
-            return None
-        problem = f"is no operator; the operators are {_MEANINGS}"
-    elif character == "]":
-        if before not in OPERATORS:
-            return None
-        return f"'[{before}]'", f"has no arguments; write at least one, {_EXAMPLE}"
-    elif character in "0123456789":
-        number = _NUMBER.match(text, at)
-        if not (spaced and number):
-            return None
-        return number[0], f"is above 9; arguments are single digits, {_EXAMPLE}"
-    elif character == "[":
-        return None
-    else:
-        problem = f"is neither a digit nor a bracket; write an expression such as {_EXAMPLE.removeprefix('e.g. ')}"
-    return repr(character), problem

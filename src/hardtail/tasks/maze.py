@@ -70,6 +70,8 @@ class Maze(Task):
             raise HardtailError(f"maze: size is {self.size}; it is 2 to {MAX_SIZE} rooms a side")
         if not 0 <= self.bias <= 1:
             raise HardtailError(f"maze: bias is {self.bias}; it is a probability")
+        if self.trailing_pad < 0:
+            raise HardtailError(f"maze: trailing_pad is {self.trailing_pad}; it is a number of cells, 0 or more")
 
     @property
     def side(self) -> int:
@@ -119,7 +121,7 @@ class Maze(Task):
     ) -> Instances:
         n, c = open_NC.shape
         noted = solver.annotate_many(open_NC, start_N, goal_N, self.side)
-        self._refuse_unsolved(noted.status_N)
+        self._refuse_unsolved(noted.status_N, open_NC, start_N)
         ident, row_N = self.vocabulary.id, np.arange(n)
 
         prompt_NC = np.where(open_NC, ident("."), ident("#")).astype(np.uint8)
@@ -151,11 +153,19 @@ class Maze(Task):
             },
         )
 
-    def _refuse_unsolved(self, status_N: NDArray[np.int64]) -> None:
+    def _refuse_unsolved(
+        self, status_N: NDArray[np.int64], open_NC: NDArray[np.bool_], start_N: NDArray[np.int64]
+    ) -> None:
         if (status_N == solver.NO_PATH).any():
             raise HardtailError("maze: there is no path from S to E")
         if (status_N == solver.LOOP).any():
             raise HardtailError("maze: the open cells form a loop, so the path is not unique; close one cell of it")
+        if (status_N == solver.ISLAND).any():
+            i = int(np.argmax(status_N == solver.ISLAND))
+            cell = solver.first_unreached(open_NC[i], self.side, start_N[i])
+            raise HardtailError(
+                f"maze: the open cell at {self._place(cell)} is not connected with S; close it or open a way to it"
+            )
 
     # -- reading and judging ------------------------------------------------------------------------------------
 
@@ -177,7 +187,8 @@ class Maze(Task):
         return ["\n".join(lines[at : at + width]) for at in range(0, len(lines), width)]
 
     def parse(self, prompts: Sequence[str]) -> Instances:
-        grid_NC = np.array([self._grid(prompt) for prompt in prompts], dtype=np.uint8).reshape(len(prompts), -1)
+        grids = [self._grid(prompt) for prompt in prompts]
+        grid_NC = np.array(grids, dtype=np.uint8).reshape(len(grids), self.answer_len)
         start_N, goal_N = ((grid_NC == ord(end)).argmax(axis=1).astype(np.int64) for end in "SE")
         return self._instances(grid_NC != ord("#"), start_N, goal_N)
 

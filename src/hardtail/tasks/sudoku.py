@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hardtail.errors import HardtailError
 from hardtail.files import read_lines
 from hardtail.seeds import Stream
+from hardtail.solvers.sudoku.beyond import BEYOND
 from hardtail.solvers.sudoku.board import (
     PEERS,
     UNITS,
@@ -26,7 +27,7 @@ from hardtail.solvers.sudoku.board import (
     singles,
     solver_order_many,
 )
-from hardtail.solvers.sudoku.generate import minimal_many, rated_many, with_clues_many
+from hardtail.solvers.sudoku.generate import COMMON, MOST, rated_many
 from hardtail.solvers.sudoku.rating import rate_many
 from hardtail.solvers.sudoku.search import solve_many
 from hardtail.solvers.sudoku.techniques import LEVELS, SEARCH, levels_many, technique_order
@@ -44,13 +45,16 @@ CUTS = {"release": (0, 21, 41, 68, 105), "paper": (0, 17, 34, 51, 101)}
 TRAIN = (554_000, 16_000, 100, 1, 1, 1)
 TEST = (1000, 1000, 500, 200, 100, 500)
 KEPT = 0.01
-MOST_GUESSES = 100_000
-"""Stands for no upper limit."""
-HIGHEST = 465
-"""The highest rating in *sudoku-extreme*."""
+REACH = 200
+"""The highest rating that can be asked of the generator: it takes about a second. *sudoku-extreme* goes up to 465."""
+MIXED = 0.5
+"""The share of puzzles beyond technique in ranges of the rating that both kinds of generated puzzles reach."""
+MOST_EXTRA = 4
+"""The most extra clues that leave enough puzzles beyond technique."""
 _LEVEL_STYLES = ("bold green", "bold cyan", "bold blue", "bold magenta", "bold yellow")
 _ROWS_AT_ONCE = 50_000
 _TRIES = 1000  # of a proposal that has not hit its range yet
+_VOCABULARIES = {blank: Vocabulary(f"{blank}123456789=") for blank in "0."}
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,17 @@ class Sudoku(Task):
 
     `rating`  guesses of a tdoku-like solver until the first solution; a loaded file's own rating where it has one
     `tl4`     fraction of the blanks that no technique short of search determines
+
+    Generated puzzles are of two kinds. Random minimal ones have `tl4` 0, and 3 in 1,000 are rated 8 or more. Walks
+    among hard puzzles (`solvers.sudoku.beyond`) have `tl4` 0.95 or more and ratings from 2 to about 200. Natural and
+    easy puzzles are minimal, `tier=hard` and above come from walks; what lies between, so `tier=medium`, is half and
+    half, lest high ratings and being beyond technique only ever come together (`tier=medium,tl4=0` and
+    `tier=medium,tl4>=0.95` tell them apart). More walks would make the training set slow to build: one takes 20 ms.
     """
 
     name: ClassVar[str] = "sudoku"
     axes: ClassVar[tuple[str, ...]] = ("rating", "tier", "tl4", "blanks")
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {"tier": TIERS}
     order_names: ClassVar[tuple[str, ...]] = ("constraint_propagation", "candidate_count", "technique")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
@@ -80,7 +91,8 @@ class Sudoku(Task):
     """Which answer cells are ever hidden: those that are blank in the puzzle, or all 81; copies of givens are then the
     first of every order and always ready. Scored are the blanks in both."""
     extra_clues: int = 0
-    """Clues of the solution put back into a minimal puzzle. Only puzzles up to `tier=medium` are made with them."""
+    """Clues of the solution put back into a minimal puzzle. Puzzles beyond technique, so `tier=hard` and above, take up
+    to 4; `tier=medium` takes more, but easier and easier puzzles come of it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,7 +101,7 @@ class Sudoku(Task):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        return Vocabulary(f"{self.blank}123456789=")
+        return _VOCABULARIES[self.blank]
 
     @property
     def seq_len(self) -> int:
@@ -112,38 +124,45 @@ class Sudoku(Task):
     # -- generating ---------------------------------------------------------------------------------------------
 
     def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
-        """A random minimal puzzle, or one searched for by its rating and for being beyond technique."""
+        """A random minimal puzzle or one beyond technique, searched for by its rating."""
         low, high = self._ratings(stratum)
-        if self.extra_clues:
-            puzzle_NC, solution_NC = with_clues_many(key_N, np.full(len(key_N), self.extra_clues))
-            rating_N = rate_many(puzzle_NC)
-        elif (beyond := stratum.on("tl4").low > 0) or low > 0 or high < MOST_GUESSES:
-            puzzle_NC, solution_NC, rating_N = rated_many(key_N, low, high, _TRIES, beyond)
-        else:
-            puzzle_NC, solution_NC = minimal_many(key_N)
-            rating_N = rate_many(puzzle_NC)
-        return self._instances(puzzle_NC, solution_NC, rating_N)
+        walked = self._walked(stratum, low, high)
+        return self._instances(*rated_many(key_N, low, high, _TRIES, walked, self.extra_clues))
 
     def _ratings(self, stratum: Stratum) -> tuple[int, int]:
         """The lowest and highest rating that the stratum's conditions allow."""
-        for axis in ("rating", "tl4", "blanks"):
-            if label := stratum.on(axis).label:
-                raise HardtailError(f"sudoku: {axis} is a number, not {label!r}; write e.g. '{axis}>=1'")
-        low, high = 0, MOST_GUESSES
-        if any(item.axis == "tier" for item in stratum.conditions):
-            if (tier := stratum.on("tier").label) not in TIERS:
-                raise HardtailError(
-                    f"sudoku: {stratum} names no tier; write e.g. 'tier=hard', one of {', '.join(TIERS)}"
-                )
-            edges = (-1, *CUTS[self.tiers], MOST_GUESSES)
-            low, high = edges[TIERS.index(tier)] + 1, edges[TIERS.index(tier) + 1]
-        rating = stratum.on("rating")
+        edges = (-1, *CUTS[self.tiers], MOST)
+        tier, rating = stratum.on("tier").label, stratum.on("rating")
+        at = TIERS.index(tier) if tier else None
+        low, high = (0, MOST) if at is None else (edges[at] + 1, edges[at + 1])
         low, high = int(np.ceil(max(low, rating.low))), int(np.floor(min(high, rating.high)))
         if low > high:
             raise HardtailError(f"sudoku: no rating meets {stratum}; the lowest allowed is above the highest")
-        if low > HIGHEST:
-            raise HardtailError(f"sudoku: {stratum} is out of reach; puzzles are generated up to rating {HIGHEST}")
+        if low > REACH:
+            raise HardtailError(
+                f"sudoku: {stratum} is out of reach; puzzles are generated up to rating {REACH}, "
+                "higher ones can be loaded from a file"
+            )
         return low, high
+
+    def _walked(self, stratum: Stratum, low: int, high: int) -> float:
+        """The share of puzzles beyond technique for a stratum whose ratings are `low` to `high`."""
+        tl4 = stratum.on("tl4")
+        minimal = tl4.low <= 0 and low <= COMMON
+        beyond = tl4.high >= BEYOND and high > 0
+        if not (minimal or beyond):
+            raise HardtailError(
+                f"sudoku: no puzzle with {stratum} is generated; generated ones have tl4=0 and a rating below about "
+                f"{COMMON}, or tl4>={BEYOND} and a rating of 2 or more; load a file for others"
+            )
+        if not minimal and self.extra_clues > MOST_EXTRA:
+            raise HardtailError(
+                f"sudoku: puzzles with {stratum} do not stand {self.extra_clues} extra clues; give extra_clues of at "
+                f"most {MOST_EXTRA}, or ask for tier=medium or below"
+            )
+        if minimal and beyond:
+            return MIXED if low > 0 and high > COMMON and self.extra_clues <= MOST_EXTRA else 0.0
+        return float(beyond)
 
     # -- laying out ---------------------------------------------------------------------------------------------
 

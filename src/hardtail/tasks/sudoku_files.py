@@ -4,7 +4,7 @@ Shapes: N puzzles, C = 81 cells.
 """
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,14 @@ from hardtail.errors import HardtailError
 from hardtail.solvers.sudoku.board import UNITS, Board
 
 HUB = "hub:"
-HUB_NAME = "sapientinc/sudoku-extreme"
+HUB_OWNER, HUB_SET = "sapientinc", "sudoku-extreme"
+HIGHEST_RATING = 999_999
+"""What a file's rating may be; *sudoku-extreme* goes up to 465."""
 _BAD = 255
 _DIGIT_OF_CODE = np.full(256, _BAD, dtype=np.uint8)
 _DIGIT_OF_CODE[[ord(character) for character in "0123456789"]] = np.arange(10)
 _DIGIT_OF_CODE[ord(".")] = 0
+_LINES = str.maketrans("", "", "|-+│─┼")  # what boxes are drawn with
 
 Place = Callable[[int], str]
 """What a message about puzzle `i` begins with, e.g. `line 7: `."""
@@ -56,9 +59,14 @@ def unit_name(unit: int) -> str:
     return f"{('row', 'column', 'box')[unit // 9]} {unit % 9 + 1}"
 
 
+def _cells(text: str) -> str:
+    """The cells of a drawn board: spaces, line breaks and the lines between boxes left out."""
+    return "".join(text.split()).translate(_LINES)
+
+
 def read_boards(texts: Sequence[str], place: Place = nowhere, what: str = "puzzle") -> Board:
-    """81 characters each, blanks as `.` or `0`, spaces and line breaks ignored; the first fault is an error."""
-    flat = ["".join(text.split()).removesuffix("=") for text in texts]
+    """81 cells each, blanks as `.` or `0`, drawn in any way; the first fault is an error."""
+    flat = [_cells(text).removesuffix("=") for text in texts]
     for i, text in enumerate(flat):
         if len(text) != 81:
             raise HardtailError(
@@ -125,10 +133,10 @@ def is_table(lines: Sequence[str]) -> bool:
 
 
 def read_list(lines: Sequence[str]) -> list[str]:
-    """One puzzle a line, or drawn as nine lines of nine cells each."""
-    flat = ["".join(line.split()) for line in lines]
-    if len(flat) % 9 == 0 and all(len(line) == 9 for line in flat):
-        return ["\n".join(flat[at : at + 9]) for at in range(0, len(flat), 9)]
+    """One puzzle a line, or drawn as nine lines of nine cells each, with or without lines between boxes."""
+    rows = [row for line in lines if (row := _cells(line))]
+    if rows and len(rows) % 9 == 0 and all(len(row) == 9 for row in rows):
+        return ["\n".join(rows[at : at + 9]) for at in range(0, len(rows), 9)]
     return list(lines)
 
 
@@ -145,7 +153,7 @@ def read_puzzles(lines: Sequence[str]) -> Puzzles:
     at = {name: header.index(name) for name in ("question", "answer", "rating") if name in header}
     last = max(at.values())
     question, answer, rating = [], [], []
-    for number, row in enumerate(csv.reader(lines[1:]), start=2):
+    for number, row in enumerate(_rows(lines[1:], first=2), start=2):
         if len(row) <= last:
             raise HardtailError(f"line {number}: sudoku: the row has {len(row)} columns; its header has {len(header)}")
         question.append(row[at["question"]])
@@ -154,16 +162,27 @@ def read_puzzles(lines: Sequence[str]) -> Puzzles:
     return Puzzles(question, answer, np.array(rating, dtype=np.int32), first_line=2)
 
 
+def _rows(lines: Sequence[str], first: int) -> Iterator[list[str]]:
+    """The fields of every row of a table whose first line here has the number `first`."""
+    reader = csv.reader(lines)
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise HardtailError(f"line {first - 1 + reader.line_num}: sudoku: the row cannot be read: {error}") from None
+
+
 def _fields(line: str) -> list[str]:
-    return [name.strip().lower() for name in next(csv.reader([line]))]
+    return [name.strip().lower() for row in _rows([line], first=1) for name in row]
 
 
 def _rating(text: str, number: int) -> int:
     text = text.strip()
     if not text:
         return -1
-    if not (text.isascii() and text.isdigit()):
-        raise HardtailError(f"line {number}: sudoku: the rating {text!r} is no count of guesses; it is 0, 1, 2 …")
+    if not (text.isascii() and text.isdigit()) or len(text) > len(str(HIGHEST_RATING)):
+        raise HardtailError(
+            f"line {number}: sudoku: the rating {text[:40]!r} is no count of guesses; it is 0 to {HIGHEST_RATING}"
+        )
     return int(text)
 
 
@@ -171,14 +190,17 @@ def _rating(text: str, number: int) -> int:
 
 
 def fetch(source: str) -> Path:
-    """The file that `source` names; `hub:OWNER/NAME[:SPLIT]` is downloaded (once) from the Hugging Face hub."""
+    """The file that `source` names; `hub:OWNER/NAME[:SPLIT]` is downloaded (once) from the Hugging Face hub.
+
+    `hub:` and `hub:sudoku-extreme` mean `hub:sapientinc/sudoku-extreme`.
+    """
     if not source.startswith(HUB):
         return Path(source)
     name, _, split = source.removeprefix(HUB).partition(":")
-    return fetch_hub(name or HUB_NAME, split or "train")
+    return fetch_hub(f"{HUB_OWNER}/{HUB_SET}" if name in ("", HUB_SET) else name, split or "train")
 
 
-def fetch_hub(name: str = HUB_NAME, split: str = "train") -> Path:
+def fetch_hub(name: str, split: str) -> Path:
     """`SPLIT.csv` of a data set on the hub, in the hub's own cache."""
     try:
         from huggingface_hub import hf_hub_download

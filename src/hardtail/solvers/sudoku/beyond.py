@@ -18,7 +18,7 @@ import numpy as np
 
 from hardtail.solvers import rng
 from hardtail.solvers.jit import jit
-from hardtail.solvers.sudoku.minimal import Cells, drop_needless, other_solution
+from hardtail.solvers.sudoku.minimal import Cells, drop_needless, give_back, other_solution
 from hardtail.solvers.sudoku.rating import rate
 from hardtail.solvers.sudoku.search import Board, Words, open_grid, search
 from hardtail.solvers.sudoku.techniques import SEARCH, level_boards
@@ -121,3 +121,26 @@ def walk(
             rating = trial
             moves += 1
     return rating
+
+
+@jit
+def thicken(state: rng.State, low: int, extra: int, puzzle_81: Board, solution_81: Board) -> int:
+    """Put `extra` clues back into a puzzle, such that it stays beyond technique and rated `low` or more if at all
+    possible; returns its rating.
+
+    Most clues of the solution would undo such a puzzle, so the blanks are tried in a random order. Where too few will
+    do, others are taken: the rating tells.
+    """
+    blank_B = np.flatnonzero(puzzle_81 == 0)
+    rng.shuffle(state, blank_B)
+    given = 0
+    for cell in blank_B:
+        if given == extra:
+            break
+        puzzle_81[cell] = solution_81[cell]
+        if rate(puzzle_81) >= low and _is_beyond(puzzle_81):
+            given += 1
+        else:
+            puzzle_81[cell] = 0
+    give_back(state, extra - given, puzzle_81, solution_81)
+    return rate(puzzle_81)

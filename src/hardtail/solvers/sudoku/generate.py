@@ -8,16 +8,18 @@ from numpy.typing import NDArray
 
 from hardtail.solvers import rng
 from hardtail.solvers.jit import jit
-from hardtail.solvers.sudoku.beyond import walk
-from hardtail.solvers.sudoku.minimal import Cells, give_back, minimal_puzzle
+from hardtail.solvers.sudoku.beyond import thicken, walk
+from hardtail.solvers.sudoku.minimal import give_back, minimal_puzzle
 from hardtail.solvers.sudoku.rating import rate
 from hardtail.solvers.sudoku.search import DEPTH, GRID, Board, Words
 
 Keys = NDArray[np.uint64]
 
 COMMON = 8
-"""Ranges that begin up to this rating are met by drawing minimal puzzles, 3 in 1,000 of which reach it; the others by
-walks among puzzles beyond technique."""
+"""Ranges that begin up to this rating can be met by drawing minimal puzzles, 3 in 1,000 of which reach it; the others
+only by walks among puzzles beyond technique."""
+MOST = 100_000
+"""Stands for no highest rating."""
 
 
 @jit
@@ -40,22 +42,14 @@ def minimal_many(key_N: Keys) -> tuple[Board, Board]:
 
 
 @jit
-def with_clues_many(key_N: Keys, extra_N: Cells) -> tuple[Board, Board]:
-    """For each key the puzzle of `minimal_many` with `extra` clues of its solution put back."""
-    puzzle_N81, solution_N81 = minimal_many(key_N)
-    for i in range(len(key_N)):
-        give_back(state_of(~key_N[i]), extra_N[i], puzzle_N81[i], solution_N81[i])
-    return puzzle_N81, solution_N81
-
-
-@jit
 def _draw(
-    state: rng.State, low: int, high: int, tries: int, stack_DG: Words, puzzle_81: Board, solution_81: Board
+    state: rng.State, low: int, high: int, tries: int, extra: int, stack_DG: Words, puzzle_81: Board, solution_81: Board
 ) -> int:
-    """Minimal puzzles until one lies in the range; the rating of the last."""
+    """Minimal puzzles with `extra` clues put back until one lies in the range; the rating of the last."""
     rating = -1
     for _ in range(tries):
         minimal_puzzle(state, stack_DG, puzzle_81, solution_81)
+        give_back(state, extra, puzzle_81, solution_81)
         rating = rate(puzzle_81)
         if low <= rating <= high:
             break
@@ -64,21 +58,25 @@ def _draw(
 
 @jit
 def rated_many(
-    key_N: Keys, low: int, high: int, max_tries: int = 20_000, beyond: bool = False
+    key_N: Keys, low: int, high: int, max_tries: int = 20_000, walked: float = 0.0, extra: int = 0
 ) -> tuple[Board, Board, NDArray[np.int32]]:
-    """For each key a minimal puzzle rated `low` to `high`, its solution and its rating.
+    """For each key a puzzle rated `low` to `high`, its solution and its rating.
 
-    With `beyond`, none that technique could solve. After `max_tries` (at least 1) draws or disguises the last puzzle is
-    given as it is: its rating tells that it missed.
+    The share `walked` of the keys, and all where minimal puzzles hardly reach the range, give puzzles beyond technique.
+    The puzzles are minimal but for `extra` clues put back. After `max_tries` (at least 1) draws or disguises the last
+    puzzle is given as it is: its rating tells that it missed.
     """
     stack_DG = np.empty((DEPTH, GRID), np.int32)
     puzzle_N81 = np.zeros((len(key_N), 81), np.uint8)
     solution_N81 = np.zeros((len(key_N), 81), np.uint8)
     rating_N = np.zeros(len(key_N), np.int32)
     for i in range(len(key_N)):
-        state = state_of(key_N[i])
-        if low <= COMMON and not beyond:
-            rating_N[i] = _draw(state, low, high, max_tries, stack_DG, puzzle_N81[i], solution_N81[i])
-        else:
-            rating_N[i] = walk(state, low, high, max_tries, stack_DG, puzzle_N81[i], solution_N81[i])
+        state, puzzle_81, solution_81 = state_of(key_N[i]), puzzle_N81[i], solution_N81[i]
+        if low <= COMMON and rng.unit(state_of(~key_N[i])) >= walked:
+            rating_N[i] = _draw(state, low, high, max_tries, extra, stack_DG, puzzle_81, solution_81)
+        elif extra == 0:
+            rating_N[i] = walk(state, low, high, max_tries, stack_DG, puzzle_81, solution_81)
+        else:  # clues only take guesses away, more or less: begin as high as may be
+            walk(state, low, MOST, max_tries, stack_DG, puzzle_81, solution_81)
+            rating_N[i] = thicken(state, low, extra, puzzle_81, solution_81)
     return puzzle_N81, solution_N81, rating_N
