@@ -31,3 +31,4 @@ $(VENV)/.bench: $(VENV)/.ready
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ Run with `make bench-data`; `docs/performance.md` keeps the table.
 """
 
 import platform
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from rich.table import Table
 
 import hardtail
 from hardtail import Streams
-from hardtail.solvers.sudoku import generate, rating, search, techniques
+from hardtail.solvers.sudoku import board, generate, rating, search, techniques
 
 SECONDS = 1.5
 Rate = float
@@ -116,6 +117,9 @@ def sudoku_rows() -> list[Row]:
             over(hard, lambda b: techniques.levels_many(b, "closure")),
             500,
         ),
+        Row("sudoku: solver order (minimal)", over(minimal, board.solver_order_many)),
+        Row("sudoku: candidate-count order (minimal)", over(minimal, board.candidate_count_many)),
+        Row("sudoku: parse text", parsing("sudoku", 300)),
         Row("sudoku: sample, fully annotated", sampling("sudoku", 200)),
         Row("sudoku: sample tier=very_hard", sampling("sudoku", 20, "tier=very_hard")),
         Row("sudoku: sample tier=top1pct", sampling("sudoku", 4, "tier=top1pct")),
@@ -162,9 +166,11 @@ def main() -> None:
     table = Table(title=f"one core of {platform.processor() or platform.machine()}, Python {platform.python_version()}")
     for heading in ("what", "per second", "ms each", "bar", "peer", "peer per second", "ratio"):
         table.add_column(heading, justify="left" if heading in ("what", "peer") else "right")
-    for row in rows():
+    measured = rows()
+    for row in measured:
         table.add_row(*row.cells())
     Console(width=150).print(table)
+    sys.exit(any("MISSED" in cell for row in measured for cell in row.cells()))
 
 
 if __name__ == "__main__":

@@ -150,6 +150,7 @@ def matmul_ceiling(precision: str) -> float:
 def build(
     setting: Setting, instances: Instances, scheme: Scheme, batch: int, precision: Precision, dropout: float
 ) -> Step:
+    torch.compiler.reset()  # ten models in one process would run into the limit on recompilations
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = Transformer(setting.shape(dropout)).initialise(torch.Generator().manual_seed(0)).to(device)
     corpus = Corpus.on(device, instances, MASK, "any")

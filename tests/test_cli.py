@@ -1,9 +1,14 @@
 """The commands as a person types them: what they print, and what they say when the person errs."""
 
+import gzip
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +31,7 @@ class Shell:
 
     def __call__(self, *words: str, stdin: str = "") -> int:
         self.monkeypatch.setattr(sys, "argv", ["hardtail", *words])
-        self.monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1"))))
         code: Any = 0
         try:
             cli.main()
@@ -72,6 +77,34 @@ def test_solve(shell: Shell, task: str, prompt: str, answer: str, stratum: tuple
 def test_solve_many_from_standard_input(shell: Shell) -> None:
     assert shell("solve", "addition", "-", "--json", stdin="1+2\n\n123+4567\n3+4\n") == 0
     assert [item["answer"] for item in shell.json()] == ["03", "04690", "07"]
+
+
+def test_input_that_is_no_text(shell: Shell, tmp_path: Path) -> None:
+    assert shell("solve", "addition", "-", stdin="\xff\xfe") == 2
+    assert "not text" in shell.err
+    damaged = tmp_path / "rows.jsonl.gz"
+    damaged.write_bytes(bytearray(gzip.compress(b"86,28,13,31,96\n" * 50))[:20] + b"\x00" * 40)
+    assert shell("solve", "countdown", str(damaged)) == 2
+    assert "Traceback" not in shell.err
+
+
+def test_what_reads_as_a_problem_is_one(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may be called 85 or 47+38 without anyone noticing; a pipe is a file."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("85", "47+38"):
+        (tmp_path / name).write_text("hello")
+    assert shell("check", "addition", "47+38", "85") == 0
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text("1+2\n"))
+    writer.start()
+    assert shell("solve", "addition", "pipe", "--json") == 0
+    writer.join()
+    assert shell.json()[0]["answer"] == "03"
+
+
+def test_set_fields_are_kept(shell: Shell) -> None:
+    assert shell("solve", "addition", "1+2", "--set", "digits=8", "--json") == 0
+    assert shell.json()[0]["answer"] == "000000003"
 
 
 def test_solve_files(shell: Shell, tmp_path: Path) -> None:
@@ -125,6 +158,18 @@ def test_check_says_why_not(shell: Shell, words: list[str], sentence: str) -> No
         (["solve", "maze", "".join(MAZE).replace("S..", "S#.")], "no path"),
         (["sample", "maze", "--stratum", "depth=3"], "corridor"),
         (["sample", "addition", "-n", "0"], "at least 1"),
+        (["sample", "addition", "-n", "1" + 30 * "0"], "at most 100,000,000"),
+        (["sample", "addition", "--stratum", "chain>=inf"], "no stratum"),
+        (["sample", "addition", "--stratum", "chain=easy"], "chain is a number"),
+        (["sample", "addition", "--stratum", "chain>=5,chain<=3"], "empty"),
+        (["sample", "sudoku", "--stratum", "tier=brutal"], "one of easy, medium"),
+        (["sample", "os:path"], "is no task"),
+        (["sample", "hardtail.tasks.base:Task"], "is no task"),
+        (["solve", "maze", "nosuchfile"], "nor is there a file of that name"),
+        (["solve", "maze", "/"], "is a folder"),
+        (["check", "addition", "47+38", "nofile.txt"], "no such file"),
+        (["data", "addition", "--out", "/proc/x.npz"], "cannot be written"),
+        (["inspect", "absent.npz"], "is missing"),
         (["sample", "addition", "--seed", "-1"], "negative"),
         (["sample", "addition", "--set", "digits=many"], "number"),
         (["sample", "addition", "--set", "digits"], "FIELD=VALUE"),
@@ -178,6 +223,24 @@ def test_data_builds_saves_and_will_not_overwrite(shell: Shell, tmp_path: Path) 
     assert len(instances) == 60
     assert not instances.orders
     assert sorted(path.name for path in out.parent.iterdir()) == ["listops.json", "listops.npz"]
+    assert shell("inspect", str(out)) == 0
+    assert "by a hash of the problem" in shell.out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_build_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hardtail", "data", "maze", "-n", "2000000", "--out", str(tmp_path / "maze.npz")]
+    building = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not list(tmp_path.iterdir()):  # the lock: the build has begun
+        time.sleep(0.05)
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "another process" in refused.stderr
+    building.send_signal(number)
+    _, said = building.communicate(timeout=60)
+    assert building.returncode in (130, 143)
+    assert "Traceback" not in said
+    assert not list(tmp_path.iterdir())
 
 
 def test_data_from_a_file(shell: Shell, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Built data sets: the same whatever the cores, disjoint where they must be, in the proportions asked for."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hardtail
-from hardtail import HardtailError
-from hardtail.data import build, parts_of
+from hardtail import HardtailError, Streams
+from hardtail.data import build, draw, load, parts_of
 from hardtail.testing import same
 from hardtail.types import Instances
 
@@ -21,27 +23,51 @@ def test_workers_do_not_matter() -> None:
     assert one.manifest == three.manifest
 
 
-def test_train_is_disjoint_by_removal() -> None:
-    """Of the 810,000 sums of three digits the test set holds 10,000: training does without them and says so."""
-    task = hardtail.task("addition", digits=3)
-    train = build(task, "train", seed=0, n=3000)
-    overlapping = build(task, "train", seed=0, n=3000, keep_overlap=True)
-    assert len(train.instances) == len(overlapping.instances) == 3000
+def test_train_and_test_never_meet() -> None:
+    """Two digits have 8,100 sums, fewer than are drawn: still none is on both sides, whatever the sizes and seeds."""
+    task = hardtail.task("addition", digits=2)
+    train = build(task, "train", seed=0, n=10_000)
+    assert len(train.instances) == 10_000
     for split in set(task.splits()) - {"train"}:
-        assert not problems(train.instances) & problems(build(task, split, seed=0).instances)
+        for seed, n in ((0, None), (1, 20_000)):
+            assert not problems(train.instances) & problems(build(task, split, seed=seed, n=n).instances)
+    overlapping = build(task, "train", seed=0, n=10_000, keep_overlap=True)
     assert problems(overlapping.instances) & problems(build(task, "test", seed=0).instances)
-    assert train.manifest["removed"] > 0
-    assert overlapping.manifest["removed"] == 0
+    assert train.manifest["removed"] == pytest.approx(10_000 / 3, rel=0.1)
+    assert "1 in 4" in train.manifest["train_and_test"]
+    assert (overlapping.manifest["removed"], overlapping.manifest["train_and_test"]) == (0, "not kept apart")
 
 
-def test_an_exhausted_space_says_so() -> None:
-    with pytest.raises(HardtailError, match="keep the overlap"):
-        build(hardtail.task("addition", digits=1), "train", n=10)
+def test_keeping_apart_leaves_the_law_alone() -> None:
+    """The line goes through the problems, not through their difficulty (study §4: half the trees have depth 1)."""
+    depth = build(hardtail.task("listops"), "train", n=20_000).instances.strata["depth"]
+    assert np.bincount(depth, minlength=6)[1:] / 20_000 == pytest.approx([0.52, 0.261, 0.131, 0.057, 0.031], abs=0.03)
+
+
+def test_fewer_are_the_first_of_more() -> None:
+    task = hardtail.task("addition", digits=6)
+    few, many = (build(task, "test", seed=3, n=n).instances for n in (100, 1500))
+    assert same(few, many.take(slice(100)))
+    assert same(few, draw(task, "test", task.splits()["test"][0]._replace(n=100), seed=3))
+
+
+def test_some_of_a_file_keeps_its_proportions(tmp_path: Path) -> None:
+    task = hardtail.task("addition", digits=4)
+    prompts = [
+        *task.render(task.sample(300, Streams(0).named("a"))),
+        *task.render(task.sample(300, Streams(0).named("b"), "chain>=3")),
+    ]
+    (tmp_path / "sums.txt").write_text("\n".join(prompts))
+    built = load(task, str(tmp_path / "sums.txt"), n=100)
+    assert len(built.instances) == 100
+    assert 0.3 < (built.instances.strata["chain"] >= 3).mean() < 0.7
+    assert built.manifest["removed"] is None
 
 
 def test_countdown_is_disjoint_by_construction() -> None:
     task = hardtail.task("countdown")
     train, test = (build(task, split, n=200).instances for split in ("train", "test"))
+    assert build(task, "test", n=5).manifest["train_and_test"] == "by construction"
     assert not set(train.strata["target"].tolist()) & set(test.strata["target"].tolist())
 
 

@@ -55,6 +55,21 @@ def test_tampered(saved: Path) -> None:
         load_instances(saved)
 
 
+def test_any_damaged_byte_is_noticed(saved: Path) -> None:
+    """Whatever byte is hit, either the content is still whole or a sentence says that it is not."""
+    whole, _ = load_instances(saved)
+    raw = saved.read_bytes()
+    for place in np.random.default_rng(0).integers(0, len(raw), 400):
+        broken = bytearray(raw)
+        broken[place] ^= 0xFF
+        saved.write_bytes(broken)
+        try:
+            loaded, _ = load_instances(saved)
+        except HardtailError:
+            continue
+        assert same(loaded, whole)
+
+
 def test_pickle_is_refused(saved: Path) -> None:
     with saved.open("wb") as file:
         np.savez(file, tokens_NL=np.array([{"a": 1}], dtype=object))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hardtail.errors import HardtailError
 from hardtail.tasks.strata import Stratum
 
-AXES = ("chain", "tier")
+AXES: dict[str, tuple[str, ...]] = {"chain": (), "tier": ("easy", "hard")}
 
 
 @pytest.mark.parametrize("text", ["natural", "chain>=4", "chain<=4", "chain=4", "chain=4-10", "tier=hard,chain>=0.95"])
@@ -16,10 +16,29 @@ def test_written_as_read(text: str) -> None:
     assert str(Stratum.parse(text, AXES, "toy")) == text
 
 
-@pytest.mark.parametrize("text", ["", "chain", "chain>4", "chain=9-4", "chain>=4-5", "depth=3", "chain>=x", "tier=a,,"])
+NONSENSE = ["", "chain", "chain>4", "chain=9-4", "chain>=4-5", "depth=3", "chain>=x", "tier=easy,,", "chain>=nan"]
+
+
+@pytest.mark.parametrize(
+    "text", [*NONSENSE, "chain>=1_0", "chain=hard", "tier=3", "tier=brutal", "tier=easy,tier=hard"]
+)
 def test_nonsense_is_refused(text: str) -> None:
-    with pytest.raises(HardtailError, match="natural"):
+    with pytest.raises(HardtailError, match="toy"):
         Stratum.parse(text, AXES, "toy")
+
+
+@given(st.text())
+def test_any_text_is_a_stratum_or_an_error(text: str) -> None:
+    try:
+        stratum = Stratum.parse(text, AXES, "toy")
+    except HardtailError:
+        return
+    assert Stratum.parse(str(stratum), AXES, "toy") == stratum
+
+
+def test_conditions_on_one_axis_are_met_together() -> None:
+    between = Stratum.parse("chain>=3,chain<=5", AXES, "toy")
+    assert (between.on("chain").low, between.on("chain").high) == (3, 5)
 
 
 def test_holds() -> None:

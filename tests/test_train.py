@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from hardtail import HardtailError
+from hardtail.files import sole_writer
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.train import optimiser
-from hardtail.train.checkpoint import load_weights, sole_writer
+from hardtail.train.checkpoint import load_weights
 from hardtail.train.optimiser import AdamW, Flat
 from hardtail.train.recipe import Recipe
 from hardtail.train.run import train
@@ -100,7 +101,7 @@ def test_another_recipe_is_refused(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom hardtail.train.checkpoint import sole_writer\n"
+        "import sys, time\nfrom pathlib import Path\nfrom hardtail.files import sole_writer\n"
         "with sole_writer(Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     holder = subprocess.Popen(

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from hardtail.errors import HardtailError
+from hardtail.files import load_instances, save_instances
 from hardtail.registry import TASKS
 from hardtail.seeds import Stream, Streams
 from hardtail.types import Instances
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from hardtail.tasks.base import Task
 
 __version__ = "0.1.0"
-__all__ = ["TASKS", "HardtailError", "Instances", "Stream", "Streams", "task"]
+__all__ = ["TASKS", "HardtailError", "Instances", "Stream", "Streams", "load_instances", "save_instances", "task"]
 
 
 def task(name: str, preset: str = "release", **fields: object) -> "Task":

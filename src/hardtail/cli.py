@@ -1,7 +1,10 @@
 """The command line: words for people, no logic."""
 
 import json as json_module
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -28,6 +31,9 @@ Fields = Annotated[
 Seed = Annotated[int, arg(help="seed of the named streams")]
 Json = Annotated[bool, arg(name="json", help="one JSON object a line")]
 Count = Annotated[int, arg(aliases=["-n"], help="how many")]
+
+MOST = 100_000_000
+"""Instances that one command makes at most."""
 
 app = tyro.extras.SubcommandApp()
 
@@ -57,12 +63,14 @@ def sample(
     chosen = _task(task, preset, fields)
     _positive("-n", n)
     with _busy("drawing"):
-        instances = chosen.sample(n, Streams(_seed(seed)).named(f"{chosen.name}/sample/{stratum}"), stratum)
+        stratum = str(chosen.stratum(stratum))
+        instances = chosen.sample(n, Streams(seed).named(f"{chosen.name}/sample/{stratum}"), stratum)
+    console = _console()
     for i in range(n):
         if as_json:
             _print_json(show.as_json(chosen, instances, i))
         else:
-            _console().print(show.instance_panel(chosen, instances, i, f"{chosen.name} {stratum} #{i}"))
+            console.print(show.instance_panel(chosen, instances, i, f"{chosen.name} {stratum} #{i}"))
 
 
 @app.command
@@ -80,14 +88,14 @@ def solve(
 
     chosen = _task(task, preset, fields)
     with _busy("solving"):
-        solved = reading.solve(chosen, reading.texts(chosen, prompt))
+        solved = reading.problems(chosen, prompt, fit=not fields)
+    console = _console()
     for number, item in enumerate(solved, start=1):
         if as_json:
             _print_json(show.as_json(item.task, item.instances, item.i))
         else:
-            answer = item.task.answer_text(item.instances, item.i)
-            _console().print(show.instance_panel(item.task, item.instances, item.i, f"{chosen.name} #{number}"))
-            print(answer)
+            console.print(show.instance_panel(item.task, item.instances, item.i, f"{chosen.name} #{number}"))
+            print(item.task.answer_text(item.instances, item.i))
 
 
 @app.command
@@ -103,14 +111,14 @@ def check(
     from hardtail.tasks import reading
 
     chosen = _task(task, preset, fields)
-    prompts = reading.texts(chosen, prompt)
-    if len(prompts) != 1:
-        raise HardtailError(f"check takes one problem at a time; {prompt} holds {len(prompts)}")
     with _busy("solving"):
-        (item,) = reading.solve(chosen, prompts)
+        found = reading.problems(chosen, prompt, fit=not fields)
+    if len(found) != 1:
+        raise HardtailError(f"check takes one problem at a time; {prompt} holds {len(found)}")
+    item = found[0]
+    text = reading.answer_text(item, answer)
     try:
-        tokens = item.task.read_answer(item.instances, item.i, "\n".join(reading.texts(chosen, answer)))
-        fault = item.task.fault(item.instances, item.i, tokens)
+        fault = item.task.fault(item.instances, item.i, item.task.read_answer(item.instances, item.i, text))
     except HardtailError as error:
         fault = str(error)
     if fault is not None:
@@ -124,7 +132,7 @@ def data(
     task: TaskName,
     /,
     out: Annotated[Path, arg(help="where to write: an .npz; its manifest goes beside it as .json")],
-    split: Annotated[str | None, arg(help="train, test, … as `hardtail tasks` lists them [train]")] = None,
+    split: Annotated[str, arg(help="train, test, … as `hardtail tasks` lists them; with --from also all")] = "",
     n: Annotated[int | None, arg(aliases=["-n"], help="how many in total, in the split's proportions")] = None,
     seed: Seed = 0,
     source: Annotated[
@@ -138,29 +146,54 @@ def data(
 ) -> None:
     """Build a data set on all cores and save it."""
     from hardtail import data as building
-    from hardtail.files import manifest_path, save_instances
+    from hardtail.files import manifest_path, save_instances, sole_writer
 
     chosen = _task(task, preset, fields)
     if out.suffix != ".npz":
         raise HardtailError(f"--out {out} must end in .npz; the manifest is written beside it as .json")
-    if not force and (taken := next((path for path in (out, manifest_path(out)) if path.exists()), None)):
-        raise HardtailError(f"{taken} exists already; give another name, or --force to replace it")
     if n is not None:
         _positive("-n", n)
-    if source is None:
-        with _progress(f"{chosen.name} {split or 'train'}", building.parts_of(chosen, split or "train", n)) as progress:
-            built = building.build(
-                chosen, split or "train", _seed(seed), n, keep_overlap=keep_overlap, progress=progress
-            )
-    else:
-        with _busy("reading and solving"):
-            built = building.load(chosen, source, split, _seed(seed), n)
-    with _busy("writing"):
-        save_instances(out, built.instances.bare() if bare else built.instances, built.manifest)
-    print(
-        f"{out}: {len(built.instances):,} instances, {built.manifest['distinct']:,} distinct, "
-        f"{built.manifest['removed']:,} removed because another split holds them, {out.stat().st_size / 1e6:.1f} MB"
-    )
+    with sole_writer(out):
+        if not force and (taken := next((path for path in (out, manifest_path(out)) if path.exists()), None)):
+            raise HardtailError(f"{taken} exists already; give another name, or --force to replace it")
+        if source is None:
+            total = sum(part.n for part in building.parts_of(chosen, split or building.TRAIN, n))
+            with _progress(f"{chosen.name} {split or building.TRAIN}", total) as progress:
+                built = building.build(
+                    chosen, split or building.TRAIN, seed, n, keep_overlap=keep_overlap, progress=progress
+                )
+        else:
+            with _busy("reading and solving"):
+                built = building.load(chosen, source, split if split != "all" else "", seed, n)
+        with _busy("writing"):
+            save_instances(out, built.instances.bare() if bare else built.instances, built.manifest)
+    size = out.stat().st_size / 1e6
+    print(f"{out}: {len(built.instances):,} instances, {built.manifest['distinct']:,} distinct, {size:.1f} MB")
+    print(f"train and test are kept apart: {built.manifest['train_and_test']}")
+
+
+@app.command
+def inspect(
+    file: Annotated[Positional[Path], arg(metavar="FILE", help="an .npz written by `hardtail data`")],
+    /,
+    n: Count = 1,
+    as_json: Json = False,
+) -> None:
+    """Check a saved data set against its manifest and show what it holds."""
+    from hardtail import show
+    from hardtail.files import load_instances
+
+    with _busy("loading"):
+        instances, manifest = load_instances(file)
+    task = make_task(manifest["task"], **manifest["config"])
+    for i in range(min(n, len(instances))) if as_json else ():
+        _print_json(show.as_json(task, instances, i))
+    if as_json:
+        return
+    console = _console()
+    console.print_json(data=manifest)
+    for i in range(min(n, len(instances))):
+        console.print(show.instance_panel(task, instances, i, f"{task.name} #{i}"))
 
 
 @app.command
@@ -174,6 +207,8 @@ def train() -> None:
 @app.command
 def demo() -> None:
     """The main job: one easy and one hard instance of every task, as a person would draw them."""
+    from rich.text import Text
+
     from hardtail import Streams, show
 
     console = _console(at_least=120)
@@ -181,7 +216,7 @@ def demo() -> None:
         try:
             task = make_task(name)
         except HardtailError as error:
-            console.print(f"[red]{error}[/red]")
+            console.print(Text(str(error), "red"))
             continue
         console.rule(f"[bold]{name}[/bold]  {(task.__doc__ or '').splitlines()[0]}", align="left")
         panels = []
@@ -202,14 +237,8 @@ def _task(name: str, preset: str, fields: tuple[str, ...]) -> "Task":
 
 
 def _positive(flag: str, value: int) -> None:
-    if value < 1:
-        raise HardtailError(f"{flag} is {value}; it must be at least 1")
-
-
-def _seed(seed: int) -> int:
-    if seed < 0:
-        raise HardtailError(f"--seed is {seed}; it must not be negative")
-    return seed
+    if not 1 <= value <= MOST:
+        raise HardtailError(f"{flag} is {value}; it must be at least 1 and at most {MOST:,}")
 
 
 def _console(at_least: int = 0) -> "Console":
@@ -220,28 +249,25 @@ def _console(at_least: int = 0) -> "Console":
     return console if console.is_terminal else Console(highlight=False, width=max(console.width, at_least))
 
 
-def _busy(words: str) -> Any:
+@contextmanager
+def _busy(words: str) -> Iterator[None]:
     """A spinner on standard error while something may take a while; nothing where that is not a terminal."""
     from rich.console import Console
 
-    return Console(stderr=True).status(words)
+    with Console(stderr=True).status(words):
+        yield
 
 
-def _progress(words: str, parts: "list[Any]") -> Any:
-    """A progress bar on standard error, as a context that gives the function to advance it."""
-    from contextlib import contextmanager
-
+@contextmanager
+def _progress(words: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error; gives the function that advances it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    @contextmanager
-    def bar() -> Any:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as progress:
-            task = progress.add_task(words, total=sum(part.n for part in parts))
-            yield lambda made: progress.advance(task, made)
-
-    return bar()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(words, total=total)
+        yield lambda made: progress.advance(task, made)
 
 
 def _print_json(value: dict[str, Any]) -> None:
@@ -267,6 +293,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"hardtail {__version__}")
         return
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # an exit cleans up; plain death does not
     try:
         app.cli(
             prog="hardtail",
@@ -281,6 +308,8 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(141)
     except KeyboardInterrupt:
-        _quit("stopped; nothing was left half-written", 130)
+        _quit("stopped; no file was left half-written", 130)
+    except MemoryError:
+        _quit("there is not enough memory for that; ask for less at a time", 2)
     except OSError as error:
         _quit(f"{error.filename or 'the file system'}: {error.strerror or error}", 2)

@@ -1,7 +1,9 @@
-"""Building the study's data sets: chunks on all cores, training data disjoint from everything it is measured on."""
+"""Building the study's data sets: chunks on all cores, and no problem both trained and measured on."""
 
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +15,14 @@ from hardtail.errors import HardtailError
 from hardtail.files import file_hash
 from hardtail.seeds import Stream, Streams
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.strata import Stratum
 from hardtail.types import Instances
 
 CHUNK = 1000
 TRAIN = "train"
+MEASURED = 4
+"""One problem in so many, by a hash of the problem itself, belongs to the splits that are measured on, the others to
+training. So the two never meet, whatever their sizes and seeds, and the laws of difficulty stay as they are."""
+
 Progress = Callable[[int], None]
 """Called with the number of instances that were just made."""
 
@@ -45,35 +50,43 @@ def build(
     The result does not depend on `workers`. Compiled code releases the interpreter lock, so threads fill all cores.
     """
     parts = parts_of(task, split, n)
-    streams = Streams(seed)
     removed = 0
     made: list[Instances] = []
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         for part in parts:
-            held = set[bytes]()
-            if split == TRAIN and not keep_overlap:
-                held = _measured_on(task, part, streams, pool)
-            instances, dropped = _draw(task, part, streams.named(stream_name(task, split, part)), held, pool, progress)
+            instances, dropped = _draw(task, split, part, seed, keep_overlap, pool, progress)
             made.append(instances)
             removed += dropped
     instances = Instances.concat(made)
-    source = {"seed": seed, "streams": [stream_name(task, split, part) for part in parts]}
-    return Built(instances, _manifest(task, split, source, parts, instances, removed))
+    apart = "not kept apart" if keep_overlap else "by construction"
+    if not keep_overlap and any(_meets_other_side(task, split, part) for part in parts):
+        apart = f"by a hash of the problem, 1 in {MEASURED} for measuring"
+    origin = {"seed": seed, "streams": [stream_name(task, split, part) for part in parts]}
+    facts = {"parts": [part._asdict() for part in parts], "train_and_test": apart, "removed": removed}
+    return Built(instances, _manifest(task, split, origin | facts, instances))
 
 
-def load(task: Task, source: str, split: str | None, seed: int = 0, n: int | None = None) -> Built:
+def draw(task: Task, split: str, part: Part, seed: int) -> Instances:
+    """The first instances of one part of a split, as `build` has them."""
+    with ThreadPoolExecutor(1) as pool:
+        return _draw(task, split, part, seed, False, pool, lambda made: None)[0]
+
+
+def load(task: Task, source: str, split: str = "", seed: int = 0, n: int | None = None) -> Built:
     """Problems from someone else's file; with `split`, what the study keeps of them for that split."""
     path = task.fetch(source)
     instances = task.load(path)
-    if split is not None:
+    rng = Streams(seed).named(f"{task.name}/{split}/{path.name}")
+    if split:
         parts_of(task, split, None)
-        instances = task.curate(instances, split, Streams(seed).named(f"{task.name}/{split}/{path.name}"))
-    if n is not None:
-        instances = instances.take(slice(n))
+        instances = task.curate(instances, split, rng)
+    if n is not None and n < len(instances):  # a random choice keeps the split's proportions
+        instances = instances.take(np.sort(np.argsort(rng.child("some").keys(len(instances)), kind="stable")[:n]))
     if not len(instances):
         raise HardtailError(f"{path} holds no problem that the split {split!r} of {task.name} takes")
     origin = {"seed": seed, "file": path.name, "file_sha256": file_hash(path)}
-    return Built(instances, _manifest(task, split or "all", origin, [], instances, removed=0))
+    facts = {"train_and_test": "as in the file", "removed": None}
+    return Built(instances, _manifest(task, split or "all", origin | facts, instances))
 
 
 def parts_of(task: Task, split: str, n: int | None) -> list[Part]:
@@ -95,40 +108,50 @@ def stream_name(task: Task, split: str, part: Part) -> str:
     return f"{task.name}/{split}/{part.stratum}"
 
 
-def _measured_on(task: Task, part: Part, streams: Streams, pool: ThreadPoolExecutor) -> set[bytes]:
-    """The problems of all other splits that could also turn up in `part`."""
-    stratum = Stratum.parse(part.stratum, task.axes, task.name)
-    held = set[bytes]()
-    for split, others in task.splits().items():
-        for other in others if split != TRAIN else ():
-            if not stratum.disjoint(Stratum.parse(other.stratum, task.axes, task.name)):
-                stream = streams.named(stream_name(task, split, other))
-                for chunk in _chunks(task, other.n, stream, other.stratum, pool):
-                    held.update(_problems(chunk))
-    return held
+def _meets_other_side(task: Task, split: str, part: Part) -> bool:
+    """Whether problems of this part could also turn up on the other side of the line between training and measuring."""
+    stratum = task.stratum(part.stratum)
+    return any(
+        not stratum.disjoint(task.stratum(other.stratum))
+        for name, others in task.splits().items()
+        if (name == TRAIN) != (split == TRAIN)
+        for other in others
+    )
 
 
 def _draw(
-    task: Task, part: Part, stream: Stream, held: set[bytes], pool: ThreadPoolExecutor, progress: Progress
+    task: Task, split: str, part: Part, seed: int, keep_overlap: bool, pool: ThreadPoolExecutor, progress: Progress
 ) -> tuple[Instances, int]:
-    """`part.n` instances that are not in `held`, topped up from further along the stream; and how many were removed."""
+    """The first `part.n` instances of the part's stream that are on the split's side, and how many were passed over."""
+    stream = Streams(seed).named(stream_name(task, split, part))
+    filtered = not keep_overlap and _meets_other_side(task, split, part)
+    share = (1 - 1 / MEASURED if split == TRAIN else 1 / MEASURED) if filtered else 1.0
     kept: list[Instances] = []
-    missing, removed = part.n, 0
-    while missing:
-        for chunk in _chunks(task, missing, stream, part.stratum, pool):
-            fresh = np.array([problem not in held for problem in _problems(chunk)])
-            kept.append(chunk if fresh.all() else chunk.take(fresh))
-            progress(int(fresh.sum()))
-        stream = stream.skip(missing)
-        got = sum(map(len, kept))
-        removed += missing - (got - (part.n - missing))
-        missing = part.n - got
-        if removed > 100 * part.n + 10_000:
+    got = passed = asked = 0
+    while got < part.n:
+        ask = math.ceil((part.n - got) / share)
+        for chunk in _chunks(task, ask, stream.skip(asked), part.stratum, pool):
+            ours_C = np.ones(len(chunk), dtype=np.bool_)
+            if filtered:
+                ours_C = np.array([is_measured(problem) != (split == TRAIN) for problem in _problems(chunk)])
+            place_K = np.flatnonzero(ours_C)[: part.n - got]
+            seen = len(chunk) if got + place_K.size < part.n else int(place_K[-1]) + 1 if place_K.size else 0
+            passed += seen - place_K.size
+            kept.append(chunk if place_K.size == len(chunk) else chunk.take(place_K))
+            got += place_K.size
+            progress(place_K.size)
+        asked += ask
+        if not got and asked > 1000:
             raise HardtailError(
-                f"{task.name}: nearly every {part.stratum} instance is also in another split; ask for fewer instances, "
-                "a larger problem, or keep the overlap"
+                f"{task.name}: there are too few different problems with {part.stratum} to keep some for {split} only; "
+                "take larger problems, or keep the overlap"
             )
-    return Instances.concat(kept), removed
+    return Instances.concat(kept), passed
+
+
+def is_measured(problem: bytes) -> bool:
+    """Which side of the line a problem (its prompt's tokens) is on."""
+    return zlib.crc32(problem) % MEASURED == 0
 
 
 def _chunks(task: Task, n: int, stream: Stream, stratum: str, pool: ThreadPoolExecutor) -> Iterator[Instances]:
@@ -144,17 +167,13 @@ def _problems(instances: Instances) -> list[bytes]:
     return [instances.prompt(i).tobytes() for i in range(len(instances))]
 
 
-def _manifest(
-    task: Task, split: str, source: dict[str, Any], parts: Sequence[Part], instances: Instances, removed: int
-) -> dict[str, Any]:
+def _manifest(task: Task, split: str, facts: dict[str, Any], instances: Instances) -> dict[str, Any]:
     return {
         "hardtail": __version__,
         "task": task.name,
         "preset": task.preset_name(),
         "config": task.config(),
         "split": split,
-        **source,
-        "parts": [part._asdict() for part in parts],
-        "removed": removed,
+        **facts,
         "distinct": len(set(_problems(instances))),
     }

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
+from inspect import isabstract
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from hardtail.errors import HardtailError
@@ -23,8 +24,9 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Built-in and plugged-in classes of one kind. A name with a colon, `package.module:Class`, is loaded as it is."""
 
-    def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, base: str, builtin: Mapping[str, str]) -> None:
         self.kind = kind
+        self.base = base
         self.builtin = builtin
 
     @cached_property
@@ -48,15 +50,24 @@ class Registry(Generic[T]):
             close = get_close_matches(name, self.names(), n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise HardtailError(f"there is no {self.kind} {name!r}{hint} Known: {', '.join(self.names())}")
-        module, _, attribute = path.partition(":")
         try:
-            return cast(type[T], getattr(import_module(module), attribute))
-        except (ImportError, AttributeError) as error:
+            found = _import(path)
+        except (ImportError, AttributeError, ValueError) as error:
             raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}") from error
+        base = cast(type[T], _import(self.base))
+        if not (isinstance(found, type) and issubclass(found, base)) or isabstract(found):
+            raise HardtailError(f"{path!r} is no {self.kind}: it must be a complete subclass of {self.base}")
+        return found
+
+
+def _import(path: str) -> object:
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 TASKS: "Registry[Task]" = Registry(
     "task",
+    "hardtail.tasks.base:Task",
     {
         "addition": "hardtail.tasks.addition:Addition",
         "maze": "hardtail.tasks.maze:Maze",

@@ -8,11 +8,12 @@ Shapes: N instances, W words drawn per instance.
 """
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hardtail.errors import HardtailError
 
 GAMMA = 0x9E3779B97F4A7C15
 MIX_1 = 0xBF58476D1CE4E5B9
@@ -26,6 +27,10 @@ class Stream:
     name: str
     seed: int = 0
     start: int = 0
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise HardtailError(f"the seed is {self.seed}; it must not be negative")
 
     def keys(self, n: int) -> NDArray[np.uint64]:
         """The next `n` keys. A stream has no state: asking twice gives the same keys."""
@@ -42,10 +47,6 @@ class Stream:
     def child(self, name: str) -> "Stream":
         """An independent stream below this one."""
         return Stream(f"{self.name}/{name}", self.seed)
-
-    def generators(self, n: int) -> Iterator[np.random.Generator]:
-        """One numpy generator per instance, for tasks that need no speed."""
-        return (np.random.Generator(np.random.PCG64(int(key))) for key in self.keys(n))
 
 
 @dataclass(frozen=True)

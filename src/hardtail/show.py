@@ -55,10 +55,11 @@ def as_json(task: Task, instances: Instances, i: int) -> dict[str, Any]:
     return {
         "prompt": task.render(instances.take(slice(i, i + 1)))[0],
         "answer": answer,
-        "strata": {axis: _plain(instances.strata[axis][i]) for axis in task.axes},
+        "strata": {axis: _plain(instances.strata[axis][i]) for axis in task.axes if axis in instances.strata},
         "orders": {
             name: [None if rank < 0 else rank for rank in instances.orders[name][i, : len(answer)].tolist()]
             for name in task.order_names
+            if name in instances.orders
         },
     }
 
@@ -68,7 +69,7 @@ def _plain(value: np.generic) -> Any:
 
 
 def strata_line(task: Task, instances: Instances, i: int) -> Text:
-    parts = (f"{axis} {_plain(instances.strata[axis][i])}" for axis in task.axes)
+    parts = (f"{axis} {_plain(instances.strata[axis][i])}" for axis in task.axes if axis in instances.strata)
     return Text("   ".join(parts), style="green")
 
 
@@ -90,7 +91,7 @@ def _step(task: Task, cells: np.ndarray[Any, Any]) -> str:
 def instance_panel(task: Task, instances: Instances, i: int, title: str, widest: int | None = None) -> Panel:
     """Everything about one instance, framed; at most `widest` columns, or as wide as its longest line."""
     picture = task.picture(instances, i)
-    orders = [order_line(task, instances, i, name) for name in task.order_names]
+    orders = [order_line(task, instances, i, name) for name in task.order_names if name in instances.orders]
     body = Group(picture, Text(), strata_line(task, instances, i), *orders)
     width = None
     if widest is not None:  # the picture decides: orders are lists and may wrap

@@ -29,7 +29,8 @@ def jit(function: F) -> F:
             )
 
         return cast(F, missing)
-    before, config.CACHE_DIR = config.CACHE_DIR, _cache_folder()
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(Path(before or Path(__file__).parent / "__pycache__") / f"jit-{_state_of_solvers()}")
     try:
         return cast(F, njit(cache=True, nogil=True)(function))
     finally:
@@ -37,8 +38,8 @@ def jit(function: F) -> F:
 
 
 @cache
-def _cache_folder() -> str:
-    """A folder for this very state of the solvers.
+def _state_of_solvers() -> str:
+    """Names the cache after the state of all solvers.
 
     Left alone, numba compiles a function anew when its own file changes, but not when a function it calls does.
     """
@@ -46,4 +47,4 @@ def _cache_folder() -> str:
     digest = hashlib.sha256()
     for path in sorted([*here.rglob("*.py"), *here.rglob("*.txt"), here.parent / "seeds.py"]):
         digest.update(path.read_bytes())
-    return str(here / "__pycache__" / f"jit-{digest.hexdigest()[:12]}")
+    return digest.hexdigest()[:12]

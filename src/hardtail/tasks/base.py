@@ -5,6 +5,7 @@ A task is a frozen dataclass; its fields are its configuration and its presets a
 Shapes: N instances, L sequence, A answer cells, E parents.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -42,8 +43,12 @@ class Task(ABC):
     order_names: ClassVar[tuple[str, ...]]
     """The keys of `Instances.orders`, the study's main order first."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"release": {}, "paper": {}}
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """The labels of those axes that are not numbers."""
     max_attempts: ClassVar[int] = 20_000
     """How often an instance is proposed again before its stratum counts as out of reach."""
+    patience: ClassVar[float] = 20.0
+    """Seconds without a hit after which it counts as out of reach too."""
 
     # -- configuration ------------------------------------------------------------------------------------------
 
@@ -54,6 +59,8 @@ class Task(ABC):
             if get_origin(hint) is Literal and value not in get_args(hint):
                 options = ", ".join(map(repr, get_args(hint)))
                 raise HardtailError(f"{self.name}: {item.name} is {value!r}; it is one of {options}")
+            if hint in (int, float, bool, str) and not isinstance(value, (int, float) if hint is float else hint):
+                raise HardtailError(f"{self.name}: {item.name} is {value!r}; it takes a value of type {hint.__name__}")
 
     @classmethod
     def preset(cls, preset: str = "release", **overrides: object) -> Self:
@@ -116,24 +123,33 @@ class Task(ABC):
 
     def sample(self, n: int, rng: Stream, stratum: str = "natural") -> Instances:
         """`n` annotated instances of a stratum, from the next `n` keys of `rng`."""
-        wanted = Stratum.parse(stratum, self.axes, self.name)
+        wanted = self.stratum(stratum)
         key_N = rng.keys(n)
         instances = self.propose(key_N, wanted)
         missing = np.flatnonzero(~wanted.holds(instances.strata))
         merged = instances.arrays()
-        for _ in range(self.max_attempts):
+        last_hit = time.monotonic()
+        attempts = 1
+        while attempts < self.max_attempts and time.monotonic() - last_hit < self.patience:
             if not missing.size:
                 return Instances.from_arrays(merged)
+            attempts += 1
             key_N[missing] = words(key_N[missing], 1)[:, 0]
             retry = self.propose(key_N[missing], wanted)
             hit = wanted.holds(retry.strata)
             for name, array in retry.arrays().items():
                 merged[name][missing[hit]] = array[hit]
             missing = missing[~hit]
+            if hit.any():
+                last_hit = time.monotonic()
         raise HardtailError(
-            f"{self.name}: no instance with {wanted} was found in {self.max_attempts:,} attempts; "
+            f"{self.name}: no instance with {wanted} was found in {attempts:,} attempts; "
             f"the study's strata are {', '.join(self.strata())}"
         )
+
+    def stratum(self, text: str) -> Stratum:
+        """A stratum of this task by its name."""
+        return Stratum.parse(text, {axis: self.labels.get(axis, ()) for axis in self.axes}, self.name)
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
         """The problems in a text's lines: one a line, unless the task's field has its own formats."""
@@ -151,7 +167,7 @@ class Task(ABC):
         """What the study keeps of a loaded file for one of its splits: up to `n` of every part, drawn at random."""
         chosen: list[NDArray[np.intp]] = []
         for part in self.splits()[split]:
-            inside = np.flatnonzero(Stratum.parse(part.stratum, self.axes, self.name).holds(instances.strata))
+            inside = np.flatnonzero(self.stratum(part.stratum).holds(instances.strata))
             shuffled = inside[np.argsort(rng.child(part.stratum).keys(inside.size), kind="stable")]
             chosen.append(shuffled[: part.n])
         return instances.take(np.concatenate(chosen))

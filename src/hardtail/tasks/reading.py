@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hardtail.errors import HardtailError
-from hardtail.files import read_lines
+from hardtail.files import read_lines, text_lines
 from hardtail.tasks.base import Task
 from hardtail.types import Instances
 
@@ -22,32 +22,41 @@ class Solved:
     i: int
 
 
-def texts(task: Task, given: str) -> list[str]:
-    """The problems in `given`: itself, the contents of the file it names, or standard input for `-`."""
+def problems(task: Task, given: str, fit: bool) -> list[Solved]:
+    """The problems in `given`, solved: itself, the contents of the file it names, or standard input for `-`.
+
+    With `fit`, each problem has its own size; without, all have the task's.
+    """
     if given == "-":
-        return task.prompts([line for line in sys.stdin.read().splitlines() if line.strip()])
-    if _names_file(given):
-        return task.prompts(read_lines(Path(given)))
-    return [given]
-
-
-def _names_file(given: str) -> bool:
+        return solve(task, task.prompts(_standard_input()), fit)
+    path = _file_named(given)
     try:
-        found = Path(given).is_file()
-    except (OSError, ValueError):  # a maze on one line is too long for a file name
-        return False
-    if not found and given.endswith(_FILE_ENDINGS):
-        raise HardtailError(f"{given}: there is no such file")
-    return found
+        return solve(task, [given], fit)  # what reads as a problem is one, even where a file has that name
+    except HardtailError as error:
+        if path is not None:
+            return solve(task, task.prompts(read_lines(path)), fit)
+        raise HardtailError(f"{error}; nor is there a file of that name") from None
 
 
-def solve(task: Task, prompts: Sequence[str]) -> list[Solved]:
+def answer_text(item: Solved, given: str) -> str:
+    """The answer in `given`: itself, or the contents of the file it names."""
+    path = _file_named(given)
+    if path is None:
+        return given
+    try:
+        item.task.read_answer(item.instances, item.i, given)
+    except HardtailError:
+        return "\n".join(read_lines(path))
+    return given  # what reads as an answer is one, even where a file has that name
+
+
+def solve(task: Task, prompts: Sequence[str], fit: bool = True) -> list[Solved]:
     """Every problem solved, in the order given; problems of one size are solved together."""
     if not prompts:
         raise HardtailError(f"{task.name}: there is no problem to solve; give one a line")
     groups: dict[Task, list[int]] = {}
     for number, prompt in enumerate(prompts):
-        groups.setdefault(task.fitted(prompt), []).append(number)
+        groups.setdefault(task.fitted(prompt) if fit else task, []).append(number)
     solved: list[tuple[int, Solved]] = []
     for fitted, numbers in groups.items():
         try:
@@ -66,3 +75,24 @@ def _blame(task: Task, prompts: Sequence[str], numbers: Sequence[int]) -> None:
             task.parse([prompts[number]])
         except HardtailError as error:
             raise HardtailError(f"problem {number + 1}: {error}") from None
+
+
+def _standard_input() -> list[str]:
+    try:
+        return text_lines(sys.stdin.buffer.read().decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise HardtailError(f"standard input is not text: {error}") from None
+
+
+def _file_named(given: str) -> Path | None:
+    """The file (or pipe) that an argument names, if it does; an argument that can only be meant as one must exist."""
+    path = Path(given)
+    try:
+        found, folder = path.exists(), path.is_dir()
+    except (OSError, ValueError):  # a maze on one line is too long for a file name
+        return None
+    if folder:
+        raise HardtailError(f"{given} is a folder; give a file")
+    if not found and given.endswith(_FILE_ENDINGS):
+        raise HardtailError(f"{given}: there is no such file")
+    return path if found else None

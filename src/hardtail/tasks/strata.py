@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from hardtail.errors import HardtailError
 from hardtail.types import Array
 
-_CONDITION = re.compile(r"(?P<axis>\w+)(?P<sign>>=|<=|=)(?P<value>[\w.]+)(?:-(?P<top>[\w.]+))?")
+_NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
+_RANGE = re.compile(rf"(?P<axis>[a-z]\w*)(?P<sign>>=|<=|=)(?P<value>{_NUMBER})(?:-(?P<top>{_NUMBER}))?", re.ASCII)
+_LABEL = re.compile(r"(?P<axis>[a-z]\w*)=(?P<label>[a-z]\w*)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,24 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> "Condition | None":
-        match = _CONDITION.fullmatch(text)
-        if match is None:
+        if match := _LABEL.fullmatch(text):
+            return cls(match["axis"], label=match["label"])
+        match = _RANGE.fullmatch(text)
+        if match is None or (match["top"] and match["sign"] != "="):
             return None
-        axis, sign, value, top = match["axis"], match["sign"], match["value"], match["top"]
-        try:
-            low, high = float(value), float(top or value)
-        except ValueError:
-            return cls(axis, label=value) if sign == "=" and top is None else None
-        if low > high or (top and sign != "="):
-            return None
-        return cls(axis, -np.inf if sign == "<=" else low, np.inf if sign == ">=" else high)
+        low, high = float(match["value"]), float(match["top"] or match["value"])
+        sign = match["sign"]
+        return cls(match["axis"], -np.inf if sign == "<=" else low, np.inf if sign == ">=" else high)
+
+    @property
+    def empty(self) -> bool:
+        return self.low > self.high
+
+    def both(self, other: "Condition") -> "Condition":
+        """What meets this condition and another one on the same axis."""
+        if self.label and other.label and self.label != other.label:
+            return Condition(self.axis, np.inf, -np.inf)
+        return Condition(self.axis, max(self.low, other.low), min(self.high, other.high), self.label or other.label)
 
     def disjoint(self, other: "Condition") -> bool:
         """Whether no value meets both conditions, which are on one axis."""
@@ -64,25 +73,36 @@ class Stratum:
     conditions: tuple[Condition, ...] = ()
 
     @classmethod
-    def parse(cls, text: str, axes: Sequence[str], of: str) -> "Stratum":
-        """Read a stratum's name; `axes` are the ones that the task `of` has."""
+    def parse(cls, text: str, axes: Mapping[str, Sequence[str]], of: str) -> "Stratum":
+        """Read a stratum's name. `axes` are those of the task `of`, each with its labels (none: it is a number)."""
         if text == "natural":
             return cls()
         conditions = []
         for part in text.replace(" ", "").split(","):
             condition = Condition.parse(part)
             if condition is None or condition.axis not in axes:
-                axis = axes[0]
+                axis = next(iter(axes))
                 raise HardtailError(
                     f"{of}: {part!r} is no stratum; give 'natural' or a condition such as '{axis}=3', '{axis}>=3' "
                     f"or '{axis}=3-5' on one of the axes {', '.join(axes)} (several joined by commas)"
                 )
+            labels = axes[condition.axis]
+            if (labels or condition.label) and condition.label not in labels:
+                accepted = f"one of {', '.join(labels)}" if labels else "a number"
+                raise HardtailError(f"{of}: {part!r} is no stratum; {condition.axis} is {accepted}")
             conditions.append(condition)
-        return cls(tuple(conditions))
+        stratum = cls(tuple(conditions))
+        if void := next((item for item in conditions if stratum.on(item.axis).empty), None):
+            raise HardtailError(f"{of}: the stratum {text!r} is empty: nothing meets all it says of {void.axis}")
+        return stratum
 
     def on(self, axis: str) -> Condition:
-        """The condition on one axis; an open one where there is none."""
-        return next((item for item in self.conditions if item.axis == axis), Condition(axis))
+        """All conditions on one axis in one; an open condition where there is none."""
+        met = Condition(axis)
+        for item in self.conditions:
+            if item.axis == axis:
+                met = met.both(item)
+        return met
 
     def holds(self, strata: Mapping[str, Array]) -> NDArray[np.bool_]:
         """Which instances lie in the stratum."""

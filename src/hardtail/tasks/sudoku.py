@@ -53,7 +53,7 @@ MOST_EXTRA = 4
 """The most extra clues that leave enough puzzles beyond technique."""
 _LEVEL_STYLES = ("bold green", "bold cyan", "bold blue", "bold magenta", "bold yellow")
 _ROWS_AT_ONCE = 50_000
-_TRIES = 1000  # of a proposal that has not hit its range yet
+_TRIES = 200  # of a proposal that has not hit its range yet
 _VOCABULARIES = {blank: Vocabulary(f"{blank}123456789=") for blank in "0."}
 
 

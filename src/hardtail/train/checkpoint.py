@@ -6,10 +6,7 @@
 `last.safetensors`, `best_probe.safetensors`  EMA weights by name, float32, with their shape in the header
 """
 
-import fcntl
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,20 +36,6 @@ class Progress:
     best_probe: float = float("inf")
     best_step: int = -1
     log: list[dict[str, Any]] = field(default_factory=list)
-
-
-@contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold a run directory; a second process is refused while the first lives, however that one ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise HardtailError(
-                f"{folder} is being written by another process; wait for it or give another --out"
-            ) from None
-        yield
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -13,12 +13,11 @@ from torch import Tensor
 from hardtail import data
 from hardtail.describe import describe
 from hardtail.errors import HardtailError
-from hardtail.files import load_instances
+from hardtail.files import load_instances, sole_writer
 from hardtail.model import Shape, Transformer
 from hardtail.schemes.base import Corpus
-from hardtail.seeds import Streams
 from hardtail.tasks.base import Part
-from hardtail.train.checkpoint import Progress, load_state, save_state, save_weights, sole_writer, write_json
+from hardtail.train.checkpoint import Progress, load_state, save_state, save_weights, write_json
 from hardtail.train.measure import Model, exact_match, probe_nll
 from hardtail.train.recipe import Recipe
 from hardtail.train.step import Step
@@ -60,6 +59,7 @@ def train(
 
     `report` gets every log entry; `should_stop` is asked between steps, and a run that it stops has been saved.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     with sole_writer(folder):
         _claim(folder, recipe)
         if (folder / FINISHED).exists():
@@ -125,10 +125,9 @@ class _Run:
         return instances
 
     def _yardstick(self, split: str, stratum: str, n: int) -> Yardstick:
-        """The first `n` instances of the stream that `data.build` uses for this split and stratum."""
+        """The first `n` instances of a split and stratum, as `data.build` has them."""
         task = self.recipe.task
-        name = data.stream_name(task, split, Part(stratum, n))
-        instances = task.sample(n, Streams(self.recipe.seed).named(name), stratum)
+        instances = data.draw(task, split, Part(stratum, n), self.recipe.seed)
         corpus = Corpus.on(self.device, instances, task.vocabulary.mask_id, self.recipe.watch.order)
         return Yardstick(corpus, torch.from_numpy(instances.scored_NA).to(self.device))
 
