@@ -71,7 +71,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def text_lines(text: str) -> list[str]:
-    """The lines that are not blank."""
+    """The lines that are not blank: a file's entries, which messages about it count."""
     return [line for line in text.splitlines() if line.strip()]
 
 

@@ -177,8 +177,9 @@ class Addition(Task):
 
     def fitted(self, prompt: str) -> "Addition":
         match = _PROMPT.fullmatch(prompt)
-        width = max(map(len, match.groups())) if match else self.digits
-        return replace(self, digits=min(width, MAX_DIGITS))
+        if match is None or self.sum == "modulo":  # another width would be another modulus
+            return self
+        return replace(self, digits=min(max(map(len, match.groups())), MAX_DIGITS))
 
     def parse(self, prompts: Sequence[str]) -> Instances:
         rows = [self._operands(prompt) for prompt in prompts]

@@ -153,13 +153,13 @@ class Countdown(Task):
             try:
                 rows.append(read_puzzle(prompt))
             except HardtailError as error:
-                raise HardtailError(f"line {number}: {error}" if numbered else str(error)) from None
+                raise HardtailError(f"entry {number}: {error}" if numbered else str(error)) from None
         number_NK, target_N = _split(rows)
         gold_NS4, m_N, distinct_N = solve(number_NK, target_N)
         if not m_N.all():
             first = int(np.argmin(m_N))
             raise HardtailError(
-                (f"line {first + 1}: " if numbered else "")
+                (f"entry {first + 1}: " if numbered else "")
                 + f"countdown: {prompts[first]!r} has no solution: no three steps with +, -, * and / that use each of "
                 f"the four numbers once end in {target_N[first]}"
             )
@@ -189,7 +189,7 @@ class Countdown(Task):
             if len(chain) <= _CELLS:
                 chain_steps, fault = read_chain(chain, numbers, target)
             if fault:
-                raise HardtailError(f"line {i + 1}: countdown: {chain!r} is not a valid chain: {fault}")
+                raise HardtailError(f"entry {i + 1}: countdown: {chain!r} is not a valid chain: {fault}")
             rows.append([*numbers, target])
             steps.append(chain_steps)
         index_D = np.array(list(chains), dtype=np.int64)

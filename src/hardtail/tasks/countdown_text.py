@@ -46,7 +46,7 @@ def read_row(line: str, number: int) -> tuple[str, str]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     raise HardtailError(
-        f"line {number}: countdown: {line!r} is not a row such as "
+        f"entry {number}: countdown: {line!r} is not a row such as "
         '{"input": "86,28,13,31,96", "output": "86+28=114,31-13=18,114-18=96"}'
     )
 

@@ -25,7 +25,7 @@ _DIGIT_OF_CODE[ord(".")] = 0
 _LINES = str.maketrans("", "", "|-+│─┼")  # what boxes are drawn with
 
 Place = Callable[[int], str]
-"""What a message about puzzle `i` begins with, e.g. `line 7: `."""
+"""What a message about puzzle `i` begins with, e.g. `entry 7: `."""
 
 
 def nowhere(i: int) -> str:
@@ -48,7 +48,7 @@ class Puzzles:
         return cls(list(question), [""] * len(question), np.full(len(question), -1, dtype=np.int32))
 
     def place(self, i: int) -> str:
-        return f"line {i + self.first_line}: "
+        return f"entry {i + self.first_line}: "
 
 
 def place_of(cell: int) -> str:
@@ -155,7 +155,7 @@ def read_puzzles(lines: Sequence[str]) -> Puzzles:
     question, answer, rating = [], [], []
     for number, row in enumerate(_rows(lines[1:], first=2), start=2):
         if len(row) <= last:
-            raise HardtailError(f"line {number}: sudoku: the row has {len(row)} columns; its header has {len(header)}")
+            raise HardtailError(f"entry {number}: sudoku: the row has {len(row)} columns; its header has {len(header)}")
         question.append(row[at["question"]])
         answer.append(row[at["answer"]].strip() if "answer" in at else "")
         rating.append(_rating(row[at["rating"]], number) if "rating" in at else -1)
@@ -168,7 +168,7 @@ def _rows(lines: Sequence[str], first: int) -> Iterator[list[str]]:
     try:
         yield from reader
     except csv.Error as error:
-        raise HardtailError(f"line {first - 1 + reader.line_num}: sudoku: the row cannot be read: {error}") from None
+        raise HardtailError(f"entry {first - 1 + reader.line_num}: sudoku: the row cannot be read: {error}") from None
 
 
 def _fields(line: str) -> list[str]:
@@ -181,7 +181,7 @@ def _rating(text: str, number: int) -> int:
         return -1
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(HIGHEST_RATING)):
         raise HardtailError(
-            f"line {number}: sudoku: the rating {text[:40]!r} is no count of guesses; it is 0 to {HIGHEST_RATING}"
+            f"entry {number}: sudoku: the rating {text[:40]!r} is no count of guesses; it is 0 to {HIGHEST_RATING}"
         )
     return int(text)
 
