@@ -147,7 +147,7 @@ class Countdown(Task):
         return self._solved(prompts)
 
     def _solved(self, prompts: Sequence[str], numbered: bool = False) -> Instances:
-        """The given puzzles; errors name the line of the puzzle where they are `numbered`."""
+        """The given puzzles; errors name the entry of the puzzle where they are `numbered`."""
         rows = []
         for number, prompt in enumerate(prompts, start=1):
             try:
