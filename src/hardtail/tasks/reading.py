@@ -1,5 +1,6 @@
 """Problems that people give: as an argument, in a file, on standard input; of any size the task comes in."""
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from hardtail.files import read_lines, text_lines
 from hardtail.tasks.base import Task
 from hardtail.types import Instances
 
+_FILE_LIKE = re.compile(r"[\w./~-]{1,60}")
 _FILE_ENDINGS = (".txt", ".csv", ".gz", ".jsonl", ".json", ".npz")
 
 
@@ -35,7 +37,8 @@ def problems(task: Task, given: str, fit: bool) -> list[Solved]:
     except HardtailError as error:
         if path is not None:
             return solve(task, task.prompts(read_lines(path)), fit)
-        raise HardtailError(f"{error}; nor is there a file of that name") from None
+        hint = "; nor is there a file of that name" if _FILE_LIKE.fullmatch(given) else ""
+        raise HardtailError(f"{error}{hint}") from None
 
 
 def answer_text(item: Solved, given: str) -> str:
