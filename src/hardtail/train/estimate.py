@@ -8,7 +8,7 @@ from hardtail.model import Shape, Transformer, parameter_count
 from hardtail.train.recipe import Recipe
 
 # Operations per second that whole steps reach on an H200 at the middle of the study's shapes, data draw and optimiser
-# included: bf16 as in docs/performance.md, tf32 and fp32 with dropout from single measurements. Good to a factor of two.
+# included: bf16 as in docs/performance.md, tf32 and fp32 with dropout from single runs. Good to a factor of two.
 GPU_RATE = {"bf16": 80e12, "tf32": 30e12, "fp32": 18e12}
 GPU_SHORTEST = 0.8e-3
 CPU_RATE = 40e9
