@@ -2,8 +2,7 @@
 
 import signal
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,8 +79,11 @@ def _train(name: str, recipe: Recipe, folder: Path, device: str | None, data: Pa
 
     before = [(number, signal.signal(number, stop)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
-        with _progress(name, recipe) as report:
-            outcome = train(recipe, folder, device=device, data_file=data, report=report, should_stop=lambda: stopping)
+        watcher = Watcher(name, recipe)
+        with watcher.bar:
+            outcome = train(
+                recipe, folder, device=device, data_file=data, report=watcher.report, should_stop=lambda: stopping
+            )
     finally:
         for number, handler in before:
             signal.signal(number, handler)
@@ -92,11 +94,11 @@ def _train(name: str, recipe: Recipe, folder: Path, device: str | None, data: Pa
         sys.exit(130)
 
 
-class _progress:  # noqa: N801 - used as a function
-    """A bar on a terminal, plain lines in a log."""
+class Watcher:
+    """Shows a run's log entries: a bar on a terminal, plain lines in a log."""
 
     def __init__(self, name: str, recipe: Recipe) -> None:
-        self.steps, self.began, self.first = recipe.steps, time.monotonic(), None
+        self.steps = recipe.steps
         console = Console(stderr=True)
         self.bar = Progress(
             TextColumn("{task.description}"),
@@ -108,23 +110,14 @@ class _progress:  # noqa: N801 - used as a function
             disable=not console.is_terminal,
         )
         self.task = self.bar.add_task(name, total=recipe.steps, words="")
-        self.shown: dict[str, Any] = {}
-
-    def __enter__(self) -> Callable[[dict[str, Any]], None]:
-        self.bar.start()
-        return self.report
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.stop()
+        self.latest: dict[str, float] = {}
 
     def report(self, entry: dict[str, Any]) -> None:
-        self.shown |= {key: value for key, value in entry.items() if isinstance(value, float) and key != "wall"}
-        words = "  ".join(f"{key} {value:.4g}" for key, value in self.shown.items())
+        """The newest value of everything that was measured so far."""
+        self.latest |= {key: value for key, value in entry.items() if isinstance(value, float) and key != "wall"}
+        words = "  ".join(f"{key} {value:.4g}" for key, value in self.latest.items())
         rate = entry["step"] / entry["wall"] if entry["wall"] else 0.0
         self.bar.update(self.task, completed=entry["step"], words=f"{rate:.0f} steps/s  {words}")
         if self.bar.disable:
-            left = (self.steps - entry["step"]) / rate if rate else 0.0
-            print(
-                f"step {entry['step']:,}/{self.steps:,}  {rate:.1f} steps/s  {_duration(left)} left  {words}",
-                flush=True,
-            )
+            left = _duration((self.steps - entry["step"]) / rate) if rate else "unknown time"
+            print(f"step {entry['step']:,}/{self.steps:,}  {rate:.1f} steps/s  {left} left  {words}", flush=True)
