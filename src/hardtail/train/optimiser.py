@@ -85,17 +85,20 @@ def flatten(gradients: Sequence[Tensor]) -> Tensor:
 
 
 def update(flat: Flat, gradient_P: Tensor, settings: AdamW, step: Tensor, steps: int) -> Tensor:
-    """One step of clipping, AdamW and EMA, in place; returns the gradient's norm before clipping."""
+    """One step of clipping, AdamW and EMA, in place; returns the gradient's norm before clipping.
+
+    The gradient is used up: vectors of this length are dear to allocate where nothing is compiled.
+    """
     norm = torch.linalg.vector_norm(gradient_P)
     if settings.clip is not None:
-        gradient_P = gradient_P * (settings.clip / (norm + 1e-6)).clamp(max=1.0)
+        gradient_P.mul_((settings.clip / (norm + 1e-6)).clamp(max=1.0))
     it = (step + 1).float()
     rate = settings.rate(step, steps)
     flat.first_P.lerp_(gradient_P, 1 - settings.beta1)
-    flat.second_P.mul_(settings.beta2).addcmul_(gradient_P, gradient_P, value=1 - settings.beta2)
-    scale = (flat.second_P / (1 - settings.beta2**it)).sqrt_() + EPSILON
-    flat.weight_P.mul_(1 - rate * settings.weight_decay)
-    flat.weight_P.sub_(flat.first_P / scale * (rate / (1 - settings.beta1**it)))
+    flat.second_P.lerp_(gradient_P.square_(), 1 - settings.beta2)
+    move_P = gradient_P.copy_(flat.second_P).sqrt_().mul_((1 - settings.beta2**it).rsqrt()).add_(EPSILON)
+    move_P.reciprocal_().mul_(flat.first_P).mul_(rate / (1 - settings.beta1**it))
+    flat.weight_P.mul_(1 - rate * settings.weight_decay).sub_(move_P)
     if settings.ema is None:
         flat.ema_P.copy_(flat.weight_P)
     else:

@@ -76,7 +76,9 @@ class Step:
                 self.coverage.note(view)
         assert gradient_P is not None
         with torch.no_grad():
-            norm = self._update(self.flat, gradient_P / self.accumulate, self.settings, self.step, self.steps)
+            if self.accumulate > 1:
+                gradient_P = gradient_P / self.accumulate
+            norm = self._update(self.flat, gradient_P, self.settings, self.step, self.steps)
             self.norm.copy_(norm)
             self.step.add_(1)
 
