@@ -1,7 +1,5 @@
-"""Configurations as JSON, with the classes they are of; and the hash that names them."""
+"""Configurations as JSON, with the classes they are of."""
 
-import hashlib
-import json
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -14,8 +12,3 @@ def describe(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [describe(item) for item in value]
     return value
-
-
-def content_name(value: Any) -> str:
-    """Twelve hex digits that name a configuration by its content."""
-    return hashlib.sha256(json.dumps(describe(value), sort_keys=True).encode()).hexdigest()[:12]
