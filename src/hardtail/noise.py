@@ -36,6 +36,11 @@ def mix(word: Tensor) -> Tensor:
     return word ^ _right(word, 31)
 
 
+def unit(word: Tensor) -> Tensor:
+    """Words as float32 in (0, 1): 23 random bits, at the middle of their cell, so that neither 0 nor 1 comes out."""
+    return (_right(word, 41).float() + 0.5) * 2.0**-23
+
+
 def stream(name: str) -> int:
     """The number of a named stream of words: taken once at import, as compiled code cannot hash names."""
     return zlib.crc32(name.encode())
@@ -58,8 +63,8 @@ class Moment:
         return mix(mix(key + index) ^ key).reshape(shape)
 
     def uniform(self, stream: int, *shape: int) -> Tensor:
-        """Float32 in (0, 1): 23 random bits, at the middle of their cell, so that neither 0 nor 1 comes out."""
-        return (_right(self.words(stream, *shape), 41).float() + 0.5) * 2.0**-23
+        """Uniform float32 in (0, 1)."""
+        return unit(self.words(stream, *shape))
 
 
 def shuffled(index_B: Tensor, count: int, key: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
 """The nouns that rooms hand to each other: frozen dataclasses of arrays.
 
-Shapes: N instances, L sequence, A answer cells, E parents a cell can have.
+Shapes: N instances, L sequence, A answer cells, E parents a cell can have, T events of a decode.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -114,3 +114,122 @@ class Instances:
 
 _PLAIN = ("tokens_NL", "prompt_len_N", "maskable_NA", "scored_NA")
 _GROUPS = ("orders", "strata", "extras")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """How `N` instances were decoded: one event for every token that was written, in the order of writing.
+
+    `answer_NA`     the final answer
+    `cell_NT`       the answer cell that event t wrote; -1 after an instance's last event
+    `step_NT`       the forward pass it came from, from 0; events of one pass have the same
+    `token_NT`      what was written; `mask_id` where the cell was hidden again
+    `prob_NT`       the token's probability, over all tokens that could have been written
+    `gold_prob_NT`  the gold token's probability
+    `gold_rank_NT`  how many tokens were more probable than the gold one
+    `runner_up_NT`  the best-scored hidden cell that this pass did not write; -1 where none was left
+    `margin_NT`     by how much the written cell's score exceeded the runner-up's; NaN where there was none
+    `about`         where it comes from: task, policy, model …, as JSON holds it
+    """
+
+    instances: Instances
+    mask_id: int
+    answer_NA: NDArray[np.uint8]
+    cell_NT: NDArray[np.int16]
+    step_NT: NDArray[np.int16]
+    token_NT: NDArray[np.uint8]
+    prob_NT: NDArray[np.float32]
+    gold_prob_NT: NDArray[np.float32]
+    gold_rank_NT: NDArray[np.int32]
+    runner_up_NT: NDArray[np.int16]
+    margin_NT: NDArray[np.float32]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    @property
+    def happened_NT(self) -> NDArray[np.bool_]:
+        """Which events there are."""
+        return self.cell_NT >= 0
+
+    @property
+    def commit_NT(self) -> NDArray[np.bool_]:
+        """Which events wrote an answer token, not the mask."""
+        return self.happened_NT & (self.token_NT != self.mask_id)
+
+    @property
+    def gold_NT(self) -> NDArray[np.uint8]:
+        """The gold token of the cell that each event wrote; of cell 0 where there is no event."""
+        return np.take_along_axis(self.instances.answer_NA, np.maximum(self.cell_NT, 0).astype(np.int64), axis=1)
+
+    @property
+    def wrong_NT(self) -> NDArray[np.bool_]:
+        """Which commits were wrong when they were made."""
+        return self.commit_NT & (self.token_NT != self.gold_NT)
+
+    @property
+    def commit_step_NA(self) -> NDArray[np.int16]:
+        """The step in which each cell got the token that it has at the end; -1 for cells that were never hidden."""
+        step_NA = np.full(self.answer_NA.shape, -1, dtype=np.int16)
+        row_K, event_K = np.nonzero(self.commit_NT)
+        np.maximum.at(step_NA, (row_K, self.cell_NT[row_K, event_K]), self.step_NT[row_K, event_K])
+        return step_NA
+
+    @property
+    def exact_N(self) -> NDArray[np.bool_]:
+        """Exact match: every scored cell has its gold token at the end."""
+        return ((self.answer_NA == self.instances.answer_NA) | ~self.instances.scored_NA).all(axis=1)
+
+    def take(self, index: slice | Array) -> "Trace":
+        """The traces of the instances at `index`."""
+        changed = {name: getattr(self, name)[index] for name in _TRACE}
+        return replace(self, instances=self.instances.take(index), **changed)
+
+    @classmethod
+    def concat(cls, parts: Sequence["Trace"]) -> "Trace":
+        """The parts one after another; they must come from one decode."""
+        longest = max(part.cell_NT.shape[1] for part in parts)
+        merged = {
+            name: np.concatenate([_lengthened(getattr(part, name), longest, name) for part in parts]) for name in _TRACE
+        }
+        return cls(
+            Instances.concat([part.instances for part in parts]), parts[0].mask_id, **merged, about=parts[0].about
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        """Every array under a flat name; `from_arrays` is the inverse."""
+        held = {f"instances/{name}": array for name, array in self.instances.arrays().items()}
+        return {name: getattr(self, name) for name in _TRACE} | held
+
+    @classmethod
+    def from_arrays(cls, flat: Mapping[str, Array], mask_id: int, about: Mapping[str, Any]) -> "Trace":
+        if missing := [name for name in _TRACE if name not in flat]:
+            raise HardtailError(f"not a trace: the array {missing[0]!r} is missing")
+        prefix = "instances/"
+        instances = Instances.from_arrays(
+            {name.removeprefix(prefix): array for name, array in flat.items() if name.startswith(prefix)}
+        )
+        return cls(instances, mask_id, about=about, **{name: flat[name] for name in _TRACE})
+
+
+def _lengthened(array: Array, events: int, name: str) -> Array:
+    """An array of events with so many columns; what is added says "no event"."""
+    if not name.endswith("_NT"):
+        return array
+    return np.pad(array, ((0, 0), (0, events - array.shape[1])), constant_values=NO_EVENT.get(name, 0))
+
+
+NO_EVENT: Mapping[str, float] = {"cell_NT": -1, "runner_up_NT": -1, "margin_NT": np.nan}
+"""What an array of events holds where there is no event, unless it is 0."""
+_TRACE = (
+    "answer_NA",
+    "cell_NT",
+    "step_NT",
+    "token_NT",
+    "prob_NT",
+    "gold_prob_NT",
+    "gold_rank_NT",
+    "runner_up_NT",
+    "margin_NT",
+)

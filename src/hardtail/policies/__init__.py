@@ -1,0 +1,1 @@
+"""Decoding policies: which hidden cell is committed next."""

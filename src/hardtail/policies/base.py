@@ -1,0 +1,141 @@
+"""What a policy is: it scores hidden cells, and says how many of the best are committed in one step.
+
+Higher scores go first, always, and ties go to the cell that comes first. Scores are float32. A policy is a frozen
+configuration; what it carries from step to step lives in `State.memory`, tensors that `begin` makes and that it then
+changes in place. On a GPU a step is captured once and replayed, so a policy asks the host nothing: no `.item()`, no
+`if` on a value.
+
+Shapes: B batch, L sequence, A answer cells, V vocabulary.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from hardtail.errors import HardtailError
+from hardtail.noise import mix, unit
+
+Logits = Callable[[Tensor], Tensor]
+"""Another look: the float32 logits [B, A, V] of changed sequences, tokens that cannot be committed at -inf."""
+
+
+@dataclass
+class State:
+    """A batch in the middle of being decoded."""
+
+    tokens_BL: Tensor
+    at_BA: Tensor
+    """Where the answer cells sit in the sequence."""
+    hidden_BA: Tensor
+    maskable_BA: Tensor
+    key_B: Tensor
+    """A random int64 word per instance, from the seed and the problem itself: noise that no neighbour changes."""
+    step: Tensor
+    """Steps taken so far, an int64 on the device."""
+    mask_id: int
+    orders: Mapping[str, Tensor] = field(default_factory=dict)
+    """Ranks [B, A] of the task's logical orders; lower first."""
+    memory: dict[str, Tensor] = field(default_factory=dict)
+    """What the policy carries from step to step."""
+
+    @property
+    def token_BA(self) -> Tensor:
+        """The answer as it stands, hidden cells as the mask token."""
+        return self.tokens_BL.gather(1, self.at_BA)
+
+    def noise(self, stream: int, *shape: int) -> Tensor:
+        """Uniform float32 in (0, 1) of shape [B, *shape]; anew in every step, and for every `noise.stream` name."""
+        salt = stream << 32
+        key_B = mix(mix(self.key_B + salt) + self.step)
+        index = torch.arange(torch.Size(shape).numel(), device=key_B.device)
+        return unit(mix(mix(key_B[:, None] + index) ^ key_B[:, None])).reshape(len(key_B), *shape)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What the denoiser says of every answer cell in this step; float32, tokens that cannot be committed at -inf."""
+
+    logits_BAV: Tensor
+    log_p_BAV: Tensor
+    token_BA: Tensor
+    """The token that would be committed."""
+    top_BA: Tensor
+    """log p of the most probable token."""
+
+    @property
+    def p_BAV(self) -> Tensor:
+        return self.log_p_BAV.exp()
+
+
+@dataclass(frozen=True)
+class Commit:
+    """How many cells a step commits, where the policy does not decide that itself."""
+
+    each: int = 1
+    """So many cells a step."""
+    steps: int | None = None
+    """Instead, so many steps in all, each with ⌈hidden / steps left⌉ cells."""
+
+    def __post_init__(self) -> None:
+        if self.each < 1 or (self.steps is not None and self.steps < 1):
+            raise HardtailError(f"{self} commits nothing; `each` and `steps` are at least 1")
+
+    def count(self, state: State) -> Tensor:
+        """Cells to commit now, for each row."""
+        hidden_B = state.hidden_BA.sum(dim=1)
+        if self.steps is None:
+            return torch.full_like(hidden_B, self.each)
+        left = (self.steps - state.step).clamp(min=1)
+        return (hidden_B + left - 1) // left
+
+
+@dataclass(frozen=True)
+class Policy(ABC):
+    """Which hidden cells are committed next."""
+
+    remasks: ClassVar[bool] = False
+    """Whether committed cells may be hidden again; then `review` is asked after every step."""
+
+    def begin(self, state: State) -> dict[str, Tensor]:
+        """What the policy carries from step to step, as it is before the first; nothing by default."""
+        return {}
+
+    @abstractmethod
+    def score(self, guess: Guess, state: State) -> Tensor:
+        """A score for every answer cell; only those of hidden cells are read."""
+
+    def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
+        """How many of the best hidden cells to commit in each row; the decoder commits at least one, if there is one.
+
+        `score_BA` holds this step's scores, -inf where a cell is not hidden.
+        """
+        return commit.count(state)
+
+    def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
+        """The committed cells [B, A] to hide again, after this step's commits; asked only where `remasks`."""
+        raise NotImplementedError
+
+    def finished(self, state: State) -> Tensor:
+        """Which rows [B] have nothing left to do."""
+        return ~state.hidden_BA.any(dim=1)
+
+    def steps(self, cells: int, commit: Commit) -> int:
+        """The most steps that a row with so many hidden cells can take."""
+        if commit.steps is not None:
+            return min(commit.steps, cells)
+        return -(-cells // commit.each)
+
+
+def ranked(score_BA: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores from the best on, and the cells that have them; equal scores in the order of the cells."""
+    return torch.sort(score_BA, dim=1, descending=True, stable=True)
+
+
+def only_hidden(score_BA: Tensor, hidden_BA: Tensor) -> Tensor:
+    """Scores with -inf where nothing is hidden; a hidden cell's own -inf or NaN is the lowest number instead."""
+    lowest = torch.finfo(torch.float32).min
+    return score_BA.float().nan_to_num(nan=lowest, neginf=lowest).masked_fill(~hidden_BA, -torch.inf)

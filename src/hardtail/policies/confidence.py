@@ -1,0 +1,60 @@
+"""The confidence family: commit the cell that the denoiser is surest about, in one of the senses of "sure".
+
+Shapes: B batch, A answer cells, V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hardtail.noise import stream
+from hardtail.policies.base import Guess, Policy, State
+
+_ORDER = stream("order")
+
+
+@dataclass(frozen=True)
+class Top1(Policy):
+    """The largest probability of any token: max_v p(v) (MaskGIT, Chang et al. 2022)."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+
+@dataclass(frozen=True)
+class MaxLogit(Policy):
+    """The largest raw logit, as the study's released code orders addition, ListOps and Countdown (study §1.10)."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.logits_BAV.amax(dim=-1)
+
+
+@dataclass(frozen=True)
+class Margin(Policy):
+    """The largest gap between the two most probable tokens: p₁ - p₂ (Kim et al. 2025)."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        first_BA, second_BA = guess.p_BAV.topk(2, dim=-1).values.unbind(dim=-1)
+        return first_BA - second_BA
+
+
+@dataclass(frozen=True)
+class Entropy(Policy):
+    """The smallest entropy, that is the largest Σ p log p (Dream, Ye et al. 2025)."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return negative_entropy(guess)
+
+
+@dataclass(frozen=True)
+class RandomOrder(Policy):
+    """Uniformly random among the hidden cells, seeded per instance."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return state.noise(_ORDER, state.hidden_BA.shape[1])
+
+
+def negative_entropy(guess: Guess) -> Tensor:
+    """Σ_v p(v) log p(v), at most 0; impossible tokens add nothing."""
+    return torch.special.entr(guess.p_BAV).sum(dim=-1).neg()
