@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -56,6 +56,29 @@ def sole_writer(path: Path) -> Iterator[None]:
             yield
         finally:
             lock.unlink(missing_ok=True)
+
+
+def append_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Add records to a `.jsonl`, one a line: all of them or, where that fails, none."""
+    held = path.read_bytes() if path.exists() else b""
+    if held and not held.endswith(b"\n"):
+        raise HardtailError(f"{path} ends in the middle of a line; mend or move it, then try again")
+    with atomic(path) as file:
+        file.write(held + b"".join(json.dumps(record).encode() + b"\n" for record in records))
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The records of a `.jsonl`."""
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise HardtailError(f"{path}, line {number}: not JSON ({error})") from error
+        if not isinstance(record, dict):
+            raise HardtailError(f"{path}, line {number}: not a record")
+        records.append(record)
+    return records
 
 
 def read_lines(path: Path) -> list[str]:

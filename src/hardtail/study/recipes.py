@@ -220,4 +220,4 @@ def recipe_named(name: str) -> Recipe:
             f"there is no recipe {name!r}; "
             + (f"close are {', '.join(close)}" if close else "they are called TASK-SCHEME[-paper|-smoke]")
         )
-    return RECIPES[name]()
+    return replace(RECIPES[name](), name=name)

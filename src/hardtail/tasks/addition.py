@@ -67,6 +67,10 @@ class Addition(Task):
         return _VOCABULARY
 
     @property
+    def answer_characters(self) -> str:
+        return "0123456789"
+
+    @property
     def seq_len(self) -> int:
         return 3 * self.digits + 3
 

@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.errors import HardtailError
+from hardtail.fields import check_fields
 from hardtail.files import read_lines
 from hardtail.seeds import Stream, words
 from hardtail.tasks.strata import Stratum
@@ -45,6 +46,8 @@ class Task(ABC):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"release": {}, "paper": {}}
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """The labels of those axes that are not numbers."""
+    reveals: ClassVar[bool] = False
+    """Whether the study also measures it with half of the answer shown."""
     max_attempts: ClassVar[int] = 20_000
     """How often an instance is proposed again before its stratum counts as out of reach."""
     patience: ClassVar[float] = 20.0
@@ -53,14 +56,7 @@ class Task(ABC):
     # -- configuration ------------------------------------------------------------------------------------------
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for item in fields(self):
-            value, hint = getattr(self, item.name), hints[item.name]
-            if get_origin(hint) is Literal and value not in get_args(hint):
-                options = ", ".join(map(repr, get_args(hint)))
-                raise HardtailError(f"{self.name}: {item.name} is {value!r}; it is one of {options}")
-            if hint in (int, float, bool, str) and not isinstance(value, (int, float) if hint is float else hint):
-                raise HardtailError(f"{self.name}: {item.name} is {value!r}; it takes a value of type {hint.__name__}")
+        check_fields(self, self.name)
 
     @classmethod
     def preset(cls, preset: str = "release", **overrides: object) -> Self:
@@ -99,6 +95,15 @@ class Task(ABC):
     @abstractmethod
     def answer_len(self) -> int:
         """A: answer cells, hidden or not."""
+
+    @property
+    def answer_characters(self) -> str:
+        """The characters that hidden cells can hold; the vocabulary's others occur in prompts only."""
+        return self.vocabulary.characters
+
+    @property
+    def answer_tokens(self) -> list[int]:
+        return [self.vocabulary.id(character) for character in self.answer_characters]
 
     @abstractmethod
     def strata(self) -> list[str]:
@@ -205,6 +210,10 @@ class Task(ABC):
         cell = int(np.argmax(wrong_A))
         given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         return f"cell {cell + 1} is {given!r}; it must be {gold!r}"
+
+    def meaningful(self, instances: Instances) -> NDArray[np.bool_]:
+        """Which answer cells say something; the others only fill the answer up to its length."""
+        return np.ones(instances.maskable_NA.shape, dtype=np.bool_)
 
     def ready(self, instances: Instances, revealed_NA: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which cells have all their prerequisites revealed. Cells that are never hidden count as revealed."""

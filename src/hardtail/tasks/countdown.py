@@ -19,7 +19,7 @@ from hardtail.seeds import Stream
 from hardtail.solvers.countdown import OPERATIONS, draw, solve, write_chains, write_prompts
 from hardtail.tasks.base import Part, Task, cell_style
 from hardtail.tasks.countdown_text import NUMBERS, read_chain, read_puzzle, read_row
-from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, lay_out, meaning, pad_codes, padded
+from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 from hardtail.types import Array, Instances
 from hardtail.vocabulary import Vocabulary
@@ -48,6 +48,7 @@ class Countdown(Task):
     name: ClassVar[str] = "countdown"
     axes: ClassVar[tuple[str, ...]] = ("m", "m_raw", "m_distinct", "heldout", "target")
     order_names: ClassVar[tuple[str, ...]] = ("step_sequential",)
+    reveals: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"separator": "=", "multiplicity": "distinct", "train_raw": 850_000},
@@ -77,6 +78,10 @@ class Countdown(Task):
     @property
     def vocabulary(self) -> Vocabulary:
         return _VOCABULARIES[self.separator]
+
+    @property
+    def answer_characters(self) -> str:
+        return _CHARACTERS + EOS + RAINBOW
 
     @property
     def seq_len(self) -> int:
@@ -223,6 +228,9 @@ class Countdown(Task):
         return self.vocabulary.encode(padded(chain, _CELLS))
 
     # -- judging ------------------------------------------------------------------------------------------------
+
+    def meaningful(self, instances: Instances) -> NDArray[np.bool_]:
+        return before_end(self.vocabulary, instances.answer_NA)
 
     def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
         """Which answers are *valid* chains: each number used once, arithmetic right, target reached.

@@ -17,7 +17,7 @@ from hardtail.errors import HardtailError
 from hardtail.solvers.listops import OPERATORS, annotate, draw
 from hardtail.tasks.base import Part, Task, cell_style
 from hardtail.tasks.listops_text import canonical, folded, spans
-from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, lay_out, meaning, pad_codes, padded
+from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 from hardtail.types import Array, Instances
 from hardtail.vocabulary import Vocabulary
@@ -89,6 +89,10 @@ class ListOps(Task):
     @property
     def vocabulary(self) -> Vocabulary:
         return _VOCABULARY
+
+    @property
+    def answer_characters(self) -> str:
+        return "0123456789" + EOS + RAINBOW
 
     @property
     def seq_len(self) -> int:
@@ -212,6 +216,9 @@ class ListOps(Task):
 
     def _trace_len(self, instances: Instances) -> NDArray[np.int64]:
         return (instances.tokens_NL == _VOCABULARY.id("[")).sum(axis=1)
+
+    def meaningful(self, instances: Instances) -> NDArray[np.bool_]:
+        return before_end(self.vocabulary, instances.answer_NA)
 
     def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
         """Which traces are right; the end mark and padding are exact match's business (`scored_NA`)."""

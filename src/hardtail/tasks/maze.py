@@ -82,6 +82,10 @@ class Maze(Task):
         return _VOCABULARY
 
     @property
+    def answer_characters(self) -> str:
+        return "01" if self.maskable == "open" else "#01SE"
+
+    @property
     def seq_len(self) -> int:
         return 2 * self.side**2 + 1 + self.trailing_pad
 

@@ -29,6 +29,11 @@ def meaning(text: str) -> str:
     return text.partition(EOS)[0]
 
 
+def before_end(vocabulary: Vocabulary, answer_NA: Array) -> NDArray[np.bool_]:
+    """Which cells of answers stand before the end mark."""
+    return np.asarray(~np.logical_or.accumulate(answer_NA == vocabulary.id(EOS), axis=1))
+
+
 def pad_codes(code_NA: Codes, length_N: Array) -> Codes:
     """ASCII codes of answers, the cells from `length_N` on filled as `padded` does."""
     cells = code_NA.shape[1]

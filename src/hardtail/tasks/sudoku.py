@@ -104,6 +104,10 @@ class Sudoku(Task):
         return _VOCABULARIES[self.blank]
 
     @property
+    def answer_characters(self) -> str:
+        return "123456789"
+
+    @property
     def seq_len(self) -> int:
         return 163
 

@@ -61,6 +61,8 @@ class Recipe:
     """Training instances; None is the task's own number."""
     seed: int = 42
     """Of data, initial weights and everything random in training."""
+    name: str = "custom"
+    """What it is called in records."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "accumulate"):

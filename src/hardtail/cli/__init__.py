@@ -1,0 +1,60 @@
+"""The command line: words for people, no logic."""
+
+import signal
+import sys
+from typing import NoReturn
+
+from tyro.conf import FlagCreatePairsOff
+
+from hardtail.cli import data, measure, show  # noqa: F401  (they register their commands)
+from hardtail.cli.common import app
+from hardtail.errors import HardtailError
+
+
+@app.command
+def train() -> None:
+    """Train a recipe: `hardtail train RECIPE [any field as a flag]`; alone it lists the recipes."""
+    from hardtail.cli.train import main as train_main
+
+    train_main(sys.argv[2:])
+
+
+def _own_words(words: list[str]) -> list[str]:
+    """The words that the commands here read: `train` reads its own, as its flags depend on the recipe."""
+    if words and words[0] == "train":
+        return words[:1]
+    return words or ["--help"]
+
+
+def _quit(sentence: str, code: int) -> NoReturn:
+    print(f"hardtail: {sentence}", file=sys.stderr)
+    sys.exit(code)
+
+
+def main() -> None:
+    """Entry point: a person's mistake is one sentence and exit code 2."""
+    from hardtail import __version__
+
+    if sys.argv[1:] == ["--version"]:
+        print(f"hardtail {__version__}")
+        return
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # an exit cleans up; plain death does not
+    try:
+        app.cli(
+            prog="hardtail",
+            description="Reasoning tasks for masked diffusion models, with their logical order computed exactly.",
+            args=_own_words(sys.argv[1:]),
+            config=(FlagCreatePairsOff,),
+        )
+        sys.stdout.flush()
+    except HardtailError as error:
+        _quit(str(error), 2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    except KeyboardInterrupt:
+        _quit("stopped; no file was left half-written", 130)
+    except MemoryError:
+        _quit("there is not enough memory for that; ask for less at a time", 2)
+    except OSError as error:
+        _quit(f"{error.filename or 'the file system'}: {error.strerror or error}", 2)

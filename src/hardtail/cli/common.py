@@ -1,0 +1,107 @@
+"""What the commands share: their words for arguments, the console, progress, and loading what a person named."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from hardtail import task as make_task
+from hardtail.errors import HardtailError
+from hardtail.registry import TASKS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hardtail.subject import Kind, Subject
+    from hardtail.tasks.base import Task
+    from hardtail.train.step import Precision
+
+TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `hardtail tasks`, or package.module:Class")]
+Prompt = Annotated[
+    Positional[str], arg(metavar="PROMPT", help="a problem, a file of problems, or - for standard input")
+]
+Preset = Annotated[str, arg(help="reading of the study: release or paper")]
+Fields = Annotated[
+    tuple[str, ...], arg(name="set", metavar="FIELD=VALUE", help="change fields of the task, e.g. --set digits=8")
+]
+Seed = Annotated[int, arg(help="seed of the named streams")]
+Json = Annotated[bool, arg(name="json", help="one JSON object a line")]
+Count = Annotated[int, arg(aliases=["-n"], help="how many")]
+
+Run = Annotated[Positional[str], arg(metavar="RUN", help="a run directory or a .safetensors file")]
+Checkpoint = Annotated[
+    Literal["last", "best_probe"] | None, arg(help="which of a run's weights [the one its recipe selects]")
+]
+Device = Annotated[str | None, arg(help="cpu, cuda or cuda:1 [a GPU where there is one]")]
+
+MOST = 100_000_000
+"""Instances that one command makes at most."""
+
+app = tyro.extras.SubcommandApp()
+
+
+def chosen_task(name: str, preset: str, fields: tuple[str, ...]) -> "Task":
+    from hardtail.fields import read_fields
+
+    kind = TASKS.load(name)
+    return make_task(name, preset, **read_fields(kind, fields, kind.name))
+
+
+def usable_device(given: str | None) -> str:
+    """The device to compute on; a clear word where it is not there."""
+    import torch
+
+    chosen = given or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.zeros(1, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise HardtailError(f"--device {chosen} cannot be used here: {str(error).splitlines()[0]}") from error
+    return chosen
+
+
+def load(run: str, kind: "Kind | None", device: str, precision: "Precision" = "fp32") -> "Subject":
+    """The model that a person named."""
+    from hardtail.subject import load_subject
+
+    return load_subject(run, kind=kind, device=device, precision=precision)
+
+
+def positive(flag: str, value: int) -> None:
+    if not 1 <= value <= MOST:
+        raise HardtailError(f"{flag} is {value}; it must be at least 1 and at most {MOST:,}")
+
+
+def open_console(at_least: int = 0) -> "Console":
+    """Standard output; in a pipe or a file, where no terminal limits the width, at least so wide."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=max(console.width, at_least))
+
+
+@contextmanager
+def busy(words: str) -> Iterator[None]:
+    """A spinner on standard error while something may take a while; nothing where that is not a terminal."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(words):
+        yield
+
+
+@contextmanager
+def progress_bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error; gives the function that advances it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(words, total=total)
+        yield lambda made: progress.advance(task, made)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, ensure_ascii=False))

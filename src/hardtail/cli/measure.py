@@ -1,0 +1,134 @@
+"""Measuring and explaining trained models: eval, diagnose."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from hardtail.cli.common import (
+    Checkpoint,
+    Device,
+    Run,
+    app,
+    busy,
+    load,
+    open_console,
+    positive,
+    progress_bar,
+    usable_device,
+)
+from hardtail.errors import HardtailError
+
+
+@app.command(name="eval")
+def evaluate(
+    run: Run,
+    /,
+    policies: Annotated[tuple[str, ...], arg(help="decoding orders, e.g. top1 lsb block,size=4")] = (),
+    strata: Annotated[tuple[str, ...], arg(help="natural, 'chain>=28' … [all of the study's]")] = (),
+    n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 500,
+    kind: Checkpoint = None,
+    each: Annotated[int, arg(help="cells that a step commits")] = 1,
+    steps: Annotated[int | None, arg(help="instead: steps in all, each with its share of the cells")] = None,
+    restrict: Annotated[bool, arg(help="commit only tokens that answers are made of")] = False,
+    temperature: Annotated[float, arg(help="sample tokens; 0 takes the most probable")] = 0.0,
+    seed: Annotated[int, arg(help="seed of random orders and tokens")] = 0,
+    data_seed: Annotated[int | None, arg(help="seed of the instances [the run's]")] = None,
+    device: Device = None,
+    precision: Annotated[Literal["fp32", "tf32", "bf16"], arg(help="of the forward pass")] = "fp32",
+    batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
+    traces: Annotated[Path | None, arg(help="also write every trace to this folder")] = None,
+    gallery: Annotated[int, arg(help="draw so many failures of every policy and stratum")] = 0,
+    out: Annotated[Path | None, arg(help="where records are added, a .jsonl [evaluations.jsonl in the run]")] = None,
+    as_json: Annotated[bool, arg(name="json", help="print the accuracy records as one JSON list")] = False,
+) -> None:
+    """Measure a model: exact match by decoding order and stratum, with intervals.
+
+    Without --policies: confidence (top1), the task's logical order, random order.
+    """
+    from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, records_of
+    from hardtail.policies.base import Commit
+    from hardtail.scoreboard import eval_tables, show_failures
+
+    positive("-n", n)
+    device = usable_device(device)
+    subject = load(run, kind, device, precision)
+    chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
+    decoding = Decoding(Commit(each, steps), batch, device, seed, restrict, temperature)
+    data_seed = subject.seed if data_seed is None else data_seed
+    rounds = len(wanted) * (len(chosen) + subject.task.reveals)
+    with progress_bar(f"decoding {subject.name}", rounds * n) as advance:
+        found = list(
+            evaluate_all(
+                subject,
+                chosen,
+                wanted,
+                n,
+                decoding,
+                data_seed=data_seed,
+                traces=traces,
+                failures=gallery,
+                progress=advance,
+            )
+        )
+    records = records_of(found)
+    kept = keep(out or subject.file("evaluations.jsonl"), records)
+    if as_json:
+        print(json.dumps([record for record in records if record["kind"] == "accuracy"], indent=1))
+        return
+    console = open_console(at_least=120)
+    for table in eval_tables(subject, records):
+        console.print(table.rich())
+    show_failures(console, subject.task, found)
+    if kept:
+        print(f"{len(records)} records added to {kept}")
+
+
+@app.command
+def diagnose(
+    runs: Annotated[Positional[tuple[str, ...]], arg(metavar="RUN", help="run directories, weights or traces (.npz)")],
+    /,
+    policies: Annotated[tuple[str, ...], arg(help="decoding orders [top1 and the task's logical order]")] = (),
+    strata: Annotated[tuple[str, ...], arg(help="strata to explain [the study's diagnosis set]")] = (),
+    n: Annotated[int | None, arg(aliases=["-n"], help="instances of each stratum [the study's]")] = None,
+    kind: Checkpoint = None,
+    seed: Annotated[int | None, arg(help="seed of the instances [the run's]")] = None,
+    device: Device = None,
+    batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
+    out: Annotated[Path | None, arg(help="where diagnoses are added, a .jsonl [diagnoses.jsonl in the run]")] = None,
+    as_json: Annotated[bool, arg(name="json", help="print the diagnoses as one JSON list")] = False,
+) -> None:
+    """Explain failures: first wrong commits, readiness, coverage of mask states."""
+    from hardtail.diagnose import tables
+    from hardtail.evaluate import Decoding, keep
+    from hardtail.explain import explain_model, explain_trace
+
+    if not runs:
+        raise HardtailError("diagnose takes at least one run directory, weights file or trace")
+    if n is not None:
+        positive("-n", n)
+    found: list[dict[str, Any]] = []
+    for run in runs:
+        if run.endswith(".npz"):
+            with busy(f"explaining {run}"):
+                diagnoses, kept = [explain_trace(Path(run))], out
+        else:
+            chosen = usable_device(device)
+            subject = load(run, kind, chosen)
+            decoding = Decoding(batch=batch, device=chosen)
+            with progress_bar(f"decoding {subject.name}", None) as advance:
+                diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=seed, progress=advance)
+            kept = out or subject.file("diagnoses.jsonl")
+        keep(kept, diagnoses)
+        found.extend(diagnoses)
+        if as_json:
+            continue
+        console = open_console(at_least=120)
+        for diagnosis in diagnoses:
+            for table in tables(diagnosis):
+                console.print(table.rich())
+        if kept:
+            print(f"{len(diagnoses)} diagnoses added to {kept}")
+    if as_json:
+        print(json.dumps(found, indent=1))

@@ -1,0 +1,68 @@
+"""Diagnoses of trained models and of saved traces: decode what is to be explained, then explain it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hardtail import task as make_task
+from hardtail.diagnose import diagnose
+from hardtail.errors import HardtailError
+from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, measured_instances, traced
+from hardtail.subject import Subject
+from hardtail.tasks.base import Part, Task
+from hardtail.traces import load_trace
+from hardtail.types import Trace
+
+DEFAULT_N = 300
+
+
+def explain_model(
+    subject: Subject,
+    policies: Sequence[str],
+    strata: Sequence[str],
+    n: int | None,
+    decoding: Decoding,
+    *,
+    data_seed: int | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[dict[str, Any]]:
+    """One diagnosis per policy, over all strata; by default of confidence and of the logical order."""
+    task = subject.task
+    seed = subject.seed if data_seed is None else data_seed
+    drawn = [
+        (part.stratum, measured_instances(task, part.stratum, part.n, seed)) for part in diagnosed(task, strata, n)
+    ]
+    found: list[dict[str, Any]] = []
+    for name, policy in chosen_policies(task, policies or ("top1", task.order_names[0])).items():
+        parts: list[Trace] = []
+        for stratum, instances in drawn:
+            for part in traced(subject, name, policy, instances, stratum, decoding):
+                parts.append(part)
+                progress(len(part))
+        trace = Trace.concat(parts)
+        covered = [stratum for stratum, _ in drawn]
+        found.append(_head(trace.about, covered) | diagnose(task, trace, subject.coverage))
+    return found
+
+
+def explain_trace(path: Path) -> dict[str, Any]:
+    """The diagnosis of a trace that `eval --traces` wrote."""
+    trace = load_trace(path)
+    name, config = trace.about.get("task"), trace.about.get("config")
+    if not isinstance(name, str) or not isinstance(config, dict):
+        raise HardtailError(f"{path} does not say what task it is of")
+    return _head(trace.about, [trace.about.get("stratum")]) | diagnose(make_task(name, **config), trace)
+
+
+def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
+    """What is explained: the study's own diagnosis set, or its strata where it has none."""
+    own = task.splits().get("diagnosis")
+    if strata or own is None:
+        return [Part(stratum, n or DEFAULT_N) for stratum in chosen_strata(task, strata)]
+    return [Part(part.stratum, n or part.n) for part in own]
+
+
+def _head(about: Mapping[str, Any], strata: Sequence[Any]) -> dict[str, Any]:
+    """Where a diagnosis comes from."""
+    kept = {key: value for key, value in about.items() if key not in ("config", "stratum")}
+    return {"kind": "diagnosis", **kept, "strata": list(strata)}

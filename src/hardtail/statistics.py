@@ -1,0 +1,69 @@
+"""How sure a share is, and whether two decoders differ: Wilson's interval and McNemar's exact test."""
+
+from collections.abc import Sequence
+from math import comb, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Z = 1.959963984540054
+"""Two-sided 95 %."""
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+def wilson(right: int, n: int) -> Interval:
+    """Wilson's 95 % score interval of a share (Wilson 1927); it never leaves [0, 1] and does not vanish at 0 or 1."""
+    if not n:
+        return Interval(0.0, 1.0)
+    share = right / n
+    middle = share + Z * Z / (2 * n)
+    half = Z * sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
+    low, high = ((middle + sign * half) / (1 + Z * Z / n) for sign in (-1, 1))
+    return Interval(0.0 if right == 0 else low, 1.0 if right == n else high)
+
+
+class Paired(NamedTuple):
+    """Two decoders on the same instances: how many only the first got right, only the second, and McNemar's p."""
+
+    only_first: int
+    only_second: int
+    p: float
+
+
+def mcnemar(first_N: NDArray[np.bool_], second_N: NDArray[np.bool_]) -> Paired:
+    """The exact, two-sided test: under no difference, discordant pairs fall either way like a fair coin."""
+    only_first = int((first_N & ~second_N).sum())
+    only_second = int((~first_N & second_N).sum())
+    n, k = only_first + only_second, min(only_first, only_second)
+    tail = sum(comb(n, i) for i in range(k + 1)) / 2**n if n < 1000 else _tail(n, k)
+    return Paired(only_first, only_second, min(1.0, 2 * tail))
+
+
+def _tail(n: int, k: int) -> float:
+    """P(at most k heads in n fair tosses) for an n whose binomials no float holds: integers, divided at the end."""
+    total = term = 1
+    for i in range(1, k + 1):
+        term = term * (n - i + 1) // i
+        total += term
+    shift = max(n - 900, 0)
+    return (total >> shift) / 2 ** (n - shift)
+
+
+def t_interval(values: Sequence[float]) -> Interval | None:
+    """Student's 95 % interval of a mean over seeds; None for fewer than two values."""
+    n = len(values)
+    if n < 2:
+        return None
+    mean = sum(values) / n
+    deviation = sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
+    half = _T[min(n - 1, len(_T)) - 1] * deviation / sqrt(n)
+    return Interval(mean - half, mean + half)
+
+
+_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""Student's 97.5 % quantiles for 1, 2, … degrees of freedom; the last also serves all more, erring on the wide side."""

@@ -1,0 +1,110 @@
+"""What is evaluated: trained weights, the task they were trained on, and where they come from."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hardtail.denoiser import ModelDenoiser
+from hardtail.errors import HardtailError
+from hardtail.registry import TASKS
+from hardtail.tasks.base import Task
+from hardtail.train.checkpoint import load_weights
+from hardtail.train.step import Precision
+
+Kind = Literal["last", "best_probe"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A denoiser that can be decoded, measured and explained."""
+
+    task: Task
+    denoiser: ModelDenoiser
+    name: str
+    origin: Mapping[str, Any]
+    """What every record about it carries: recipe, seed, checkpoint and step."""
+    folder: Path | None = None
+    """Its run directory, where it has one."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of its training, which also names the instances that it is measured on."""
+        return int(self.origin.get("seed") or 0)
+
+    def file(self, name: str) -> Path | None:
+        """A file in its run directory, where it has one."""
+        return self.folder / name if self.folder else None
+
+    @property
+    def coverage(self) -> dict[str, Any] | None:
+        """The mask states it was trained on, where its run recorded them."""
+        path = self.file("coverage.json")
+        if path is None or not path.exists():
+            return None
+        try:
+            held = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise HardtailError(f"{path} cannot be read ({error}); delete it to go on without coverage") from error
+        if not isinstance(held, dict):
+            raise HardtailError(f"{path} holds no coverage; delete it to go on without")
+        return held
+
+
+def load_subject(
+    source: str, *, kind: Kind | None = None, device: str = "cpu", precision: Precision = "fp32"
+) -> Subject:
+    """The model in a run directory or a `.safetensors` file.
+
+    A run's `kind` of checkpoint is the one that its recipe selects, unless it is given.
+    """
+    path = Path(source)
+    folder = path if path.is_dir() else None
+    if folder is not None:
+        path = folder / f"{kind or _selection(folder)}.safetensors"
+    if not path.exists():
+        what = "no such checkpoint in this run yet" if folder else "neither a run directory nor a weights file"
+        raise HardtailError(f"{path}: {what}; give a directory that `hardtail train` wrote, or a .safetensors file")
+    model, about = load_weights(path)
+    task, fields = _task(about, path)
+    if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):
+        raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they say they are for")
+    origin = {
+        "recipe": fields.get("name") or path.stem,
+        "seed": fields.get("seed"),
+        "checkpoint": about.get("kind"),
+        "step": about.get("step"),
+        "precision": precision,
+        "reading": task.preset_name(),
+    }
+    denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision)
+    return Subject(task, denoiser, folder.name if folder else path.stem, origin, folder)
+
+
+def task_from_json(said: Mapping[str, Any]) -> Task:
+    """The task that `describe` wrote down; only registered classes are loaded, whatever a file names."""
+    for name in TASKS.names():
+        kind = TASKS.load(name)
+        if said.get("class") == f"{kind.__module__}:{kind.__qualname__}":
+            return kind.preset("release", **said.get("fields", {}))
+    raise HardtailError(f"the task {said.get('class')!r} is not registered here; known are {', '.join(TASKS.names())}")
+
+
+def _selection(folder: Path) -> Kind:
+    path = folder / "recipe.json"
+    try:
+        chosen = json.loads(path.read_bytes())["fields"]["selection"]
+    except FileNotFoundError as error:
+        raise HardtailError(f"{folder} is no run directory: it has no recipe.json") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HardtailError(f"{path} cannot be read ({error})") from error
+    return "last" if chosen == "last" else "best_probe"
+
+
+def _task(about: Mapping[str, Any], path: Path) -> tuple[Task, Mapping[str, Any]]:
+    try:
+        fields = about["recipe"]["fields"]
+        return task_from_json(fields["task"]), fields
+    except (KeyError, TypeError, AttributeError) as error:
+        raise HardtailError(f"{path} does not say what task it was trained on ({error})") from error

@@ -1,0 +1,92 @@
+"""Traces on disk: an `.npz` that grows part by part, and a manifest beside it. Reading needs no torch.
+
+The archive's entries are `PART/ARRAY`, so that a trace of any length is written and read in bounded memory.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardtail.errors import HardtailError
+from hardtail.files import atomic, file_hash, manifest_path
+from hardtail.types import Array, Trace
+
+FORMAT = 1
+
+
+class TraceWriter:
+    """Appends parts of one trace to a file that is being written."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self.archive = archive
+        self.parts = self.count = 0
+        self.head: dict[str, Any] = {}
+
+    def add(self, trace: Trace) -> None:
+        for name, array in trace.arrays().items():
+            entry = zipfile.ZipInfo(f"{self.parts:06}/{name}.npy")  # without a clock: equal traces are equal files
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with self.archive.open(entry, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        self.head = {"mask_id": trace.mask_id, "about": dict(trace.about)}
+        self.parts += 1
+        self.count += len(trace)
+
+
+@contextmanager
+def trace_writer(path: Path) -> Iterator[TraceWriter]:
+    """Write `path` (`.npz`) and its manifest (`.json`); neither appears before both are whole."""
+    if path.suffix != ".npz":
+        raise HardtailError(f"{path} must end in .npz; the trace's manifest is written beside it as .json")
+    with atomic(manifest_path(path)) as side:
+        with atomic(path) as file, zipfile.ZipFile(file, "w") as archive:
+            writer = TraceWriter(archive)
+            yield writer
+        manifest = {"format": FORMAT, "kind": "trace", "count": writer.count, "parts": writer.parts, **writer.head}
+        side.write(json.dumps(manifest | {"sha256": file_hash(path)}, indent=1).encode() + b"\n")
+
+
+def save_trace(path: Path, trace: Trace) -> None:
+    with trace_writer(path) as writer:
+        writer.add(trace)
+
+
+def load_trace(path: Path) -> Trace:
+    """A whole trace; refuses what is truncated, altered or something else."""
+    return Trace.concat(list(trace_parts(path)))
+
+
+def trace_parts(path: Path) -> Iterator[Trace]:
+    """A trace part by part, as it was written."""
+    manifest = _manifest(path)
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            for part in range(manifest["parts"]):
+                prefix = f"{part:06}/"
+                arrays: dict[str, Array] = {
+                    name.removeprefix(prefix): archive[name] for name in archive.files if name.startswith(prefix)
+                }
+                yield Trace.from_arrays(arrays, manifest["mask_id"], manifest["about"])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise HardtailError(f"{path} is damaged or no trace ({error}); decode it again") from error
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    side = manifest_path(path)
+    try:
+        manifest = json.loads(side.read_bytes())
+        whole = file_hash(path)
+    except FileNotFoundError as error:
+        raise HardtailError(f"{error.filename} is missing; a trace is an .npz and its .json side by side") from error
+    except (OSError, ValueError) as error:
+        raise HardtailError(f"{path} or its manifest cannot be read ({error})") from error
+    if not isinstance(manifest, dict) or (manifest.get("kind"), manifest.get("format")) != ("trace", FORMAT):
+        raise HardtailError(f"{side} is no manifest of a trace of format {FORMAT}; give a file that `eval` wrote")
+    if manifest.get("sha256") != whole:
+        raise HardtailError(f"{path} is not what its manifest describes (the hashes differ); decode it again")
+    return manifest
