@@ -49,10 +49,13 @@ class ModelDenoiser:
         self.precision = precision
 
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
-        if tokens_BL.is_cuda:
-            torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
-        with self._autocast(tokens_BL.device.type):
-            return self.model(tokens_BL, at_BA)
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
+        try:
+            with self._autocast(tokens_BL.device.type):
+                return self.model(tokens_BL, at_BA)
+        finally:
+            torch.set_float32_matmul_precision(before)
 
     def _autocast(self, kind: str) -> AbstractContextManager[object]:
         return torch.autocast(kind, torch.bfloat16) if self.precision == "bf16" else nullcontext()

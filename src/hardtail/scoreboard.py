@@ -1,11 +1,11 @@
 """An evaluation as a person reads it: the study's tables, and failures drawn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hardtail.evaluate import Outcome, Record
 from hardtail.subject import Subject
-from hardtail.tables import Table
+from hardtail.tables import Cell, Table
 from hardtail.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -14,47 +14,49 @@ if TYPE_CHECKING:
 
 def eval_tables(subject: Subject, records: Sequence[Record]) -> list[Table]:
     """Accuracy by stratum and policy, as the study prints it; then what goes beside it."""
-    kinds = {kind: [record for record in records if record["kind"] == kind] for kind in ("accuracy", "probe", "paired")}
-    accuracies = kinds["accuracy"]
-    policies = list(dict.fromkeys(record["policy"] for record in accuracies))
-    strata = list(dict.fromkeys(record["stratum"] for record in accuracies))
-    at = {(record["stratum"], record["policy"]): record for record in accuracies}
-    probes = {record["stratum"]: record["probe_nll"] for record in kinds["probe"]}
-
-    def grid(title: str, cell: Callable[[Record], str]) -> Table:
-        rows = [
-            [stratum, *(cell(at[stratum, policy]) if (stratum, policy) in at else "" for policy in policies)]
-            for stratum in strata
-        ]
-        return Table(title, ["stratum", *policies], rows)
-
-    checkpoint = f"{subject.name}, {subject.origin['checkpoint']} weights of step {subject.origin['step'] or 0:,}"
-    found = [grid(f"{subject.task.name}: exact match of {checkpoint} (95 % interval)", _share)]
-    for row in found[0].rows:
-        row.append(f"{probes[row[0]]:.4g}" if row[0] in probes else "")
-        row.append(next(str(record["n"]) for record in accuracies if record["stratum"] == row[0]))
-    found[0].columns.extend(["probe NLL", "n"])
+    accuracies, probes, reveals, pairs = (
+        [record for record in records if record["kind"] == kind] for kind in ("accuracy", "probe", "reveal", "paired")
+    )
+    title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}"
+    found = [_grid(title, accuracies, _share, {record["stratum"]: record for record in probes})]
     if any(record["valid"] != record["exact_match"] for record in accuracies):
-        found.append(grid("valid answers, gold or not", lambda record: f"{record['valid']:.3f}"))
+        found.append(_grid("valid answers, gold or not", accuracies, lambda record: record["valid"]))
     if any(record["exact_match"] < 1 for record in accuracies):
-        found.append(grid("accuracy of single cells", lambda record: f"{record['cell_accuracy']:.4f}"))
-    if reveals := [record for record in records if record["kind"] == "reveal"]:
-        rows = [[record["stratum"], f"{record['token_accuracy']:.4f}", str(record["tokens"])] for record in reveals]
-        found.append(Table("one pass over half-revealed answers", ["stratum", "token accuracy", "tokens"], rows))
-    if kinds["paired"]:
-        rows = [
-            [
-                record["stratum"],
-                f"{record['policy']} / {record['against']}",
-                str(record["only_first"]),
-                str(record["only_second"]),
-                f"{record['p']:.2g}",
-            ]
-            for record in kinds["paired"]
-        ]
-        columns = ["stratum", "policies", "only the first right", "only the second", "p (McNemar, exact)"]
+        found.append(_grid("accuracy of single cells", accuracies, lambda record: record["cell_accuracy"]))
+    if reveals:
+        rows = tuple((record["stratum"], record["token_accuracy"], record["tokens"]) for record in reveals)
+        found.append(Table("one pass over half-revealed answers", ("stratum", "token accuracy", "tokens"), rows))
+    if pairs:
+        columns = ("stratum", "policies", "only the first right", "only the second", "p (McNemar, exact)")
+        names = ("only_first", "only_second", "p")
+        rows = tuple(
+            (record["stratum"], f"{record['policy']} / {record['against']}", *(record[name] for name in names))
+            for record in pairs
+        )
         found.append(Table("on the same instances", columns, rows))
     return found
+
+
+def _grid(
+    title: str,
+    accuracies: Sequence[Record],
+    cell: Callable[[Record], Cell],
+    probes: Mapping[str, Record] | None = None,
+) -> Table:
+    """One row a stratum and one column a policy; with `probes` also the probe's NLL and the number of instances."""
+    policies = tuple(dict.fromkeys(record["policy"] for record in accuracies))
+    strata = dict.fromkeys(record["stratum"] for record in accuracies)
+    at = {(record["stratum"], record["policy"]): cell(record) for record in accuracies}
+    rows = tuple((stratum, *(at.get((stratum, policy)) for policy in policies)) for stratum in strata)
+    if not probes:
+        return Table(title, ("stratum", *policies), rows)
+    rows = tuple((*row, probes[str(row[0])]["probe_nll"], probes[str(row[0])]["n"]) for row in rows)
+    return Table(title, ("stratum", *policies, "probe NLL", "n"), rows)
+
+
+def _checkpoint(subject: Subject) -> str:
+    kind, step = subject.origin.get("checkpoint"), subject.origin.get("step")
+    return f"{kind} weights, step {step:,}" if kind and step is not None else "weights of unknown origin"
 
 
 def _share(record: Record) -> str:

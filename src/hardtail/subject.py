@@ -75,7 +75,7 @@ def load_subject(
         "seed": fields.get("seed"),
         "checkpoint": about.get("kind"),
         "step": about.get("step"),
-        "precision": precision,
+        "decode_precision": precision,
         "reading": task.preset_name(),
     }
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision)

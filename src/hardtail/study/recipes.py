@@ -140,10 +140,10 @@ def as_paper(recipe: Recipe) -> Recipe:
 def as_smoke(recipe: Recipe) -> Recipe:
     """Seconds on a CPU: a tiny model, a small task, a few hundred steps."""
     small = {
-        "addition": {"digits": 2},
+        "addition": {"digits": 8},
         "maze": {"size": 3},
     }.get(recipe.task.name, {})
-    hard = {"addition": "chain>=2", "maze": "corridor>=4", "sudoku": "tier=easy"}.get(
+    hard = {"addition": "chain>=4", "maze": "corridor>=4", "sudoku": "tier=easy"}.get(
         recipe.task.name, recipe.watch.hard
     )
     probe = ("test", "tier=easy") if recipe.task.name == "sudoku" else recipe.watch.probe

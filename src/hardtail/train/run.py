@@ -8,31 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from hardtail import data
+from hardtail.decode import decode
+from hardtail.denoiser import ModelDenoiser
 from hardtail.describe import describe
 from hardtail.errors import HardtailError
 from hardtail.files import load_instances, sole_writer
 from hardtail.model import Shape, Transformer
+from hardtail.policies.base import Policy
+from hardtail.policies.confidence import Top1
+from hardtail.policies.orders import Logical
+from hardtail.provenance import origin
 from hardtail.schemes.base import Corpus
 from hardtail.tasks.base import Part
 from hardtail.train.checkpoint import Progress, load_state, save_state, save_weights, write_json
-from hardtail.train.measure import Model, exact_match, probe_nll
+from hardtail.train.measure import probe_nll
 from hardtail.train.recipe import Recipe
 from hardtail.train.step import Step
 from hardtail.types import Instances
 
 Report = Callable[[dict[str, Any]], None]
 FINISHED = "finished.json"
-
-
-@dataclass(frozen=True)
-class Yardstick:
-    """Instances that a run is measured on, on the device."""
-
-    corpus: Corpus
-    scored_NA: Tensor
 
 
 @dataclass(frozen=True)
@@ -110,9 +107,10 @@ class _Run:
         )
         self.judge = Transformer(self.shape).to(device).eval().requires_grad_(False)
         split, stratum = watch.probe
-        self.probe = self._yardstick(split, stratum, watch.probe_size)
-        self.natural = self._yardstick(split, stratum, watch.decoded)
-        self.hard = self._yardstick("sweep", watch.hard, watch.decoded)
+        probe = self._measured(split, stratum, watch.probe_size)
+        self.probe = Corpus.on(device, probe, task.vocabulary.mask_id)
+        self.natural = probe.take(slice(watch.decoded))
+        self.hard = self._measured("sweep", watch.hard, watch.decoded)
         self.progress = Progress()
 
     def _training_data(self, data_file: Path | None) -> Instances:
@@ -124,12 +122,9 @@ class _Run:
             raise HardtailError(f"{data_file} holds other data than {recipe.task.name} as this recipe has it")
         return instances
 
-    def _yardstick(self, split: str, stratum: str, n: int) -> Yardstick:
+    def _measured(self, split: str, stratum: str, n: int) -> Instances:
         """The first `n` instances of a split and stratum, as `data.build` has them."""
-        task = self.recipe.task
-        instances = data.draw(task, split, Part(stratum, n), self.recipe.seed)
-        corpus = Corpus.on(self.device, instances, task.vocabulary.mask_id, self.recipe.watch.order)
-        return Yardstick(corpus, torch.from_numpy(instances.scored_NA).to(self.device))
+        return data.draw(self.recipe.task, split, Part(stratum, n), self.recipe.seed)
 
     def resume(self) -> None:
         self.progress = load_state(self.folder, self.step.tensors()) or Progress()
@@ -138,8 +133,8 @@ class _Run:
 
     def go(self, report: Report, should_stop: Callable[[], bool]) -> Outcome:
         how = self.step.compile()
-        if self.progress.step == 0:
-            report(self._note({"how": how}))
+        said = {"how": how, **origin(str(self.device))}
+        report(self._note(said))
         before, began = self.progress.wall, time.monotonic()
         while self.progress.step < self.recipe.steps:
             if should_stop():
@@ -154,7 +149,7 @@ class _Run:
                 self.progress.wall = before + time.monotonic() - began
                 self._save()
         self._save()
-        write_json(self.folder / FINISHED, {"step": self.progress.step, "wall": self.progress.wall, "how": how})
+        write_json(self.folder / FINISHED, {"step": self.progress.step, "wall": round(self.progress.wall, 3), **said})
         return Outcome(self.progress.step, True, self.folder, how)
 
     # -- measuring ----------------------------------------------------------------------------------------------
@@ -174,23 +169,27 @@ class _Run:
             entry |= self._decode()
         return entry
 
-    def _judge(self) -> Model:
+    def _judge(self) -> Transformer:
         self.judge.load_state_dict(self.step.flat.views(self.step.flat.ema_P))
         return self.judge
 
     def _probe(self) -> float:
-        nll = probe_nll(self._judge(), self.probe.corpus)
+        nll = probe_nll(self._judge(), self.probe)
         if nll < self.progress.best_probe:
             self.progress.best_probe, self.progress.best_step = nll, self.progress.step
             self._save_weights("best_probe")
         return nll
 
     def _decode(self) -> dict[str, float]:
-        model = self._judge()
+        denoiser = ModelDenoiser(self._judge(), self.recipe.task.vocabulary.mask_id)
+
+        def accuracy(instances: Instances, policy: Policy) -> float:
+            return float(decode(denoiser, instances, policy, device=self.device).exact_N.mean())
+
         return {
-            "natural": exact_match(model, self.natural.corpus, self.natural.scored_NA, "confidence"),
-            "hard": exact_match(model, self.hard.corpus, self.hard.scored_NA, "confidence"),
-            "hard_logical": exact_match(model, self.hard.corpus, self.hard.scored_NA, "logical"),
+            "natural": accuracy(self.natural, Top1()),
+            "hard": accuracy(self.hard, Top1()),
+            "hard_logical": accuracy(self.hard, Logical(self.recipe.watch.order)),
         }
 
     def _refuse_divergence(self) -> None:

@@ -1,0 +1,103 @@
+"""Decoding at the study's five shapes: the obvious loop beside ours, in one run, on a CPU or a GPU.
+
+    python benchmarks/decode.py                              # what this machine has
+    python benchmarks/decode.py --shapes addition -n 10000 --all-cells
+
+The obvious loop is eager, takes 128 instances at a time, computes the whole sequence, and asks after every step whether
+anything is left. Both commit one cell a step by top-1 probability, in the same precision, on random weights and tokens.
+One step costs the same whatever is hidden, so by default only a few cells of each instance are hidden, and instances
+per second are worked out for the task's own number of cells; `--all-cells` hides them all.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from hardtail.decode import decode
+from hardtail.denoiser import ModelDenoiser
+from hardtail.model import Transformer
+from hardtail.policies.confidence import Top1
+from hardtail.types import Instances
+from train_step import MASK, SETTINGS, Setting
+
+OBVIOUS_BATCH = 128
+
+
+@torch.no_grad()
+def obvious(denoiser: ModelDenoiser, instances: Instances, device: torch.device) -> Tensor:
+    """The loop as it is usually written; returns the answers."""
+    done: list[Tensor] = []
+    for start in range(0, len(instances), OBVIOUS_BATCH):
+        part = instances.take(slice(start, start + OBVIOUS_BATCH))
+        tokens = torch.from_numpy(part.tokens_NL).long().to(device)
+        at = torch.from_numpy(part.answer_at_NA).to(device)
+        hidden = torch.from_numpy(part.maskable_NA).to(device, copy=True)
+        everything = torch.arange(tokens.shape[1], device=device).expand(len(part), -1)
+        rows = torch.arange(len(part), device=device)
+        tokens.scatter_(1, at, torch.where(hidden, MASK, tokens.gather(1, at)))
+        while hidden.any():
+            logits = denoiser.logits(tokens, everything)
+            logits = logits.gather(1, at[..., None].expand(-1, -1, logits.shape[-1])).float()
+            logits[..., MASK] = -torch.inf
+            surest, token = logits.softmax(-1).max(-1)
+            cell = surest.masked_fill(~hidden, -1).argmax(1)
+            tokens[rows, at[rows, cell]] = token[rows, cell]
+            hidden[rows, cell] = False
+        done.append(tokens.gather(1, at))
+    return torch.cat(done)
+
+
+def seconds(work: Callable[[], object], device: torch.device) -> float:
+    """The better of two runs, after one that warms up on a GPU."""
+    times: list[float] = []
+    for _ in range(3 if device.type == "cuda" else 2):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        began = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def row(name: str, setting: Setting, n: int, cells: int, precision: str, device: torch.device) -> str:
+    """Time both loops at one shape; the line that is printed."""
+    model = Transformer(setting.shape(0.0)).initialise(torch.Generator().manual_seed(0)).to(device)
+    denoiser = ModelDenoiser(model, MASK, precision)  # type: ignore[arg-type]
+    hidden = min(cells, setting.hidden)
+    instances = replace(setting, hidden=hidden).instances(n)
+    answers = obvious(denoiser, instances.take(slice(OBVIOUS_BATCH)), device)
+    trace = decode(denoiser, instances.take(slice(OBVIOUS_BATCH)), Top1(), device=device)
+    same = (answers.cpu().numpy() == trace.answer_NA).all(axis=1).mean()
+    share = hidden / setting.hidden
+    plain = n / seconds(lambda: obvious(denoiser, instances, device), device) * share
+    ours = n / seconds(lambda: decode(denoiser, instances, Top1(), device=device), device) * share
+    return f"{name:10} {setting.hidden:5} {plain:12.1f} {ours:12.1f} {ours / plain:6.1f}× {same:9.1%}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("-n", type=int, help="instances [128 on a CPU, 2,048 on a GPU]")
+    parser.add_argument("--cells", type=int, help="cells hidden in each [2 on a CPU, 16 on a GPU]")
+    parser.add_argument("--all-cells", action="store_true")
+    parser.add_argument("--precision", nargs="+", choices=("fp32", "tf32", "bf16"), default=["fp32"])
+    words = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    cuda = device.type == "cuda"
+    n = words.n or (2048 if cuda else OBVIOUS_BATCH)
+    cells = 10**6 if words.all_cells else words.cells or (16 if cuda else 2)
+    print(f"{torch.cuda.get_device_name() if cuda else 'CPU'}, torch {torch.__version__}, {n} instances")
+    for precision in words.precision:
+        print(f"\n{precision}\nshape      cells    obvious/s       ours/s  ratio same answers")
+        for name in words.shapes:
+            print(row(name, SETTINGS[name], n, cells, precision, device), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Moving a grid on: take the next unfinished run, train it as far as the time goes, measure and record what is done."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, records_of
+from hardtail.explain import explain_model
+from hardtail.study.grids import Entry
+from hardtail.study.store import Store
+from hardtail.subject import Kind, load_subject
+from hardtail.tasks.base import Task
+from hardtail.train.run import FINISHED, train
+
+SPARE = 20.0
+"""Seconds kept back for saving."""
+CONFIDENCE = ("top1", "max-logit", "margin", "entropy")
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run of a grid stands."""
+
+    entry: Entry
+    state: str
+    """`recorded`, `trained`, `started` or `missing`."""
+    step: int
+
+
+def status(entries: Sequence[Entry], runs: Path, store: Store) -> list[Status]:
+    """Every entry's state, from the folders alone."""
+    recorded = store.names()
+    found: list[Status] = []
+    for entry in entries:
+        folder = runs / entry.name
+        if entry.name in recorded:
+            found.append(Status(entry, "recorded", entry.recipe.steps))
+        elif (folder / FINISHED).exists():
+            found.append(Status(entry, "trained", entry.recipe.steps))
+        else:
+            started = (folder / "state.safetensors").exists()
+            found.append(Status(entry, "started" if started else "missing", _step(folder) if started else 0))
+    return found
+
+
+def advance(
+    entries: Sequence[Entry],
+    runs: Path,
+    store: Store,
+    *,
+    minutes: float,
+    device: str | None = None,
+    n: int = 500,
+    say: Callable[[str], None] = print,
+    report: Callable[[Entry, dict[str, Any]], None] = lambda entry, line: None,
+) -> list[Status]:
+    """Work through the entries for so long. Whatever is begun is saved in time and goes on at the next call."""
+    deadline = time.monotonic() + 60 * minutes - SPARE
+    for entry in entries:
+        if time.monotonic() >= deadline:
+            break
+        if entry.name in store.names():
+            continue
+        folder = runs / entry.name
+
+        def tell(line: dict[str, Any], entry: Entry = entry) -> None:
+            report(entry, line)
+
+        outcome = train(
+            entry.recipe, folder, device=device, report=tell, should_stop=lambda: time.monotonic() >= deadline
+        )
+        if not outcome.finished:
+            say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
+            break
+        if time.monotonic() >= deadline:
+            say(f"{entry.name}: trained; it is measured at the next call")
+            break
+        measure(folder, device=device or "cpu", n=n)
+        store.add(entry.name, entry.arm, folder)
+        say(f"{entry.name}: recorded")
+    return status(entries, runs, store)
+
+
+def measure(folder: Path, *, device: str, n: int) -> None:
+    """Evaluate and diagnose a finished run: every order, every stratum, both kinds of weights."""
+    kinds: tuple[Kind, ...] = ("last", "best_probe")
+    for kind in kinds:
+        subject = load_subject(str(folder), kind=kind, device=device)
+        decoding = Decoding(device=device)
+        found = evaluate_all(
+            subject,
+            chosen_policies(subject.task, study_policies(subject.task)),
+            chosen_strata(subject.task, ()),
+            n,
+            decoding,
+            data_seed=subject.seed,
+        )
+        keep(folder / "evaluations.jsonl", records_of(list(found)))
+        keep(folder / "diagnoses.jsonl", explain_model(subject, (), (), None, decoding))
+
+
+def study_policies(task: Task) -> tuple[str, ...]:
+    """What every run is decoded with: the confidence family, the task's logical orders, random order."""
+    return (*CONFIDENCE, *task.order_names, "random")
+
+
+def _step(folder: Path) -> int:
+    """The step of a saved state, from the log beside it."""
+    from hardtail.files import read_records
+
+    log = folder / "log.jsonl"
+    entries = read_records(log) if log.exists() else []
+    return int(entries[-1]["step"]) if entries else 0

@@ -1,0 +1,167 @@
+"""The grids: which runs make up the study, in the order in which they are worth having.
+
+An entry is a recipe under a name; the name is its folder in `runs/` and in `results/`. Seeds go outermost, so that a
+short lease of a GPU first brings one seed of everything.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hardtail.errors import HardtailError
+from hardtail.schemes.papl import Papl
+from hardtail.schemes.puma import Puma, official
+from hardtail.schemes.puma import paper as stochastic
+from hardtail.study.recipes import recipe_named
+from hardtail.train.recipe import Recipe
+
+SEEDS = (42, 43, 41)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run of a grid."""
+
+    arm: str
+    recipe: Recipe
+
+    @property
+    def name(self) -> str:
+        return f"{self.arm}-s{self.recipe.seed}"
+
+
+Change = Callable[[Recipe], Recipe]
+
+
+def _tf32(recipe: Recipe) -> Recipe:
+    """Released in fp32; tf32 takes half the time, and one seed in fp32 stands beside it for comparison."""
+    return replace(recipe, precision="tf32")
+
+
+def _bf16(recipe: Recipe) -> Recipe:
+    return replace(recipe, precision="bf16")
+
+
+def _papl(**fields: Any) -> Change:
+    def changed(recipe: Recipe) -> Recipe:
+        assert isinstance(recipe.scheme, Papl)
+        return replace(recipe, scheme=replace(recipe.scheme, **fields))
+
+    return changed
+
+
+def _puma(change: Callable[[Puma], Puma]) -> Change:
+    def changed(recipe: Recipe) -> Recipe:
+        assert isinstance(recipe.scheme, Puma)
+        return replace(recipe, scheme=change(recipe.scheme))
+
+    return changed
+
+
+def _arm(arm: str, recipe: str, *changes: Change, seeds: tuple[int, ...] = SEEDS) -> Iterator[Entry]:
+    for seed in seeds:
+        made = recipe_named(recipe)
+        for change in changes:
+            made = change(made)
+        yield Entry(arm, replace(made, seed=seed, name=arm))
+
+
+def _grid(*arms: Iterator[Entry]) -> list[Entry]:
+    """All arms, the first seed of each first."""
+    entries = [list(arm) for arm in arms]
+    return [arm[i] for i in range(max(map(len, entries))) for arm in entries if i < len(arm)]
+
+
+def _addition() -> list[Entry]:
+    return _grid(
+        _arm("addition-random-tf32", "addition-random", _tf32),
+        _arm("addition-papl-tf32", "addition-papl", _tf32),
+        _arm("addition-puma-tf32", "addition-puma", _tf32),
+        _arm("addition-papl5-tf32", "addition-papl", _papl(alpha=5.0), _tf32),
+    )
+
+
+def _addition_fp32() -> list[Entry]:
+    return _grid(
+        _arm("addition-puma", "addition-puma", seeds=(42,)),
+        _arm("addition-papl", "addition-papl", seeds=(42,)),
+        _arm("addition-random", "addition-random", seeds=(42,)),
+    )
+
+
+def _addition_paper() -> list[Entry]:
+    return _grid(
+        _arm("addition-random-paper", "addition-random-paper", _tf32),
+        _arm("addition-papl-paper", "addition-papl-paper", _tf32),
+        _arm("addition-puma-paper", "addition-puma-paper", _tf32),
+        _arm("addition-papl5-paper", "addition-papl-paper", _papl(alpha=5.0), _tf32),
+    )
+
+
+def _addition_factors() -> list[Entry]:
+    """One-factor changes from `release`, one seed each: which unstated choice carries the effect?"""
+
+    def one(arm: str, recipe: str, *changes: Change) -> Iterator[Entry]:
+        return _arm(f"addition-{arm}", recipe, _tf32, *changes, seeds=(42,))
+
+    def no_dropout(recipe: Recipe) -> Recipe:
+        return replace(recipe, sizes=replace(recipe.sizes, dropout=0.0))
+
+    def decay(recipe: Recipe) -> Recipe:
+        return replace(recipe, optimiser=replace(recipe.optimiser, weight_decay=0.01))
+
+    def no_ema(recipe: Recipe) -> Recipe:
+        return replace(recipe, optimiser=replace(recipe.optimiser, ema=None))
+
+    general: dict[str, Change] = {"no-dropout": no_dropout, "wd.01": decay, "no-ema": no_ema, "bf16": _bf16}
+    return _grid(
+        one("mixture", "addition-mixture"),
+        one("oracle", "addition-oracle"),
+        one("puma-no-threshold", "addition-puma", _puma(lambda puma: replace(puma, threshold=None))),
+        one("puma-stochastic", "addition-puma", _puma(lambda puma: stochastic(puma.stages))),
+        one("puma-official", "addition-puma", _puma(lambda puma: official(puma.stages))),
+        one("papl-matched", "addition-papl", _papl(planner="matched")),
+        *(
+            one(f"{scheme}-{label}", f"addition-{scheme}", change)
+            for label, change in general.items()
+            for scheme in ("puma", "papl", "random")
+        ),
+    )
+
+
+def _other(task: str, precision: Change = _tf32) -> Callable[[], list[Entry]]:
+    schemes = ("random", "papl", "puma")
+    return lambda: _grid(*(_arm(f"{task}-{scheme}", f"{task}-{scheme}", precision) for scheme in schemes))
+
+
+def _smoke(task: str) -> Callable[[], list[Entry]]:
+    schemes = ("random", "papl", "puma")
+    return lambda: _grid(*(_arm(f"{task}-{scheme}-smoke", f"{task}-{scheme}-smoke", seeds=(42,)) for scheme in schemes))
+
+
+GRIDS: dict[str, Callable[[], list[Entry]]] = {
+    "addition": _addition,
+    "addition-paper": _addition_paper,
+    "addition-factors": _addition_factors,
+    "addition-fp32": _addition_fp32,
+    "maze": _other("maze", _bf16),
+    "listops": _other("listops", _bf16),
+    "countdown": _other("countdown", _bf16),
+    "sudoku": _other("sudoku", _bf16),
+    **{f"{task}-smoke": _smoke(task) for task in ("addition", "maze", "listops", "countdown", "sudoku")},
+}
+
+
+def grid_named(name: str) -> list[Entry]:
+    if name not in GRIDS:
+        raise HardtailError(f"there is no grid {name!r}; the grids are {', '.join(GRIDS)}")
+    return GRIDS[name]()
+
+
+def entry_named(name: str) -> Entry:
+    """An entry of any grid by its name."""
+    for grid in GRIDS.values():
+        for entry in grid():
+            if entry.name == name:
+                return entry
+    raise HardtailError(f"no grid has a run {name!r}; `hardtail study GRID` lists a grid's runs")

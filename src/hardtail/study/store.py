@@ -1,0 +1,111 @@
+"""The record of what was run: one folder a run under `results/`, small text only, and an index. Nothing is rewritten.
+
+`index.jsonl`              one line a run: name, arm, seed, task, steps, commit, device, wall seconds
+`NAME/recipe.json`         what was trained
+`NAME/log.jsonl`           what it measured of itself, thinned
+`NAME/coverage.json`       the mask states it was trained on
+`NAME/evaluations.jsonl`   accuracy records (`hardtail eval`)
+`NAME/diagnoses.jsonl`     wrong commits, readiness, coverage (`hardtail diagnose`)
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hardtail.errors import HardtailError
+from hardtail.files import append_records, atomic, read_records, sole_writer
+
+Record = Mapping[str, Any]
+COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
+INDEX_KEYS = ("name", "arm", "task", "seed", "steps", "commit", "device", "wall")
+LOG_LINES = 150
+"""A thinned log has about so many lines."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of results."""
+
+    folder: Path
+
+    def index(self) -> list[dict[str, Any]]:
+        """One entry a run, in the order in which they were recorded."""
+        path = self.folder / "index.jsonl"
+        entries = read_records(path) if path.exists() else []
+        for number, entry in enumerate(entries, start=1):
+            if missing := [key for key in INDEX_KEYS if key not in entry]:
+                raise HardtailError(f"{path}, line {number}: the key {missing[0]!r} is missing")
+        return entries
+
+    def names(self) -> set[str]:
+        return {entry["name"] for entry in self.index()}
+
+    def records(self, file: str) -> Iterator[dict[str, Any]]:
+        """All records of one kind of file over all runs, each with its run's `arm` and `seed`."""
+        for entry in self.index():
+            path = self.folder / entry["name"] / file
+            for record in read_records(path) if path.exists() else []:
+                yield record | {"run": entry["name"], "arm": entry["arm"], "seed": entry["seed"]}
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        return list(self.records("evaluations.jsonl"))
+
+    def diagnoses(self) -> list[dict[str, Any]]:
+        return list(self.records("diagnoses.jsonl"))
+
+    def log(self, name: str) -> list[dict[str, Any]]:
+        """What a run measured of itself."""
+        return read_records(self.folder / name / "log.jsonl")
+
+    def coverage(self, name: str) -> dict[str, Any] | None:
+        path = self.folder / name / "coverage.json"
+        return json.loads(path.read_bytes()) if path.exists() else None
+
+    def add(self, name: str, arm: str, run: Path) -> None:
+        """Record a finished run: copy what is small, thin the log, add a line to the index."""
+        with sole_writer(self.folder / "index.jsonl"):
+            if name in self.names():
+                raise HardtailError(f"{self.folder} has a run {name!r} already; results are never rewritten")
+            finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))
+            target = self.folder / name
+            target.mkdir(parents=True, exist_ok=True)
+            for copied in COPIED:
+                if (run / copied).exists():
+                    shutil.copyfile(run / copied, target / copied)
+            with atomic(target / "log.jsonl") as log:
+                log.write(b"".join(json.dumps(entry).encode() + b"\n" for entry in _thinned(run / "log.jsonl")))
+            fields = recipe["fields"]
+            entry = {
+                "name": name,
+                "arm": arm,
+                "task": fields["task"]["class"].rpartition(":")[2].lower(),
+                "seed": fields["seed"],
+                "steps": finished["step"],
+                "commit": finished["commit"],
+                "device": finished["device"],
+                "wall": finished["wall"],
+                "how": finished["how"],
+            }
+            append_records(self.folder / "index.jsonl", [entry])
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise HardtailError(f"{path} is missing; only a finished run is recorded") from error
+    except (OSError, ValueError) as error:
+        raise HardtailError(f"{path} cannot be read ({error})") from error
+
+
+def _thinned(path: Path) -> list[dict[str, Any]]:
+    """Every entry with a decode, the first and the last, and as many of the others as make up a readable curve."""
+    entries = read_records(path)
+    every = max(len(entries) // LOG_LINES, 1)
+    last = len(entries) - 1
+    return [
+        entry for number, entry in enumerate(entries) if number in (0, last) or "hard" in entry or number % every == 0
+    ]
