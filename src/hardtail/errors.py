@@ -6,3 +6,7 @@ class HardtailError(ValueError):
 
     The command line prints the sentence and exits with code 2; no stack trace.
     """
+
+
+class BusyError(HardtailError):
+    """Another process is writing there now."""

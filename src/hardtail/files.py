@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import secrets
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from hardtail.errors import HardtailError
+from hardtail.errors import BusyError, HardtailError
 from hardtail.types import Array, Instances
 
 FORMAT = 1
@@ -37,8 +38,11 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def sole_writer(path: Path) -> Iterator[None]:
-    """Hold the right to write `path` (a file or a folder); a second process is refused while the first lives."""
+def sole_writer(path: Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold the right to write `path` (a file or a folder).
+
+    A second process is refused while the first lives, after waiting for so many seconds.
+    """
     lock = path / "lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -46,16 +50,23 @@ def sole_writer(path: Path) -> Iterator[None]:
     except OSError as error:
         raise HardtailError(f"{path} cannot be written: {error.strerror or error}") from error
     with held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise HardtailError(
-                f"{path} is being written by another process; wait for it or give another name"
-            ) from None
+        until = time.monotonic() + wait
+        while not _locked(held):
+            if time.monotonic() >= until:
+                raise BusyError(f"{path} is being written by another process; wait for it or give another name")
+            time.sleep(0.1)
         try:
             yield
         finally:
             lock.unlink(missing_ok=True)
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def append_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:

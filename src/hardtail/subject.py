@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from hardtail import zoo
 from hardtail.denoiser import ModelDenoiser
 from hardtail.errors import HardtailError
 from hardtail.registry import TASKS
@@ -55,17 +56,19 @@ class Subject:
 def load_subject(
     source: str, *, kind: Kind | None = None, device: str = "cpu", precision: Precision = "fp32"
 ) -> Subject:
-    """The model in a run directory or a `.safetensors` file.
+    """The model in a run directory, in a `.safetensors` file, or in the zoo (`zoo:addition-puma`).
 
     A run's `kind` of checkpoint is the one that its recipe selects, unless it is given.
     """
-    path = Path(source)
+    path = zoo.find(source.removeprefix(zoo.PREFIX)).path if source.startswith(zoo.PREFIX) else Path(source)
     folder = path if path.is_dir() else None
     if folder is not None:
         path = folder / f"{kind or _selection(folder)}.safetensors"
     if not path.exists():
         what = "no such checkpoint in this run yet" if folder else "neither a run directory nor a weights file"
-        raise HardtailError(f"{path}: {what}; give a directory that `hardtail train` wrote, or a .safetensors file")
+        raise HardtailError(
+            f"{path}: {what}; give a directory that `hardtail train` wrote, a .safetensors file, or zoo:NAME"
+        )
     model, about = load_weights(path)
     task, fields = _task(about, path)
     if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):

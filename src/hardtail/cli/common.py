@@ -31,7 +31,7 @@ Seed = Annotated[int, arg(help="seed of the named streams")]
 Json = Annotated[bool, arg(name="json", help="one JSON object a line")]
 Count = Annotated[int, arg(aliases=["-n"], help="how many")]
 
-Run = Annotated[Positional[str], arg(metavar="RUN", help="a run directory or a .safetensors file")]
+Run = Annotated[Positional[str], arg(metavar="RUN", help="a run directory, a .safetensors file, or zoo:NAME")]
 Checkpoint = Annotated[
     Literal["last", "best_probe"] | None, arg(help="which of a run's weights [the one its recipe selects]")
 ]

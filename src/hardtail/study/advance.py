@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hardtail.errors import BusyError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, records_of
 from hardtail.explain import explain_model
+from hardtail.files import sole_writer
 from hardtail.study.grids import Entry
 from hardtail.study.store import Store
 from hardtail.subject import Kind, load_subject
@@ -56,7 +58,10 @@ def advance(
     say: Callable[[str], None] = print,
     report: Callable[[Entry, dict[str, Any]], None] = lambda entry, line: None,
 ) -> list[Status]:
-    """Work through the entries for so long. Whatever is begun is saved in time and goes on at the next call."""
+    """Work through the entries for so long. Whatever is begun is saved in time and goes on at the next call.
+
+    Several processes may work on one grid: each takes a run that no other is at.
+    """
     deadline = time.monotonic() + 60 * minutes - SPARE
     for entry in entries:
         if time.monotonic() >= deadline:
@@ -68,18 +73,23 @@ def advance(
         def tell(line: dict[str, Any], entry: Entry = entry) -> None:
             report(entry, line)
 
-        outcome = train(
-            entry.recipe, folder, device=device, report=tell, should_stop=lambda: time.monotonic() >= deadline
-        )
-        if not outcome.finished:
-            say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
-            break
-        if time.monotonic() >= deadline:
-            say(f"{entry.name}: trained; it is measured at the next call")
-            break
-        measure(folder, device=device or "cpu", n=n)
-        store.add(entry.name, entry.arm, folder)
-        say(f"{entry.name}: recorded")
+        try:
+            outcome = train(
+                entry.recipe, folder, device=device, report=tell, should_stop=lambda: time.monotonic() >= deadline
+            )
+            if not outcome.finished:
+                say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
+                break
+            if time.monotonic() >= deadline:
+                say(f"{entry.name}: trained; it is measured at the next call")
+                break
+            with sole_writer(folder):
+                if entry.name not in store.names():
+                    measure(folder, device=device or "cpu", n=n)
+                    store.add(entry.name, entry.arm, folder)
+                    say(f"{entry.name}: recorded")
+        except BusyError:
+            say(f"{entry.name}: another process is at it")
     return status(entries, runs, store)
 
 

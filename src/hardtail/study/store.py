@@ -66,7 +66,7 @@ class Store:
 
     def add(self, name: str, arm: str, run: Path) -> None:
         """Record a finished run: copy what is small, thin the log, add a line to the index."""
-        with sole_writer(self.folder / "index.jsonl"):
+        with sole_writer(self.folder / "index.jsonl", wait=30):
             if name in self.names():
                 raise HardtailError(f"{self.folder} has a run {name!r} already; results are never rewritten")
             finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))

@@ -1,0 +1,96 @@
+"""The study as a whole: its grids of runs, and the models that ship."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from hardtail.cli.common import Device, app, busy, open_console, usable_device
+from hardtail.errors import HardtailError
+
+
+@app.command
+def study(
+    words: Annotated[
+        Positional[tuple[str, ...]],
+        arg(metavar="[advance] [GRID]", help="nothing: all grids; GRID: its runs; advance GRID: move it on"),
+    ] = (),
+    /,
+    minutes: Annotated[float, arg(help="how long `advance` may take")] = 9.0,
+    runs: Annotated[Path, arg(help="where runs in progress are")] = Path("runs"),
+    results: Annotated[Path, arg(help="where finished runs are recorded")] = Path("results"),
+    device: Device = None,
+    n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum when a finished run is measured")] = 500,
+) -> None:
+    """The grids of runs that make up the study: what is done, what is missing, and the next step.
+
+    `advance` trains the next unfinished run, resuming it where it stands, stops in time with a checkpoint, and measures
+    and records what is finished.
+    """
+    from hardtail.study.advance import advance, status
+    from hardtail.study.grids import GRIDS, grid_named
+    from hardtail.study.store import Store
+    from hardtail.tables import Cell, Table
+
+    console, store = open_console(at_least=100), Store(results)
+    if not words:
+        with busy("reading"):
+            rows: list[tuple[Cell, ...]] = []
+            for name in GRIDS:
+                states = [item.state for item in status(grid_named(name), runs, store)]
+                counts = (states.count(state) for state in ("recorded", "trained", "started", "missing"))
+                rows.append((name, len(states), *counts))
+        console.print(Table("grids", ("grid", "runs", "recorded", "trained", "started", "missing"), tuple(rows)).rich())
+        print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 moves it on")
+        return
+    if words[0] != "advance":
+        if len(words) > 1:
+            raise HardtailError(f"study takes one grid at a time; {' '.join(words)!r} has {len(words)} words")
+        found = status(grid_named(words[0]), runs, store)
+        rows = [(item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found]
+        console.print(Table(words[0], ("run", "state", "step", "of"), tuple(rows)).rich())
+        return
+    if len(words) != 2:
+        raise HardtailError("advance takes one grid: hardtail study advance addition --minutes 9")
+    if minutes <= 0:
+        raise HardtailError(f"--minutes is {minutes}; give the time there is")
+
+    def report(entry: Any, line: dict[str, Any]) -> None:
+        measured = {key: value for key, value in line.items() if isinstance(value, float) and key != "wall"}
+        shown = "  ".join(f"{key} {value:.4g}" for key, value in measured.items())
+        print(f"{entry.name}  step {line['step']:,}/{entry.recipe.steps:,}  {shown}", flush=True)
+
+    found = advance(
+        grid_named(words[1]), runs, store, minutes=minutes, device=usable_device(device), n=n, report=report
+    )
+    left = sum(item.state != "recorded" for item in found)
+    print(f"{words[1]}: {len(found) - left} of {len(found)} runs recorded" + ("" if left else "; the grid is complete"))
+
+
+@app.command
+def zoo(
+    as_json: Annotated[bool, arg(name="json", help="print a JSON list")] = False,
+) -> None:
+    """The trained models that ship with the package; evaluate one with `hardtail eval zoo:NAME`."""
+    from dataclasses import asdict
+
+    from hardtail.tables import Table
+    from hardtail.zoo import models
+
+    found = models()
+    if as_json:
+        print(json.dumps([asdict(model) for model in found], indent=1))
+        return
+    rows = tuple(
+        (f"zoo:{model.name}", model.about, _shown(model.accuracy), model.licence, model.sha256[:12]) for model in found
+    )
+    columns = ("model", "what it is", "exact match", "licence", "sha256")
+    open_console(at_least=140).print(Table("models", columns, rows).rich())
+
+
+def _shown(accuracy: dict[str, dict[str, float]]) -> str:
+    return "\n".join(
+        f"{stratum}: " + ", ".join(f"{policy} {value:.3f}" for policy, value in of.items())
+        for stratum, of in accuracy.items()
+    )

@@ -1,0 +1,68 @@
+"""Trained models that ship with the package: small, checked, and there without a network.
+
+`zoo.json` says of each what it was trained with, what it reaches, and the SHA-256 of its weights.
+"""
+
+import json
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from hardtail.errors import HardtailError
+from hardtail.files import atomic, file_hash
+
+FOLDER = Path(__file__).parent
+PREFIX = "zoo:"
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model of the zoo."""
+
+    name: str
+    run: str
+    """The run in `results/` that it comes from."""
+    task: str
+    kind: str
+    """Which of the run's weights: `last` or `best_probe`."""
+    about: str
+    accuracy: dict[str, dict[str, float]]
+    """Exact match by stratum and policy, as recorded."""
+    licence: str
+    sha256: str
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.safetensors"
+
+
+def models() -> list[Model]:
+    """All models, as `zoo.json` lists them."""
+    listed = json.loads((FOLDER / "zoo.json").read_bytes())
+    return [Model(name=name, **said) for name, said in listed.items()]
+
+
+def find(name: str) -> Model:
+    """A model by its name, its weights verified."""
+    known = {model.name: model for model in models()}
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise HardtailError(f"the zoo has no model {name!r}{hint} It has {', '.join(known)}")
+    model = known[name]
+    if not model.path.exists():
+        raise HardtailError(f"{model.path} is missing; install hardtail again")
+    if file_hash(model.path) != model.sha256:
+        raise HardtailError(f"{model.path} is not the file that was shipped (the checksums differ); install it again")
+    return model
+
+
+def add(name: str, weights: Path, **said: Any) -> None:
+    """Put weights into the zoo under a name."""
+    listed = json.loads((FOLDER / "zoo.json").read_bytes()) if (FOLDER / "zoo.json").exists() else {}
+    with atomic(FOLDER / f"{name}.safetensors") as file:
+        file.write(weights.read_bytes())
+    listed[name] = said | {"sha256": file_hash(FOLDER / f"{name}.safetensors")}
+    with atomic(FOLDER / "zoo.json") as file:
+        file.write(json.dumps(listed, indent=1).encode() + b"\n")
