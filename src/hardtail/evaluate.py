@@ -245,8 +245,8 @@ def evaluate_all(
 ) -> Iterator[Outcome | Record]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
     task = subject.task
-    for stratum in strata:
-        instances = measured_instances(task, stratum, n, data_seed)
+    drawn = [(stratum, measured_instances(task, stratum, n, data_seed)) for stratum in strata]  # mistakes show first
+    for stratum, instances in drawn:
         yield probe(subject, instances, stratum, decoding)
         outcomes: dict[str, Outcome] = {}
         for name, policy in policies.items():

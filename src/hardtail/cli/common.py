@@ -93,12 +93,13 @@ def busy(words: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error; gives the function that advances it."""
+    """A progress bar on standard error, where that is a terminal; gives the function that advances it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(words, total=total)
         yield lambda made: progress.advance(task, made)
 

@@ -1,0 +1,51 @@
+"""Looking at results: report."""
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from hardtail.cli.common import Checkpoint, Device, app, busy, positive, progress_bar, usable_device
+
+
+@app.command
+def report(
+    runs: Annotated[
+        Positional[tuple[str, ...]],
+        arg(metavar="RUN", help="run directories, .safetensors files, zoo:NAME, traces (.npz) [recorded results only]"),
+    ] = (),
+    /,
+    out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
+    policies: Annotated[tuple[str, ...], arg(help="decoding orders [top1 and the task's logical order]")] = (),
+    strata: Annotated[tuple[str, ...], arg(help="what models are decoded on [an easy stratum and a hard one]")] = (),
+    n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 100,
+    kind: Checkpoint = None,
+    seed: Annotated[int | None, arg(help="seed of the instances [the first model's]")] = None,
+    device: Device = None,
+    batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
+    results: Annotated[Path | None, arg(help="recorded runs [results/ where there is one]")] = None,
+) -> None:
+    """Write one HTML page to look at: tables beside the paper's, the claims, plots, and every decode to step through.
+
+    Models are decoded, all on the same instances; traces that `eval --traces` wrote are shown as they are.
+    """
+    from hardtail.report.data import page_content
+    from hardtail.report.page import write_page
+    from hardtail.report.records import open_results
+    from hardtail.report.sources import Showing, decoded, load_models, load_traces, rounds, sorted_sources
+
+    positive("-n", n)
+    sources = sorted_sources(runs)
+    store = open_results(results)
+    with busy("reading"):
+        traces = load_traces(sources.traces)
+    if sources.models:
+        showing = Showing(policies, strata, n, kind, seed, usable_device(device), batch)
+        subjects = load_models(sources.models, showing)
+        with progress_bar("decoding", rounds(subjects, showing)) as advance:
+            traces += decoded(subjects, showing, advance)
+    with busy("writing the page"):
+        content, arrays = page_content(store, sources.runs, traces)
+        size = write_page(out, content, arrays)
+    decoders = sum(len(stage["decoders"]) for stage in content["stages"])
+    print(f"{out}: {size / 1e6:.1f} MB, {len(content['runs'])} runs, {decoders} decoders to watch; open it in a browser")
