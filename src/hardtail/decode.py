@@ -18,7 +18,7 @@ from torch import Tensor
 from hardtail.denoiser import Denoiser
 from hardtail.errors import HardtailError
 from hardtail.noise import mix, stream
-from hardtail.policies.base import Commit, Guess, Policy, State, only_hidden, ranked
+from hardtail.policies.base import REFUSED, Commit, Guess, Policy, State, only_hidden, ranked
 from hardtail.types import NO_EVENT, Instances, Trace
 
 ONE = Commit()
@@ -144,6 +144,7 @@ class _Loop:
         # One column more than there can be events: whatever is no event is written there.
         self.events = {name: zeros(rows, self.capacity + 1, dtype=dtype) for name, dtype in _EVENTS.items()}
         self.allowed_V = self._allowed(like, allowed)
+        self.state.vocab_size = len(self.allowed_V)
         self._load(like)
         self._step = self._captured(like) if device.type == "cuda" and not policy.remasks else self._once
 
@@ -165,7 +166,13 @@ class _Loop:
         return Trace(instances, self.denoiser.mask_id, answer_NA, **_joined(segments), about=about)
 
     def _load(self, instances: Instances) -> None:
-        """Put instances into the batch; one that they do not fill gets rows that have nothing to do."""
+        """Put instances into the batch, before the first step."""
+        self._fill(instances)
+        for name, fresh in self.policy.begin(self.state).items():
+            self.state.memory.setdefault(name, fresh).copy_(fresh)
+
+    def _fill(self, instances: Instances) -> None:
+        """The instances' tensors; a batch that they do not fill gets rows that have nothing to do."""
         state, n = self.state, len(instances)
 
         def put(target: Tensor, array: NDArray[Any]) -> None:
@@ -184,8 +191,6 @@ class _Loop:
         state.tokens_BL.scatter_(1, state.at_BA, self.gold_BA.masked_fill(state.hidden_BA, state.mask_id))
         state.step.zero_()
         self.used_B.zero_()
-        for name, fresh in self.policy.begin(state).items():
-            state.memory.setdefault(name, fresh).copy_(fresh)
 
     # -- one step -----------------------------------------------------------------------------------------------
 
@@ -199,9 +204,10 @@ class _Loop:
         chosen_BA = torch.arange(self.cells, device=self.device) < count_B[:, None]
         commit_BA = torch.zeros_like(chosen_BA).scatter_(1, cell_BA, chosen_BA)
         next_B1 = count_B[:, None].clamp(max=self.cells - 1)
-        last_B1 = (count_B == hidden_B)[:, None]
+        next_score_B1 = best_BA.gather(1, next_B1)
+        last_B1 = (count_B == hidden_B)[:, None] | (next_score_B1 <= REFUSED)
         runner_up_B1 = cell_BA.gather(1, next_B1).masked_fill(last_B1, -1)
-        margin_BA = (best_BA - best_BA.gather(1, next_B1)).masked_fill(last_B1, torch.nan)
+        margin_BA = (best_BA - next_score_B1).masked_fill(last_B1, torch.nan)
         self._note(guess, cell_BA, chosen_BA, guess.token_BA, guess.token_BA, runner_up_B1, margin_BA)
         self._write(commit_BA, guess.token_BA)
         state.hidden_BA.logical_and_(~commit_BA)
@@ -251,7 +257,7 @@ class _Loop:
         self.used_B.add_(chosen_BA.sum(dim=1))
 
     def _look(self) -> Guess:
-        logits_BAV = self._logits(self.state.tokens_BL)
+        logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)
         log_p_BAV = logits_BAV.log_softmax(dim=-1)
         top_BA, token_BA = log_p_BAV.max(dim=-1)
         if self.temperature > 0:
@@ -259,22 +265,25 @@ class _Loop:
             token_BA = (log_p_BAV / self.temperature - (-noise_BAV.log()).log()).argmax(dim=-1)
         return Guess(logits_BAV, log_p_BAV, token_BA, top_BA)
 
-    def _logits(self, tokens_BL: Tensor) -> Tensor:
-        """Logits in float32, tokens that may not be committed at -inf."""
-        at_BA = self.state.at_BA
+    def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        """Logits in float32, tokens that may not be committed at -inf; any number of rows, looked at in tiles."""
         rows = TILE if self.device.type == "cpu" else self.rows
+        n = len(tokens_BL)
+        if short := -n % rows:
+            tokens_BL, at_BA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_BL, at_BA))
         tiles = zip(torch.split(tokens_BL, rows), torch.split(at_BA, rows), strict=True)
-        logits_BAV = torch.cat([self.denoiser.logits(tokens, at).float() for tokens, at in tiles])
+        logits_BAV = torch.cat([self.denoiser.logits(tokens, at).float() for tokens, at in tiles])[:n]
         return logits_BAV.masked_fill(~self.allowed_V, -torch.inf)
 
     def _allowed(self, like: Instances, allowed: Sequence[int] | None) -> Tensor:
         """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer."""
         self.allowed_V = torch.ones((), dtype=torch.bool, device=self.device)
-        self._load(like)
-        size = self._logits(self.state.tokens_BL).shape[-1]
+        self._fill(like)
+        size = self._logits(self.state.tokens_BL, self.state.at_BA).shape[-1]
         token_V = torch.arange(size, device=self.device)
-        chosen_V = token_V == token_V if allowed is None else torch.isin(token_V, torch.tensor(list(allowed)))
-        allowed_V = chosen_V & (token_V != self.denoiser.mask_id)
+        allowed_V = token_V != self.denoiser.mask_id
+        if allowed is not None:
+            allowed_V &= torch.isin(token_V, torch.tensor(list(allowed), dtype=torch.int64, device=self.device))
         if not bool(allowed_V.any()):
             raise HardtailError("no token may be committed: `allowed` names none besides the mask")
         return allowed_V

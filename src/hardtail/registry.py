@@ -1,7 +1,7 @@
 """Names to classes, loaded when asked for; other packages add theirs through entry points.
 
 A package that declares `my_task = "my_package.tasks:MyTask"` under `[project.entry-points."hardtail.tasks"]` has added
-the task `my_task`, once it is installed.
+the task `my_task`, once it is installed; policies likewise under `hardtail.policies`.
 """
 
 import warnings
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from hardtail.errors import HardtailError
 
 if TYPE_CHECKING:
+    from hardtail.policies.base import Policy
     from hardtail.tasks.base import Task
 
 T = TypeVar("T")
@@ -24,15 +25,16 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Built-in and plugged-in classes of one kind. A name with a colon, `package.module:Class`, is loaded as it is."""
 
-    def __init__(self, kind: str, base: str, builtin: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, group: str, base: str, builtin: Mapping[str, str]) -> None:
         self.kind = kind
+        self.group = group
         self.base = base
         self.builtin = builtin
 
     @cached_property
     def _paths(self) -> dict[str, str]:
         paths = dict(self.builtin)
-        for point in entry_points(group=f"hardtail.{self.kind}s"):
+        for point in entry_points(group=self.group):
             if point.name in paths:
                 holder = paths[point.name]
                 warnings.warn(f"{self.kind} {point.name!r}: {point.value} is ignored for {holder}", stacklevel=2)
@@ -67,6 +69,7 @@ def _import(path: str) -> object:
 
 TASKS: "Registry[Task]" = Registry(
     "task",
+    "hardtail.tasks",
     "hardtail.tasks.base:Task",
     {
         "addition": "hardtail.tasks.addition:Addition",
@@ -76,3 +79,28 @@ TASKS: "Registry[Task]" = Registry(
         "sudoku": "hardtail.tasks.sudoku:Sudoku",
     },
 )
+
+POLICIES: "Registry[Policy]" = Registry(
+    "policy",
+    "hardtail.policies",
+    "hardtail.policies.base:Policy",
+    {
+        "top1": "hardtail.policies.confidence:Top1",
+        "max-logit": "hardtail.policies.confidence:MaxLogit",
+        "margin": "hardtail.policies.confidence:Margin",
+        "entropy": "hardtail.policies.confidence:Entropy",
+        "random": "hardtail.policies.confidence:RandomOrder",
+        "l2r": "hardtail.policies.orders:LeftToRight",
+        "r2l": "hardtail.policies.orders:RightToLeft",
+        "block": "hardtail.policies.orders:Blocks",
+        "threshold": "hardtail.policies.parallel:Threshold",
+        "factor": "hardtail.policies.parallel:Factor",
+        "eb": "hardtail.policies.parallel:EntropyBounded",
+        "klass": "hardtail.policies.parallel:Klass",
+        "topk": "hardtail.policies.parallel:TopK",
+        "loo": "hardtail.policies.remask:LeaveOneOut",
+        "remdm": "hardtail.policies.remask:ReMDM",
+        "p2": "hardtail.policies.remask:P2",
+    },
+)
+"""The logical orders that a task provides are policies too: `policies.named` knows them by their own names."""

@@ -17,10 +17,14 @@ import torch
 from torch import Tensor
 
 from hardtail.errors import HardtailError
+from hardtail.fields import check_fields
 from hardtail.noise import mix, unit
 
-Logits = Callable[[Tensor], Tensor]
-"""Another look: the float32 logits [B, A, V] of changed sequences, tokens that cannot be committed at -inf."""
+Logits = Callable[[Tensor, Tensor], Tensor]
+"""Another look at any number of sequences: `logits(tokens_KL, at_KA)` are the float32 logits [K, A, V] of the cells at
+`at_KA`, tokens that cannot be committed at -inf."""
+REFUSED = torch.finfo(torch.float32).min
+"""The score of a hidden cell that the policy gave -inf or NaN: not now, unless there is nothing else."""
 
 
 @dataclass
@@ -37,6 +41,8 @@ class State:
     step: Tensor
     """Steps taken so far, an int64 on the device."""
     mask_id: int
+    vocab_size: int = 0
+    """How many tokens there are, the mask included where the denoiser answers for it."""
     orders: Mapping[str, Tensor] = field(default_factory=dict)
     """Ranks [B, A] of the task's logical orders; lower first."""
     memory: dict[str, Tensor] = field(default_factory=dict)
@@ -100,13 +106,16 @@ class Policy(ABC):
     remasks: ClassVar[bool] = False
     """Whether committed cells may be hidden again; then `review` is asked after every step."""
 
+    def __post_init__(self) -> None:
+        check_fields(self, type(self).__name__)
+
     def begin(self, state: State) -> dict[str, Tensor]:
         """What the policy carries from step to step, as it is before the first; nothing by default."""
         return {}
 
     @abstractmethod
     def score(self, guess: Guess, state: State) -> Tensor:
-        """A score for every answer cell; only those of hidden cells are read."""
+        """A score for every answer cell, -inf for "not now"; only those of hidden cells are read."""
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         """How many of the best hidden cells to commit in each row; the decoder commits at least one, if there is one.
@@ -137,5 +146,4 @@ def ranked(score_BA: Tensor) -> tuple[Tensor, Tensor]:
 
 def only_hidden(score_BA: Tensor, hidden_BA: Tensor) -> Tensor:
     """Scores with -inf where nothing is hidden; a hidden cell's own -inf or NaN is the lowest number instead."""
-    lowest = torch.finfo(torch.float32).min
-    return score_BA.float().nan_to_num(nan=lowest, neginf=lowest).masked_fill(~hidden_BA, -torch.inf)
+    return score_BA.float().nan_to_num(nan=REFUSED, neginf=REFUSED).masked_fill(~hidden_BA, -torch.inf)

@@ -57,25 +57,34 @@ def read_chain(text: str, numbers: Sequence[int], target: int) -> tuple[list[Ste
     steps: list[Step] = []
     for number, equation in enumerate(text.split(","), start=1):
         here = f"equation {number}: "
-        match = _EQUATION.fullmatch(equation)
-        if match is None:
-            return steps, f"{here}{equation!r} is not an equation such as '86+28=114'"
-        left, sign, right, result = int(match[1]), match[2], int(match[3]), int(match[4])
+        step, wrong = read_equation(equation)
+        if step is None:
+            return steps, f"{here}{wrong}"
+        left, _, right, result = step
         for operand in (left, right):
             if operand not in pool:
                 known = f"the number {operand} is used twice" if operand in ever else f"there is no number {operand}"
                 return steps, here + known
             pool.remove(operand)
-        if wrong := _arithmetic(left, sign, right, result):
+        if wrong:
             return steps, here + wrong
         pool.append(result)
         ever.add(result)
-        steps.append((left, OPERATIONS.index(sign), right, result))
+        steps.append(step)
     if len(pool) > 1:
         return steps, f"the {pool[0]} is not used"
     if pool[0] != target:
         return steps, f"ends in {pool[0]}, not in the target {target}"
     return steps, None
+
+
+def read_equation(text: str) -> tuple[Step | None, str | None]:
+    """The step that an equation is (None: it is none) and what is wrong with it (None: it is true)."""
+    match = _EQUATION.fullmatch(text)
+    if match is None:
+        return None, f"{text!r} is not an equation such as '86+28=114'"
+    left, sign, right, result = int(match[1]), match[2], int(match[3]), int(match[4])
+    return (left, OPERATIONS.index(sign), right, result), _arithmetic(left, sign, right, result)
 
 
 def _arithmetic(left: int, sign: str, right: int, result: int) -> str | None:

@@ -1,0 +1,38 @@
+"""Policies by name, as the command line writes them: `top1`, `block,size=4`, `lsb`, `my_package.module:MyPolicy`."""
+
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+
+from hardtail.errors import HardtailError
+from hardtail.fields import read_fields
+from hardtail.policies.base import Policy
+from hardtail.policies.orders import Logical
+from hardtail.registry import POLICIES
+
+
+def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
+    """The policy that `text` names: a registered one, `package.module:Class`, or one of the task's orders.
+
+    Fields follow after commas: `threshold,p=0.8`.
+    """
+    name, *words = (part.strip() for part in text.split(","))
+    if name in order_names and name not in POLICIES.names():
+        if words:
+            raise HardtailError(f"{text!r}: the logical order {name!r} has no fields; write {name!r} alone")
+        return Logical(name)
+    if ":" not in name and name not in POLICIES.names():
+        raise HardtailError(_unknown(name, order_names))
+    kind = POLICIES.load(name)
+    values = read_fields(kind, words, name)
+    needed = [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
+    if missing := [field for field in needed if field not in values]:
+        raise HardtailError(f"{name}: {missing[0]} has no default; write '{name},{missing[0]}=VALUE'")
+    return kind(**values)
+
+
+def _unknown(name: str, order_names: Sequence[str]) -> str:
+    known = [*POLICIES.names(), *order_names]
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}? Known: " if close else "it is one of "
+    return f"there is no policy {name!r}; {hint}{', '.join(known)}, or package.module:Class"

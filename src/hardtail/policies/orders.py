@@ -1,0 +1,86 @@
+"""Orders that are fixed in advance: along the sequence, block by block, or a task's own logic.
+
+Shapes: B batch, A answer cells.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hardtail.errors import HardtailError
+from hardtail.policies.base import Commit, Guess, Policy, State, ranked
+
+
+@dataclass(frozen=True)
+class LeftToRight(Policy):
+    """The first hidden cell."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return -_place_BA(state)
+
+
+@dataclass(frozen=True)
+class RightToLeft(Policy):
+    """The last hidden cell."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return _place_BA(state)
+
+
+@dataclass(frozen=True)
+class Logical(Policy):
+    """A task's logical order, the lowest rank first; equal ranks by top-1 probability."""
+
+    order: str
+
+    def begin(self, state: State) -> dict[str, Tensor]:
+        if self.order not in state.orders:
+            known = f"they carry {', '.join(state.orders)}" if state.orders else "they carry none, as if built `--bare`"
+            raise HardtailError(f"the instances have no order {self.order!r}; {known}")
+        return {}
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        """Minus the cell's place in the whole order: a rank and a probability do not fit into one float32."""
+        _, sure_BA = ranked(guess.top_BA)
+        _, by_rank_BA = ranked(-state.orders[self.order].gather(1, sure_BA))  # stable: equal ranks stay by probability
+        place_BA = _place_BA(state)
+        return torch.empty_like(place_BA).scatter_(1, sure_BA.gather(1, by_rank_BA), -place_BA)
+
+
+@dataclass(frozen=True)
+class Blocks(Policy):
+    """Semi-autoregressive (LLaDA, Nie et al. 2025): blocks from left to right, by top-1 probability inside a block.
+
+    No step goes beyond the current block, so there are at least as many steps as blocks, whatever `Commit` asks for.
+    """
+
+    size: int = 8
+    """Answer cells of a block."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size < 1:
+            raise HardtailError(f"block: size is {self.size}; a block has at least 1 cell")
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA.masked_fill(~self._now_BA(state), -torch.inf)
+
+    def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
+        return commit.count(state).minimum(self._now_BA(state).sum(dim=1))
+
+    def steps(self, cells: int, commit: Commit) -> int:
+        return cells
+
+    def _now_BA(self, state: State) -> Tensor:
+        """The hidden cells of the first block that has any."""
+        block_A = torch.arange(state.hidden_BA.shape[1], device=state.hidden_BA.device) // self.size
+        beyond = len(block_A)
+        first_B1 = torch.where(state.hidden_BA, block_A, beyond).amin(dim=1, keepdim=True)
+        return state.hidden_BA & (block_A == first_B1)
+
+
+def _place_BA(state: State) -> Tensor:
+    """0, 1, 2 … along every row, in float32."""
+    cells = state.hidden_BA.shape[1]
+    return torch.arange(cells, dtype=torch.float32, device=state.hidden_BA.device).expand(len(state.hidden_BA), -1)

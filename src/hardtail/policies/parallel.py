@@ -1,0 +1,147 @@
+"""Parallel rules: the distributions themselves decide how many cells a step commits; `Commit` is not asked.
+
+Every rule is judged row by row and commits at least the best cell.
+
+Shapes: B batch, A answer cells, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hardtail.errors import HardtailError
+from hardtail.policies.base import Commit, Guess, Policy, State, ranked
+from hardtail.policies.confidence import negative_entropy
+
+
+@dataclass(frozen=True)
+class Parallel(Policy):
+    """A rule that may commit a single cell in every step."""
+
+    def steps(self, cells: int, commit: Commit) -> int:
+        return cells
+
+
+@dataclass(frozen=True)
+class TopK(Parallel):
+    """The k cells with the largest top-1 probability."""
+
+    k: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_unless(self.k >= 1, f"topk: k is {self.k}; a step commits at least 1 cell")
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+    def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
+        return torch.full_like(state.key_B, self.k)
+
+
+@dataclass(frozen=True)
+class Threshold(Parallel):
+    """Every cell whose top-1 probability is at least p (Fast-dLLM, Wu et al. 2025)."""
+
+    p: float = 0.9
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_unless(0 < self.p <= 1, f"threshold: p is {self.p}; it is above 0 and at most 1")
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+    def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
+        return (score_BA.exp() >= self.p).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class Factor(Parallel):
+    """The largest n with (n + 1)(1 - c_n) < f, c_n the n-th largest top-1 probability (Fast-dLLM, Wu et al. 2025).
+
+    The left side grows with n, so that the n-th cell passes exactly when the n best all do. f is 1 in their code.
+    """
+
+    f: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_unless(self.f > 0, f"factor: f is {self.f}; it is above 0")
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+    def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
+        doubt_BA = -torch.expm1(ranked(score_BA)[0])  # 1 - c_n, exact where c_n is nearly 1
+        n_A = torch.arange(1, doubt_BA.shape[1] + 1, device=doubt_BA.device)
+        return ((n_A + 1) * doubt_BA < self.f).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class EntropyBounded(Parallel):
+    """The longest run of cells, by rising entropy, with Σ H - max H ≤ γ (EB-Sampler, Ben-Hamu et al. 2025).
+
+    Sum and maximum are over the cells of the run, in one row. As entropies rise along it, the maximum is the last one's
+    and Σ H - max H is the sum of those before it.
+    """
+
+    gamma: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_unless(self.gamma >= 0, f"eb: gamma is {self.gamma}; it is at least 0")
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return negative_entropy(guess)
+
+    def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
+        entropy_BA = -ranked(score_BA)[0]
+        before_BA = entropy_BA.cumsum(dim=1).roll(1, dims=1)
+        before_BA[:, 0] = 0
+        return (before_BA <= self.gamma).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class Klass(Parallel):
+    """Every cell that is sure and steady: top-1 probability > p, and KL(p_t ‖ p_{t-1}) < kl in each of the last
+    `history` steps; where there is none, the cell with the largest top-1 probability (KLASS, Kim et al. 2025).
+    """
+
+    p: float = 0.9
+    kl: float = 0.01
+    history: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_unless(0 < self.p < 1, f"klass: p is {self.p}; it is above 0 and below 1")
+        _refuse_unless(self.kl > 0, f"klass: kl is {self.kl}; it is above 0")
+        _refuse_unless(self.history >= 1, f"klass: history is {self.history}; it is at least 1 step")
+
+    def begin(self, state: State) -> dict[str, Tensor]:
+        steady_BA = torch.zeros_like(state.at_BA)
+        return {
+            "last_BAV": torch.zeros((*steady_BA.shape, state.vocab_size), device=steady_BA.device),
+            "steady_BA": steady_BA,
+            "ready_BA": torch.zeros_like(state.hidden_BA),
+        }
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        last_BAV, steady_BA, ready_BA = (state.memory[name] for name in ("last_BAV", "steady_BA", "ready_BA"))
+        p_BAV = guess.p_BAV
+        change_BAV = (guess.log_p_BAV - last_BAV).masked_fill(p_BAV == 0, 0.0)  # impossible tokens add nothing
+        moved_BA = ((p_BAV * change_BAV).sum(dim=-1) >= self.kl) | (state.step == 0)
+        steady_BA.add_(1).masked_fill_(moved_BA, 0)
+        last_BAV.copy_(guess.log_p_BAV)
+        ready_BA.copy_((steady_BA >= self.history) & (guess.top_BA.exp() > self.p))
+        return guess.top_BA + ready_BA * (1 - math.log(self.p))  # ready: above 1; others: log p, at most 0
+
+    def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
+        return (state.memory["ready_BA"] & state.hidden_BA).sum(dim=1)
+
+
+def _refuse_unless(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise HardtailError(sentence)

@@ -1,0 +1,119 @@
+"""Small things to decode: problems without meaning, denoisers that are hashes of what they see, a user's policy."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hardtail.denoiser import Function
+from hardtail.noise import mix
+from hardtail.policies.base import Guess, Policy, State
+from hardtail.registry import POLICIES
+from hardtail.types import Instances, Trace
+
+CELLS, VOCAB, MASK = 9, 8, 7
+Numbers = NDArray[np.float64]
+NAMES = (
+    *POLICIES.names(),
+    "zigzag",
+    "block,size=4",
+    "threshold,p=0.3",
+    "factor,f=3",
+    "eb,gamma=2",
+    "klass,p=0.2,kl=3,history=1",
+    "loo,rounds=3",
+    "remdm,eta=0.5",
+    "remdm,variant=conf",
+    "p2,eta=4",
+    "tests.decoding_toys:EveryOther",
+)
+"""Every registered policy, a logical order, a user's class; also with fields that make rare branches common."""
+
+
+def problems(n: int, seed: int = 0, cells: int = CELLS) -> Instances:
+    """Prompts of 6 to 8 tokens, 0 to `cells` hidden cells, and an order with ties."""
+    rng = np.random.default_rng(seed)
+    maskable_NA = rng.random((n, cells)) < rng.choice([0.3, 0.8, 1.0], size=(n, 1))
+    rank_NA = np.where(maskable_NA, np.abs(np.arange(cells) - cells // 2), -1).astype(np.int8)
+    return Instances(
+        tokens_NL=rng.integers(0, MASK, size=(n, 8 + cells), dtype=np.uint8),
+        prompt_len_N=rng.integers(6, 9, size=n, dtype=np.int32),
+        maskable_NA=maskable_NA,
+        scored_NA=maskable_NA,
+        orders={"zigzag": rank_NA},
+    )
+
+
+def hashed_logits(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+    """Logits in 0 … 12 that depend on every token of the row; cells next to each other often have exactly the same."""
+    key_B = torch.zeros_like(tokens_BL[:, 0])
+    for token_B in tokens_BL.unbind(dim=1):
+        key_B = mix(key_B + token_B + 1)
+    cell_BA = at_BA // 2 * 64
+    word_BAV = mix(mix(key_B[:, None, None] + cell_BA[..., None] + torch.arange(VOCAB, device=at_BA.device)))
+    return (word_BAV & 0xFFFF).float() * (12 / 0xFFFF)
+
+
+TOY = Function(hashed_logits, MASK)
+
+
+@dataclass(frozen=True)
+class EveryOther(Policy):
+    """A user's own: cells `first`, `first` + 2 … before the others."""
+
+    first: int = 1
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return (torch.arange(state.hidden_BA.shape[1], device=guess.top_BA.device) % 2 == self.first % 2).float()
+
+
+def same_trace(one: Trace, other: Trace) -> bool:
+    """Bit for bit the same, whatever the number of columns without events."""
+    left, right = Trace.concat([one, other]).take(slice(len(one))), Trace.concat([other, one]).take(slice(len(other)))
+    mine, theirs = left.arrays(), right.arrays()
+    return mine.keys() == theirs.keys() and all(
+        np.array_equal(mine[name].view(np.uint8), theirs[name].view(np.uint8)) for name in mine
+    )
+
+
+class Row:
+    """One instance, decoded in plain Python: tokens, hidden cells, and one look after another."""
+
+    def __init__(self, instances: Instances, row: int) -> None:
+        self.tokens_L = instances.tokens_NL[row].astype(np.int64)
+        self.at_A = instances.answer_at_NA[row]
+        self.maskable = np.flatnonzero(instances.maskable_NA[row]).tolist()
+        self.rank_A = instances.orders["zigzag"][row]
+        self.tokens_L[self.at_A[self.maskable]] = MASK
+        self.history: list[Numbers] = []
+
+    def look(self, tokens_L: NDArray[np.int64]) -> Numbers:
+        logits_AV = TOY.logits(torch.from_numpy(tokens_L)[None], torch.from_numpy(self.at_A)[None])[0].double().numpy()
+        logits_AV[:, MASK] = -np.inf
+        return np.asarray(logits_AV)
+
+    def step(self) -> None:
+        self.logits_AV = self.look(self.tokens_L)
+        self.p_AV = np.exp(self.logits_AV) / np.exp(self.logits_AV).sum(axis=-1, keepdims=True)
+        self.history.append(self.p_AV)
+
+    def top(self, cell: int) -> float:
+        return float(self.p_AV[cell].max())
+
+    def entropy(self, cell: int) -> float:
+        return sum(-p * math.log(p) for p in self.p_AV[cell] if p > 0)
+
+    def hidden(self) -> list[int]:
+        return [cell for cell in self.maskable if self.tokens_L[self.at_A[cell]] == MASK]
+
+    def write(self, cells: list[int]) -> None:
+        for cell in cells:
+            self.tokens_L[self.at_A[cell]] = self.p_AV[cell].argmax()
+
+
+def best(cells: list[int], score: Callable[[int], float], count: int = 1) -> list[int]:
+    return sorted(cells, key=lambda cell: (-score(cell), cell))[:count]

@@ -1,0 +1,291 @@
+"""The decoding loop: what holds for every policy, what changes no result, and what a bad request is told."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+import hardtail
+from hardtail.decode import TILE, WINDOW, decode, decode_stream
+from hardtail.denoiser import Function, ModelDenoiser
+from hardtail.errors import HardtailError
+from hardtail.model import Shape, Transformer
+from hardtail.policies.base import Commit, Policy
+from hardtail.policies.confidence import Top1
+from hardtail.policies.named import policy_named
+from hardtail.policies.orders import Logical
+from hardtail.policies.remask import P2, ReMDM
+from hardtail.types import Instances, Trace
+from tests.decoding_toys import CELLS, MASK, NAMES, TOY, VOCAB, hashed_logits, problems, same_trace
+
+OWN_ORDER = ("random", "r2l", "zigzag", "tests.decoding_toys:EveryOther")
+"""Policies that tell cells apart though the denoiser does not."""
+
+
+def toy_policy(name: str) -> Policy:
+    return policy_named(name, ("zigzag",))
+
+
+def hidden_after_NS(trace: Trace) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """How many cells are hidden after each step."""
+    steps = int(trace.step_NT.max()) + 1
+    change_NT = np.where(trace.commit_NT, -1, 1) * trace.happened_NT
+    change_NS = np.stack([(change_NT * (trace.step_NT == step)).sum(axis=1) for step in range(steps)], axis=1)
+    return np.asarray(trace.instances.maskable_NA.sum(axis=1)[:, None] + change_NS.cumsum(axis=1))
+
+
+# -- what holds for every policy ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_events_are_the_story_of_the_answer(name: str, temperature: float) -> None:
+    policy, instances = toy_policy(name), problems(70)
+    trace = decode(TOY, instances, policy, temperature=temperature)
+    assert (trace.answer_NA != MASK).all()
+    np.testing.assert_array_equal(trace.answer_NA[~instances.maskable_NA], instances.answer_NA[~instances.maskable_NA])
+    for row in range(len(trace)):
+        answer_A = np.where(instances.maskable_NA[row], MASK, instances.answer_NA[row])
+        events = int(trace.happened_NT[row].sum())
+        assert trace.happened_NT[row, :events].all()
+        assert (np.diff(trace.step_NT[row, :events]) >= 0).all()
+        for cell, token in zip(trace.cell_NT[row, :events], trace.token_NT[row, :events], strict=True):
+            assert instances.maskable_NA[row, cell]
+            assert (answer_A[cell] == MASK) != (token == MASK)  # a hidden cell is revealed, or a revealed one hidden
+            answer_A[cell] = token
+        np.testing.assert_array_equal(answer_A, trace.answer_NA[row])
+        if not policy.remasks:
+            assert sorted(trace.cell_NT[row, :events]) == list(np.flatnonzero(instances.maskable_NA[row]))
+    assert np.isfinite(trace.prob_NT).all()
+    assert (trace.prob_NT[trace.commit_NT] > 0).all()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_is_decoded_as_if_alone(name: str, temperature: float) -> None:
+    """Other batch sizes, another order, other neighbours: the same bits."""
+    policy, instances = toy_policy(name), problems(150)
+
+    def run(chosen: Instances, batch: int | None = None) -> Trace:
+        return decode(TOY, chosen, policy, batch=batch, temperature=temperature)
+
+    whole = run(instances)
+    assert same_trace(whole, run(instances, batch=100))
+    order_N = np.random.default_rng(1).permutation(150)
+    assert same_trace(whole.take(order_N), run(instances.take(order_N)))
+    assert same_trace(whole.take(slice(3, 8)), run(instances.take(slice(3, 8))))
+
+
+@pytest.mark.parametrize("name", ["top1", "loo"])
+@pytest.mark.parametrize("n", [1, 33])
+def test_every_look_on_a_cpu_has_the_same_number_of_rows(name: str, n: int) -> None:
+    """Matrix products of another shape may round differently: one row by a vector, say."""
+    rows: set[int] = set()
+
+    def watched(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
+        rows.add(len(tokens_BL))
+        return hashed_logits(tokens_BL, at_BA)
+
+    decode(Function(watched, MASK), problems(n), toy_policy(name), batch=64)
+    assert rows == {TILE}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gpu_commits_the_same(name: str) -> None:
+    """In one captured graph a step, or without where the policy remasks; a warning that it cannot be would fail."""
+    cpu, gpu = (decode(TOY, problems(150), toy_policy(name), device=device, batch=64) for device in ("cpu", "cuda"))
+    for array in ("answer_NA", "cell_NT", "step_NT", "token_NT", "runner_up_NT"):
+        np.testing.assert_array_equal(getattr(cpu, array), getattr(gpu, array))
+    np.testing.assert_allclose(cpu.prob_NT, gpu.prob_NT, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_allowed_tokens_are_committed(name: str) -> None:
+    trace = decode(TOY, problems(40), toy_policy(name), allowed=[2, 5, MASK])
+    assert set(trace.token_NT[trace.commit_NT]) == {2, 5}
+    free = decode(TOY, problems(40), toy_policy(name))
+    assert set(free.token_NT[free.commit_NT]) == set(range(MASK))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OWN_ORDER])
+def test_equal_scores_go_by_position(name: str) -> None:
+    """A denoiser that says the same of every cell."""
+    flat = Function(lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, VOCAB)), MASK)
+    instances = problems(20)
+    trace = decode(flat, instances, toy_policy(name), Commit(each=2))
+    for row in range(len(trace)):
+        committed = trace.cell_NT[row][trace.commit_NT[row]]
+        first_time = list(dict.fromkeys(committed.tolist()))
+        assert first_time == np.flatnonzero(instances.maskable_NA[row]).tolist()
+
+
+# -- what is noted ------------------------------------------------------------------------------------------------
+
+
+def test_the_notes_of_an_event() -> None:
+    """Probability, gold token's probability and rank, runner-up and margin, against one look by hand."""
+    instances = problems(30)
+    trace = decode(TOY, instances, Top1(), Commit(each=2))
+    hidden_NA = instances.maskable_NA
+    tokens_NL = instances.tokens_NL.copy()
+    np.put_along_axis(tokens_NL, instances.answer_at_NA, np.where(hidden_NA, MASK, instances.answer_NA), axis=1)
+    logits = TOY.logits(torch.from_numpy(tokens_NL).long(), torch.from_numpy(instances.answer_at_NA)).double().numpy()
+    logits[..., MASK] = -np.inf
+    p_NAV = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    for row in range(len(trace)):
+        order = sorted(np.flatnonzero(hidden_NA[row]), key=lambda cell: (-p_NAV[row, cell].max(), cell))
+        for event, cell in enumerate(order[:2]):
+            gold = instances.answer_NA[row, cell]
+            assert trace.cell_NT[row, event] == cell
+            assert trace.token_NT[row, event] == p_NAV[row, cell].argmax()
+            np.testing.assert_allclose(trace.prob_NT[row, event], p_NAV[row, cell].max(), rtol=1e-5)
+            np.testing.assert_allclose(trace.gold_prob_NT[row, event], p_NAV[row, cell, gold], rtol=1e-4)
+            assert trace.gold_rank_NT[row, event] == (p_NAV[row, cell] > p_NAV[row, cell, gold]).sum()
+            if len(order) <= 2:
+                assert trace.runner_up_NT[row, event] == -1
+                assert np.isnan(trace.margin_NT[row, event])
+            else:
+                margin = np.log(p_NAV[row, cell].max()) - np.log(p_NAV[row, order[2]].max())
+                assert trace.runner_up_NT[row, event] == order[2]
+                np.testing.assert_allclose(trace.margin_NT[row, event], margin, atol=1e-5)
+
+
+# -- how many cells a step commits --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4, 7, 50])
+@pytest.mark.parametrize("policy", [Top1(), Logical("zigzag"), ReMDM(eta=0.5), P2(eta=4.0)], ids=str)
+def test_a_number_of_steps(policy: Policy, steps: int) -> None:
+    instances = problems(40)
+    trace = decode(TOY, instances, policy, Commit(steps=steps))
+    hidden_NS = hidden_after_NS(trace)
+    for row, hidden in enumerate(instances.maskable_NA.sum(axis=1)):
+        expected: list[int] = []
+        while hidden:
+            hidden -= -(-hidden // (steps - len(expected)))
+            expected.append(hidden)
+        assert len(expected) == min(steps, instances.maskable_NA[row].sum())
+        expected += [0] * (hidden_NS.shape[1] - len(expected))
+        assert hidden_NS[row].tolist() == expected
+
+
+@pytest.mark.parametrize("each", [1, 2, 4, 20])
+@pytest.mark.parametrize("policy", [Top1(), Logical("zigzag"), ReMDM(eta=0.5), P2(eta=4.0)], ids=str)
+def test_a_number_of_cells_a_step(policy: Policy, each: int) -> None:
+    instances = problems(40)
+    hidden_NS = hidden_after_NS(decode(TOY, instances, policy, Commit(each=each)))
+    start_N = instances.maskable_NA.sum(axis=1)
+    expected_NS = np.maximum(start_N[:, None] - each * np.arange(1, hidden_NS.shape[1] + 1), 0)
+    np.testing.assert_array_equal(hidden_NS, expected_NS)
+
+
+# -- a real model -------------------------------------------------------------------------------------------------
+
+
+@cache
+def tiny(name: str) -> tuple[ModelDenoiser, Instances]:
+    """A model with large random weights, so that its distributions differ, and 70 instances; some cells are given."""
+    task = hardtail.task(name, digits=6) if name == "addition" else hardtail.task(name)
+    instances = task.sample(70, hardtail.Streams(0).named("decode"))
+    model = Transformer(Shape(2, 2, 24, task.vocabulary.size, task.seq_len))
+    model.initialise(torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(4)
+    keep_NA = np.random.default_rng(0).random(instances.maskable_NA.shape) < 0.7
+    chosen_NA = instances.maskable_NA & keep_NA & (np.arange(instances.answer_len) < 12)
+    return ModelDenoiser(model, task.vocabulary.mask_id), replace(instances, maskable_NA=chosen_NA)
+
+
+@pytest.mark.parametrize("name", ["top1", "entropy", "random", "eb", "klass", "loo", "remdm,eta=0.3", "p2"])
+def test_a_model_decodes_the_same_in_any_company(name: str) -> None:
+    denoiser, instances = tiny("addition")
+    policy = policy_named(name)
+    whole = decode(denoiser, instances, policy, seed=3)
+    assert len(np.unique(whole.prob_NT[whole.commit_NT])) > 100  # the model is no constant
+    for n in (1, 5, 33):
+        assert same_trace(whole.take(slice(n)), decode(denoiser, instances.take(slice(n)), policy, seed=3))
+    order_N = np.random.default_rng(0).permutation(70)
+    assert same_trace(whole.take(order_N), decode(denoiser, instances.take(order_N), policy, seed=3, batch=64))
+
+
+@pytest.mark.parametrize("name", ["post_order", "block", "loo,rounds=2"])
+def test_prompts_of_different_lengths(name: str) -> None:
+    denoiser, instances = tiny("listops")
+    assert len(set(instances.prompt_len_N)) > 5
+    policy = policy_named(name, ("post_order",))
+    whole = decode(denoiser, instances, policy)
+    assert same_trace(whole.take(slice(5, 9)), decode(denoiser, instances.take(slice(5, 9)), policy))
+    assert (whole.answer_NA != denoiser.mask_id).all()
+
+
+# -- sampling -----------------------------------------------------------------------------------------------------
+
+
+def test_sampling_is_seeded() -> None:
+    first, again, other = (decode(TOY, problems(50), Top1(), temperature=1.0, seed=seed) for seed in (4, 4, 5))
+    assert same_trace(first, again)
+    assert (first.answer_NA != other.answer_NA).any(axis=1).mean() > 0.5
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_sampled_tokens_have_the_probabilities(temperature: float) -> None:
+    p_V = torch.tensor([0.5, 0.25, 0.15, 0.1, 0, 0, 0, 0])
+    fixed = Function(lambda tokens_BL, at_BA: p_V.log().expand(*at_BA.shape, VOCAB), MASK)
+    instances = problems(3000)
+    trace = decode(fixed, replace(instances, maskable_NA=np.ones_like(instances.maskable_NA)), Top1(), Commit(steps=3))
+    assert (trace.answer_NA == 0).all()  # without a temperature, always the most probable
+    trace = decode(fixed, instances, Top1(), Commit(steps=3), temperature=temperature)
+    drawn = trace.token_NT[trace.commit_NT]
+    expected_V = (p_V ** (1 / temperature) / (p_V ** (1 / temperature)).sum()).numpy()
+    observed_V = np.bincount(drawn, minlength=VOCAB) / len(drawn)
+    assert (np.abs(observed_V - expected_V) <= 4 * np.sqrt(expected_V * (1 - expected_V) / len(drawn))).all()
+
+
+# -- many instances, bad requests ---------------------------------------------------------------------------------
+
+
+def test_a_stream_is_bounded_and_in_order() -> None:
+    part, instances = TILE * WINDOW, problems(2 * TILE * WINDOW + 70, cells=3)
+    parts = list(decode_stream(TOY, instances, Top1(), batch=1, about={"task": "toy"}))
+    assert [len(one) for one in parts] == [part, part, 70]
+    finished: list[int] = []
+    whole = decode(TOY, instances, Top1(), progress=finished.append, about={"task": "toy"})
+    assert sum(finished) == len(instances)
+    assert same_trace(whole, Trace.concat(parts))
+    assert whole.about == {"task": "toy"}
+    np.testing.assert_array_equal(whole.instances.tokens_NL, instances.tokens_NL)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"instances": problems(0)}, "nothing to decode"),
+        ({"batch": 0}, "batch is 0"),
+        ({"temperature": -1.0}, "temperature is -1"),
+        ({"allowed": [MASK]}, "no token may be committed"),
+        ({"policy": Logical("lsb")}, "no order 'lsb'; they carry zigzag"),
+        ({"policy": Logical("lsb"), "instances": problems(3).bare()}, "no order 'lsb'; they carry none"),
+    ],
+)
+def test_a_bad_request_is_one_sentence(change: dict[str, object], words: str) -> None:
+    request = {"instances": problems(3), "policy": Top1()} | change
+    with pytest.raises(HardtailError, match=words) as caught:
+        decode(TOY, **request)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_commit_of_nothing_is_refused() -> None:
+    for nothing in ({"each": 0}, {"steps": 0}):
+        with pytest.raises(HardtailError, match="at least 1"):
+            Commit(**nothing)
+
+
+def test_an_instance_with_nothing_hidden_is_left_alone() -> None:
+    given = replace(problems(3), maskable_NA=np.zeros((3, CELLS), dtype=bool))
+    trace = decode(TOY, given, Top1())
+    np.testing.assert_array_equal(trace.answer_NA, given.answer_NA)
+    assert not trace.happened_NT.any()

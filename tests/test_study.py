@@ -1,0 +1,155 @@
+"""Grids, the store of results, and moving a grid on."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hardtail import HardtailError
+from hardtail.files import sole_writer
+from hardtail.study import advance as moving
+from hardtail.study.advance import advance, status
+from hardtail.study.grids import GRIDS, Entry, entry_named, grid_named
+from hardtail.study.recipes import recipe_named
+from hardtail.study.store import Store
+from hardtail.train.run import train
+
+
+def entry(arm: str = "addition-random-smoke", steps: int = 12) -> Entry:
+    recipe = recipe_named(arm)
+    watch = replace(recipe.watch, log_every=2, eval_every=5, gen_every=6, save_every=4, probe_size=20, decoded=4)
+    return Entry(arm, replace(recipe, steps=steps, watch=watch, train_size=50, batch=4))
+
+
+@pytest.fixture(autouse=True)
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure a finished run on little."""
+    monkeypatch.setattr(moving, "chosen_strata", lambda task, names: ["natural", "chain>=4"])
+    monkeypatch.setattr(moving, "study_policies", lambda task: ("top1", "lsb"))
+    monkeypatch.setattr(moving, "explain_model", lambda *given, **also: [{"kind": "diagnosis", "policy": "top1"}])
+
+
+def test_names_are_unique_over_all_grids() -> None:
+    names = [entry.name for grid in GRIDS for entry in grid_named(grid)]
+    assert len(names) == len(set(names))
+    assert all(entry_named(name).name == name for name in names)
+    with pytest.raises(HardtailError, match="the grids are"):
+        grid_named("adition")
+
+
+def test_a_grid_brings_one_seed_of_everything_first() -> None:
+    for name in GRIDS:
+        entries = grid_named(name)
+        arms = len({entry.arm for entry in entries})
+        assert len({entry.arm for entry in entries[:arms]}) == arms
+        assert len({entry.recipe.seed for entry in entries[:arms]}) == 1
+
+
+def test_arms_differ_in_what_they_say() -> None:
+    """No two arms of the study are the same recipe under two names."""
+    recipes = {}
+    for name in GRIDS:
+        for item in grid_named(name):
+            key = repr(replace(item.recipe, name=""))
+            assert recipes.setdefault(key, item.name) == item.name
+    assert entry_named("addition-papl5-tf32-s42").recipe.scheme.alpha == 5.0  # type: ignore[attr-defined]
+    assert entry_named("addition-puma-no-threshold-s42").recipe.scheme.threshold is None  # type: ignore[attr-defined]
+    assert entry_named("addition-papl5-paper-s42").recipe.scheme.masking.at_least_one is False  # type: ignore[attr-defined]
+
+
+def test_a_grid_moves_on_and_is_recorded(tmp_path: Path) -> None:
+    entries = [entry(), entry("addition-puma-smoke")]
+    store = Store(tmp_path / "results")
+    assert [item.state for item in status(entries, tmp_path / "runs", store)] == ["missing", "missing"]
+    found = advance(entries, tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
+    assert [item.state for item in found] == ["recorded", "recorded"]
+    assert [line["name"] for line in store.index()] == [item.name for item in entries]
+    assert {record["arm"] for record in store.evaluations()} == {item.arm for item in entries}
+    kinds = {(record["checkpoint"], record["policy"]) for record in store.evaluations() if record["kind"] == "accuracy"}
+    assert kinds == {(kind, policy) for kind in ("last", "best_probe") for policy in ("top1", "lsb")}
+    assert store.log(entries[0].name)[-1]["step"] == 12
+    before = (tmp_path / "results" / "index.jsonl").read_bytes()
+    advance(entries, tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
+    assert (tmp_path / "results" / "index.jsonl").read_bytes() == before
+
+
+def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that moves a second at every look: the run is cut, saved, and ends as an uncut one does."""
+    entries = [entry()]
+    store = Store(tmp_path / "results")
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 1.0
+        return now
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "time", SimpleNamespace(monotonic=clock))
+        (found,) = advance(entries, tmp_path / "runs", store, minutes=0.5, n=5, say=lambda words: None)
+    assert found.state == "started"
+    assert 0 < found.step < 12
+    (found,) = advance(entries, tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
+    assert found.state == "recorded"
+    train(entries[0].recipe, tmp_path / "whole")
+    cut = tmp_path / "runs" / entries[0].name
+    assert (cut / "last.safetensors").read_bytes() == (tmp_path / "whole" / "last.safetensors").read_bytes()
+
+
+def test_a_run_that_another_process_is_at_is_passed_over(tmp_path: Path) -> None:
+    entries = [entry(), entry("addition-puma-smoke")]
+    busy = tmp_path / "runs" / entries[0].name
+    busy.mkdir(parents=True)
+    said: list[str] = []
+    with sole_writer(busy):
+        found = advance(entries, tmp_path / "runs", Store(tmp_path / "results"), minutes=5, n=5, say=said.append)
+    assert [item.state for item in found] == ["missing", "recorded"]
+    assert "another process" in said[0]
+
+
+def test_waiting_for_a_writer(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with (
+        sole_writer(tmp_path / "file"),
+        pytest.raises(HardtailError, match="another process"),
+        sole_writer(tmp_path / "file", wait=0.15),
+    ):
+        pass
+    assert time.monotonic() - began >= 0.15
+
+
+def test_results_are_never_rewritten(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    advance([entry()], tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
+    with pytest.raises(HardtailError, match="never rewritten"):
+        store.add(entry().name, entry().arm, tmp_path / "runs" / entry().name)
+    with pytest.raises(HardtailError, match="only a finished run"):
+        store.add("other", "other", tmp_path)
+
+
+def test_a_damaged_index_is_named(tmp_path: Path) -> None:
+    (tmp_path / "index.jsonl").write_text('{"name": "x"}\n')
+    with pytest.raises(HardtailError, match="line 1: the key 'arm' is missing"):
+        Store(tmp_path).index()
+    (tmp_path / "index.jsonl").write_text('{"name": "x"\n')
+    with pytest.raises(HardtailError, match="line 1: not JSON"):
+        Store(tmp_path).index()
+
+
+def test_the_recorded_results_are_whole() -> None:
+    """What the repository holds: every run has its recipe, log and records, and every record says where it is from."""
+    folder = Path(__file__).parent.parent / "results"
+    store = Store(folder)
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == store.names()
+    for line in store.index():
+        recipe = json.loads((folder / line["name"] / "recipe.json").read_bytes())
+        assert recipe["fields"]["seed"] == line["seed"]
+        assert store.log(line["name"])[-1]["step"] == line["steps"] == recipe["fields"]["steps"]
+        assert store.coverage(line["name"]) is not None
+    for record in store.evaluations():
+        assert {"task", "policy", "stratum", "checkpoint", "commit", "device", "kind"} <= record.keys()
+        if record["kind"] == "accuracy":
+            assert 0 <= record["low"] <= record["exact_match"] <= record["high"] <= 1
