@@ -1,0 +1,111 @@
+"""Tables for people: one small form that a terminal and a document can print, and any result turned into it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import rich.table
+
+Cell = str | int | float | None
+WIDE = 10
+"""Columns that a screen still shows."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, column names, and rows of text and numbers; None is a value that there is not."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def texts(self) -> list[list[str]]:
+        """The rows as they are printed."""
+        return [[text(cell) for cell in row] for row in self.rows]
+
+    def markdown(self) -> str:
+        numeric = [self._numeric(column) for column in range(len(self.columns))]
+        lines = [f"**{self.title}**", "", _line(self.columns), _line(["--:" if right else ":--" for right in numeric])]
+        return "\n".join(lines + [_line(row) for row in self.texts()]) + "\n"
+
+    def rich(self) -> "rich.table.Table":
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable(title=self.title, title_justify="left")
+        for place, column in enumerate(self.columns):
+            table.add_column(column, justify="right" if self._numeric(place) else "left")
+        for row in self.texts():
+            table.add_row(*map(Text, row))
+        return table
+
+    def _numeric(self, column: int) -> bool:
+        values = [row[column] for row in self.rows]
+        return not any(isinstance(value, str) for value in values) and any(value is not None for value in values)
+
+
+def text(cell: Cell) -> str:
+    """A cell as it is printed: numbers to four digits, whole ones in groups of three."""
+    if cell is None:
+        return "–"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:.4g}" if isinstance(cell, float) else cell
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def tabulate(title: str, value: Mapping[str, Any]) -> list[Table]:
+    """A nested result as tables: its plain values first, then one table for every group of like records below it.
+
+    A list of records is a table with a column for each key; a mapping of records too, its keys in the first column.
+    """
+    plain = {name: inner for name, inner in value.items() if _plain(inner)}
+    tables = (
+        [Table(title, ("", "value"), tuple((_words(name), inner) for name, inner in plain.items()))] if plain else []
+    )
+    for name, inner in value.items():
+        below = f"{title}: {_words(name)}"
+        if isinstance(inner, Mapping) and _records(list(inner.values())):
+            tables.append(_of_records(below, [{"": key, **record} for key, record in inner.items()]))
+            tables += [table for key, record in inner.items() for table in _rest(f"{below}, {_words(key)}", record)]
+        elif isinstance(inner, Mapping) and inner:
+            tables += tabulate(below, inner)
+        elif isinstance(inner, Sequence) and not isinstance(inner, str) and _records(inner):
+            tables.append(_of_records(below, inner))
+    return tables
+
+
+def _rest(title: str, record: Mapping[str, Any]) -> list[Table]:
+    """What of a record does not fit in its row."""
+    return tabulate(title, {name: inner for name, inner in record.items() if not _plain(inner)})
+
+
+def _of_records(title: str, records: Sequence[Mapping[str, Any]]) -> Table:
+    columns = [name for name, inner in records[0].items() if _plain(inner)]
+    rows = tuple(tuple(record[name] for name in columns) for record in records)
+    headings = tuple(_words(name) for name in columns)
+    if columns[0] == "" and len(columns) > WIDE > len(records):  # few records of many fields: a column for each record
+        turned = tuple(zip(headings, *rows, strict=True))
+        return Table(title, tuple(map(str, turned[0])), turned[1:])
+    return Table(title, headings, rows)
+
+
+def _records(values: Sequence[Any]) -> bool:
+    """Whether these are mappings with the same keys, plain values among them."""
+    if not values or not all(isinstance(value, Mapping) for value in values):
+        return False
+    return all(list(value) == list(values[0]) for value in values) and any(map(_plain, values[0].values()))
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
