@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from hardtail.decode import decode
 from hardtail.diagnose import diagnose, tables
-from hardtail.diagnose.addition import Cross, Summary, claims, cross, profile
+from hardtail.diagnose.addition import Summary, chain_bins, claims, profile
 from hardtail.diagnose.addition_commits import chain_cells, wrong_commits
+from hardtail.diagnose.cross import Cross, cross
 from hardtail.errors import HardtailError
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.confidence import Entropy, Margin, RandomOrder, Top1
@@ -112,11 +113,11 @@ def test_the_wrong_commit_profile_of_the_paper(reading: str) -> None:
 
 def test_the_cross_table_and_its_bins() -> None:
     confidence, lsb = decoded(Top1()), decoded(LSB)
-    table = cross(confidence, lsb)
+    table = cross(confidence, lsb, chain_bins(sums().strata["chain"]))
     failures = int((~confidence.exact_N).sum())
-    assert table["all"] == Cross(len(confidence), len(confidence) - failures, failures, 0, 0)
-    assert cross(lsb, confidence)["all"].only_confidence == failures
-    assert sum(row.only_lsb for name, row in table.items() if name != "all") == failures
+    assert table["all"] == Cross(len(confidence), len(confidence) - failures, 0, failures, 0)
+    assert cross(lsb, confidence)["all"].only_first == failures
+    assert sum(row.only_second for name, row in table.items() if name != "all") == failures
     assert sum(row.instances for name, row in table.items() if name != "all") == len(confidence)
     with pytest.raises(HardtailError, match="different instances"):
         cross(confidence, lsb.take(slice(10, None)))

@@ -1,11 +1,15 @@
 """Diagnoses of trained models and of saved traces: decode what is to be explained, then explain it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hardtail import task as make_task
 from hardtail.diagnose import diagnose
+from hardtail.diagnose.cross import cross
 from hardtail.errors import HardtailError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.subject import Subject
@@ -26,13 +30,19 @@ def explain_model(
     data_seed: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[dict[str, Any]]:
-    """One diagnosis per policy, over all strata; by default of confidence and of the logical order."""
+    """One diagnosis per policy, over all strata; by default of confidence and of the logical order.
+
+    From the second on, each also says which instances it and the first policy solved.
+    """
     task = subject.task
     seed = subject.seed if data_seed is None else data_seed
     drawn = [
         (part.stratum, measured_instances(task, part.stratum, part.n, seed)) for part in diagnosed(task, strata, n)
     ]
+    stratum_N = np.repeat(np.arange(len(drawn)), [len(instances) for _, instances in drawn])
+    groups = {stratum: stratum_N == place for place, (stratum, _) in enumerate(drawn)}
     found: list[dict[str, Any]] = []
+    first: Trace | None = None
     for name, policy in chosen_policies(task, policies or ("top1", task.order_names[0])).items():
         parts: list[Trace] = []
         for stratum, instances in drawn:
@@ -40,8 +50,15 @@ def explain_model(
                 parts.append(part)
                 progress(len(part))
         trace = Trace.concat(parts)
-        covered = [stratum for stratum, _ in drawn]
-        found.append(_head(trace.about, covered) | diagnose(task, trace, subject.coverage))
+        diagnosis = _head(trace.about, list(groups)) | diagnose(task, trace, subject.coverage, subject.order)
+        if first is None:
+            first = trace
+        else:
+            compared = cross(first, trace, groups)
+            diagnosis["cross"] = {"first": first.about["policy"], "second": name} | {
+                "strata": {group: asdict(row) for group, row in compared.items()}
+            }
+        found.append(diagnosis)
     return found
 
 

@@ -26,6 +26,8 @@ class Subject:
     name: str
     origin: Mapping[str, Any]
     """What every record about it carries: recipe, seed, checkpoint and step."""
+    order: str | None = None
+    """The logical order that its training counted mask states by."""
     folder: Path | None = None
     """Its run directory, where it has one."""
 
@@ -82,7 +84,8 @@ def load_subject(
         "reading": task.preset_name(),
     }
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision)
-    return Subject(task, denoiser, folder.name if folder else path.stem, origin, folder)
+    order = fields.get("watch", {}).get("fields", {}).get("order")
+    return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder)
 
 
 def task_from_json(said: Mapping[str, Any]) -> Task:

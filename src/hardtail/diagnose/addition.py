@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hardtail.diagnose.addition_commits import NO_DIGIT, WrongCommits, wrong_commits
 from hardtail.diagnose.summary import mean, median
-from hardtail.errors import HardtailError
 from hardtail.solvers.addition import P_ABOVE_G, P_BOTTOM, ROLES, G, K
 from hardtail.tasks.addition import DIAGNOSIS
 from hardtail.tasks.base import Task
@@ -187,32 +186,3 @@ def chain_bins(chain_N: Array) -> dict[str, NDArray[np.bool_]]:
     }
     bins[f">={CHAINS[-1]}"] = chain_N >= CHAINS[-1]
     return {name: inside_N for name, inside_N in bins.items() if inside_N.any()}
-
-
-@dataclass(frozen=True)
-class Cross:
-    """Instances by which of two decodes solved them."""
-
-    instances: int
-    both: int
-    only_lsb: int
-    only_confidence: int
-    neither: int
-
-
-def cross(confidence: Trace, lsb: Trace) -> dict[str, Cross]:
-    """The cross table of two decodes of the same sums: `all`, then by bins of the longest chain."""
-    if not np.array_equal(confidence.instances.tokens_NL, lsb.instances.tokens_NL):
-        raise HardtailError(
-            f"the two traces are of different instances ({len(confidence)} and {len(lsb)}); decode the same ones twice"
-        )
-    everything = {"all": np.ones(len(lsb), dtype=np.bool_)}
-    return {
-        name: _cross(confidence.exact_N[inside_N], lsb.exact_N[inside_N])
-        for name, inside_N in (everything | chain_bins(lsb.instances.strata["chain"])).items()
-    }
-
-
-def _cross(confidence_N: NDArray[np.bool_], lsb_N: NDArray[np.bool_]) -> Cross:
-    counts = [confidence_N & lsb_N, ~confidence_N & lsb_N, confidence_N & ~lsb_N, ~confidence_N & ~lsb_N]
-    return Cross(len(lsb_N), *(int(in_N.sum()) for in_N in counts))

@@ -55,7 +55,13 @@ def diagnose(
 
 def tables(diagnosis: Mapping[str, Any]) -> list[Table]:
     """A diagnosis for people, part by part; what else it holds (where it comes from) is not for tables."""
-    titles = {"result": "result", "readiness": "readiness", "coverage": "coverage", "profile": diagnosis["task"]}
+    titles = {
+        "result": "result",
+        "readiness": "readiness",
+        "coverage": "coverage",
+        "profile": diagnosis["task"],
+        "cross": "solved",
+    }
     return [table for name, title in titles.items() for table in tabulate(title, diagnosis.get(name, {}))]
 
 
