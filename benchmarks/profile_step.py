@@ -8,13 +8,12 @@ import sys
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from train_step import SETTINGS, build, schemes
+from train_step import SETTINGS, build
 
 
 def main() -> None:
     name, precision = sys.argv[1], sys.argv[2]
-    setting = SETTINGS[name]
-    step = build(setting, setting.instances(2048), schemes(setting)["random"], 256, precision, 0.0)  # type: ignore[arg-type]
+    step = build(SETTINGS[name], "random", 256, precision, 0.0)
     print(step.compile())
     for _ in range(3):
         step._once()

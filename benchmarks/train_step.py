@@ -1,7 +1,8 @@
 """One training step at the study's five shapes: plain eager PyTorch beside ours, in one run, on a CPU or a GPU.
 
     python benchmarks/train_step.py                              # what this machine has
-    python benchmarks/train_step.py --precision tf32 --dropout 0.1 --shapes addition maze
+    python benchmarks/train_step.py --precision tf32+bf16 --dropout 0.1 --shapes addition maze
+    python benchmarks/train_step.py --jobs 16                    # models compile side by side, then time in turn
 
 The plain step has the same maths the way it is usually written: batches drawn and masked on the host, autocast, the
 whole sequence computed, `torch.optim.AdamW`, an EMA by a loop over parameters. Data is random tokens in the tasks'
@@ -9,22 +10,32 @@ shapes.
 """
 
 import argparse
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 
 import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from hardtail.model import Shape, Transformer
+from hardtail.model import Block, Shape, Transformer
 from hardtail.schemes import Corpus, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Fixed
 from hardtail.train.optimiser import AdamW
-from hardtail.train.step import Precision, Step
+from hardtail.train.step import AttentionPrecision, Precision, Step
 from hardtail.types import Instances
 
 MASK = 1
+PRECISIONS: dict[str, tuple[Precision, AttentionPrecision]] = {
+    "fp32": ("fp32", "same"),
+    "tf32": ("tf32", "same"),
+    "tf32+bf16": ("tf32", "bf16"),
+    "bf16": ("bf16", "same"),
+}
+"""`tf32+bf16` computes attention in bf16 and all else in tf32."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,7 @@ class Plain:
         self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
         self.data, self.batch, self.precision = instances, batch, precision
         self.rng = np.random.default_rng(0)
-        self.everything = torch.arange(setting.length, device=self.device).expand(batch, -1)
+        self.dropout = dropout
 
     def __call__(self) -> None:
         rows = self.rng.choice(len(self.data), self.batch, replace=False)
@@ -100,7 +111,7 @@ class Plain:
         hidden = hidden.to(self.device)
         shown = gold.scatter(1, at, torch.where(hidden, MASK, gold.gather(1, at)))
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            logits = self.model(shown, self.everything)
+            logits = self._logits(shown)
         answer = logits.gather(1, at[..., None].expand(-1, -1, logits.shape[-1])).float()
         nll = F.cross_entropy(answer.flatten(0, 1), gold.gather(1, at).flatten(), reduction="none").view_as(at)
         loss = ((nll * hidden).sum(1) / hidden.sum(1).clamp(min=1)).mean()
@@ -111,6 +122,18 @@ class Plain:
         with torch.no_grad():
             for mean, parameter in zip(self.ema, self.model.parameters(), strict=True):
                 mean.lerp_(parameter, 1e-4)
+
+    def _logits(self, tokens: torch.Tensor) -> torch.Tensor:
+        model, rate = self.model, self.dropout
+        x = F.dropout(model.embed(tokens) + model.position.weight[: tokens.shape[1]], rate)
+        for block in model.blocks:
+            assert isinstance(block, Block)
+            packed = block.qkv(block.norm_attention(x)).view(*x.shape[:2], 3, block.heads, -1)
+            q, k, v = packed.permute(2, 0, 3, 1, 4)
+            mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=rate)
+            x = x + F.dropout(block.project(mixed.transpose(1, 2).flatten(-2)), rate)
+            x = x + F.dropout(block.narrow(F.gelu(block.widen(block.norm_mlp(x)))), rate)
+        return F.linear(model.norm(x), model.embed.weight)
 
 
 def milliseconds(work: Callable[[], None], seconds: float) -> float:
@@ -147,52 +170,139 @@ def matmul_ceiling(precision: str) -> float:
     return 2 * size**3 / (milliseconds(product, 0.3) / 1000)
 
 
-def build(
-    setting: Setting, instances: Instances, scheme: Scheme, batch: int, precision: Precision, dropout: float
-) -> Step:
-    torch.compiler.reset()  # ten models in one process would run into the limit on recompilations
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    shape: str
+    scheme: str
+    precision: str
+    dropout: float
+    batch: int
+    seconds: float
+
+    @property
+    def setting(self) -> Setting:
+        return SETTINGS[self.shape]
+
+    def plain(self) -> float:
+        _allow(self.precision)
+        plain = Plain(self.setting, self.setting.instances(8 * self.batch), self.batch, self.precision, self.dropout)
+        return milliseconds(plain, self.seconds)
+
+    def ready(self) -> tuple[Step, str]:
+        """The compiled step, and how it runs."""
+        torch.compiler.reset()  # ten models in one process would run into the limit on recompilations
+        step = build(self.setting, self.scheme, self.batch, self.precision, self.dropout)
+        began = time.perf_counter()
+        how = step.compile()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return step, f"{how}, {time.perf_counter() - began:.0f} s to get ready"
+
+
+def build(setting: Setting, scheme: str, batch: int, precision: str, dropout: float) -> Step:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = Transformer(setting.shape(dropout)).initialise(torch.Generator().manual_seed(0)).to(device)
-    corpus = Corpus.on(device, instances, MASK, "any")
-    return Step(model, scheme, corpus, AdamW(), batch=batch, steps=100_000, seed=0, precision=precision)
+    corpus = Corpus.on(device, setting.instances(8 * batch), MASK, "any")
+    number, attention = PRECISIONS[precision]
+    return Step(
+        model.train(),
+        schemes(setting)[scheme],
+        corpus,
+        AdamW(),
+        batch=batch,
+        steps=100_000,
+        seed=0,
+        precision=number,
+        attention=attention,
+    )
+
+
+def _allow(precision: str) -> None:
+    torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
+
+
+def _one_after_another(rows: list[Row]) -> Iterator[tuple[Row, float, str]]:
+    for row in rows:
+        _allow(row.precision)
+        step, how = row.ready()
+        yield row, milliseconds(step, row.seconds), how
+
+
+def _child(row: Row, parent: Connection) -> None:
+    """Compile, say so, wait to be asked, and time."""
+    _allow(row.precision)
+    step, how = row.ready()
+    parent.send(how)
+    parent.recv()
+    parent.send(milliseconds(step, row.seconds))
+
+
+def _side_by_side(rows: list[Row], jobs: int) -> Iterator[tuple[Row, float, str]]:
+    """Compiling takes long and leaves the GPU idle: do it for `jobs` rows at once, and time only when all are ready."""
+    context = get_context("spawn")
+    compiling: dict[Connection, Row] = {}
+    ready: dict[Row, tuple[Connection, str]] = {}
+    waiting = list(reversed(rows))
+    while waiting or compiling:
+        while waiting and len(compiling) < jobs:
+            row = waiting.pop()
+            mine, theirs = context.Pipe()
+            context.Process(target=_child, args=(row, theirs), daemon=True).start()
+            theirs.close()
+            compiling[mine] = row
+        for connection in wait(list(compiling)):
+            assert isinstance(connection, Connection)
+            row = compiling.pop(connection)
+            try:
+                ready[row] = connection, connection.recv()
+            except EOFError:
+                print(f"{row.shape} {row.scheme} {row.precision} could not be measured; its process has said why")
+    for row in rows:
+        if row in ready:
+            connection, how = ready[row]
+            connection.send("go")
+            yield row, connection.recv(), how
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--schemes", nargs="+", default=["random", "papl", "puma", "mixture"])
-    parser.add_argument("--precision", nargs="+", choices=("fp32", "tf32", "bf16"), default=["bf16"])
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["bf16"])
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0])
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--jobs", type=int, default=1, help="rows that compile at the same time")
     parser.add_argument("--no-plain", action="store_true", help="leave the plain eager step out")
     words = parser.parse_args()
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     print(f"{device}, torch {torch.__version__}, batch {words.batch}")
+    ceilings = {}
     for precision in words.precision:
-        torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
-        ceiling = matmul_ceiling(precision)
-        print(f"\n{precision}: matrix products run at {ceiling / 1e12:.1f} TFLOP/s")
-        print("shape      dropout scheme    plain ms  ours ms  ratio  TFLOP/s of ceiling")
-        for name in words.shapes:
-            setting = SETTINGS[name]
-            instances = setting.instances(8 * words.batch)
-            for dropout in words.dropout:
-                plain = Plain(setting, instances, words.batch, precision, dropout)
-                plain_ms = float("nan") if words.no_plain else milliseconds(plain, words.seconds)
-                for label in words.schemes:
-                    step = build(setting, instances, schemes(setting)[label], words.batch, precision, dropout)
-                    began = time.perf_counter()
-                    how = step.compile()
-                    compiled = time.perf_counter() - began
-                    ours = milliseconds(step, words.seconds)
-                    rate = setting.flops(words.batch) / ours * 1000
-                    print(
-                        f"{name:10} {dropout:7.1f} {label:8} {plain_ms:9.2f} {ours:8.3f} {plain_ms / ours:5.1f}× "
-                        f"{rate / 1e12:8.1f} {rate / ceiling:9.1%}  {how}, {compiled:.0f} s to get ready",
-                        flush=True,
-                    )
+        _allow(precision)
+        ceilings[precision] = matmul_ceiling(precision)
+        print(f"{precision}: matrix products run at {ceilings[precision] / 1e12:.1f} TFLOP/s")
+    rows = [
+        Row(shape, scheme, precision, dropout, words.batch, words.seconds)
+        for scheme, precision, dropout, shape in itertools.product(
+            words.schemes, words.precision, words.dropout, words.shapes
+        )
+    ]
+    print("shape      precision dropout scheme    plain ms  ours ms  ratio  TFLOP/s of ceiling", flush=True)
+    plain: dict[tuple[str, str, float], float] = {}
+    for row, ours, how in _one_after_another(rows) if words.jobs == 1 else _side_by_side(rows, words.jobs):
+        key = row.shape, row.precision, row.dropout
+        if key not in plain:
+            plain[key] = float("nan") if words.no_plain else row.plain()
+        rate = row.setting.flops(words.batch) / ours * 1000
+        print(
+            f"{row.shape:10} {row.precision:9} {row.dropout:7.1f} {row.scheme:8} {plain[key]:9.2f} {ours:8.3f} "
+            f"{plain[key] / ours:5.1f}× {rate / 1e12:8.1f} {rate / ceilings[row.precision]:9.1%}  {how}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

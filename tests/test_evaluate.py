@@ -115,7 +115,7 @@ def test_probe_is_the_mean_over_hidden_cells() -> None:
     total = cells = 0.0
     for i in range(3):
         tokens = torch.from_numpy(instances.tokens_NL[i].astype(np.int64))
-        hidden = [82 + cell for cell in np.flatnonzero(instances.maskable_NA[i])]
+        hidden = [82 + int(cell) for cell in np.flatnonzero(instances.maskable_NA[i])]
         gold, tokens[hidden] = tokens[hidden].clone(), task.vocabulary.mask_id
         log_p = subject.denoiser.model(tokens[None], torch.tensor([hidden])).log_softmax(-1)[0]
         total -= float(log_p[range(len(hidden)), gold].sum())

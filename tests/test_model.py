@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hardtail.errors import HardtailError
-from hardtail.model import Block, Shape, Transformer, parameter_count, pick
+from hardtail.model import Block, Shape, Transformer, looked_up, parameter_count, pick
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,25 @@ def test_bad_shapes() -> None:
         Shape(2, 5, 128, 14, 99)
     with pytest.raises(HardtailError, match="dropout"):
         Shape(2, 2, 128, 14, 99, dropout=1.0)
+
+
+def test_the_embedding_gradient_is_torchs() -> None:
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn(11, 8, generator=generator, dtype=torch.float64, requires_grad=True)
+    tokens = torch.randint(0, 9, (3, 20), generator=generator)  # two rows are never looked up
+    gradient = torch.randn(3, 20, 8, generator=generator, dtype=torch.float64)
+    ours = torch.autograd.grad(looked_up(tokens, table), table, gradient)[0]
+    theirs = torch.autograd.grad(torch.nn.functional.embedding(tokens, table), table, gradient)[0]
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_attention_alone_in_bf16() -> None:
+    """Rounding of attention, and of nothing else: close to the full precision, and gradients reach every weight."""
+    model = Transformer(Shape(2, 2, 32, 11, 20)).initialise(torch.Generator().manual_seed(0))
+    tokens = torch.randint(0, 11, (5, 20), generator=torch.Generator().manual_seed(1))
+    exact, rounded = model(tokens, slice(12, 20)), model(tokens, slice(12, 20), torch.bfloat16)
+    assert rounded.dtype == torch.float32
+    error = ((rounded - exact).norm() / exact.norm()).item()
+    assert 0 < error < 1e-3
+    torch.autograd.backward(rounded.square().sum())
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in blocks_of(model)[0].parameters())

@@ -50,7 +50,7 @@ def test_a_grid_brings_one_seed_of_everything_first() -> None:
 
 def test_arms_differ_in_what_they_say() -> None:
     """No two arms of the study are the same recipe under two names."""
-    recipes = {}
+    recipes: dict[str, str] = {}
     for name in GRIDS:
         for item in grid_named(name):
             key = repr(replace(item.recipe, name=""))

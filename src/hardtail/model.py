@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from hardtail.attention import attend
 from hardtail.errors import HardtailError
 
 SPARE_POSITIONS = 8
@@ -55,20 +56,27 @@ class Block(nn.Module):
         self.widen = nn.Linear(d, shape.mlp_ratio * d)
         self.narrow = nn.Linear(shape.mlp_ratio * d, d)
 
-    def forward(self, x_BLD: Tensor, at_BA: Tensor | slice | None = None) -> Tensor:
-        """The block's output at every position, or only `at_BA`; every position is attended to in both cases."""
+    def forward(
+        self, x_BLD: Tensor, at_BA: Tensor | slice | None = None, attention: torch.dtype | None = None
+    ) -> Tensor:
+        """The block's output at every position, or only `at_BA`; every position is attended to in both cases.
+
+        `attention` is the type that attention itself is computed in, where that is another one.
+        """
         normed_BLD = self.norm_attention(x_BLD)
         d = x_BLD.shape[-1]
         if at_BA is None:
-            q_BQD, k_BLD, v_BLD = self.qkv(normed_BLD).chunk(3, dim=-1)
+            query_BQD, packed_BLX = None, self.qkv(normed_BLD)
         else:
             weight, bias = self.qkv.weight, self.qkv.bias
-            q_BQD = F.linear(pick(normed_BLD, at_BA), weight[:d], bias[:d])
-            k_BLD, v_BLD = F.linear(normed_BLD, weight[d:], bias[d:]).chunk(2, dim=-1)
+            query_BQD = F.linear(pick(normed_BLD, at_BA), weight[:d], bias[:d])
+            packed_BLX = F.linear(normed_BLD, weight[d:], bias[d:])
             x_BLD = pick(x_BLD, at_BA)
-        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (q_BQD, k_BLD, v_BLD))
-        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0)
-        mixed_BQD = mixed.transpose(1, 2).flatten(-2)
+        kind = packed_BLX.dtype
+        if attention is not None:
+            packed_BLX = packed_BLX.to(attention)
+            query_BQD = None if query_BQD is None else query_BQD.to(attention)
+        mixed_BQD = attend(packed_BLX, query_BQD, self.heads, self.dropout if self.training else 0.0).to(kind)
         x_BLD = x_BLD + self._drop(self.project(mixed_BQD))
         return x_BLD + self._drop(self.narrow(F.gelu(self.widen(self.norm_mlp(x_BLD)))))
 
@@ -99,14 +107,42 @@ class Transformer(nn.Module):
                 nn.init.zeros_(module.bias)
         return self
 
-    def forward(self, tokens_BL: Tensor, at_BA: Tensor | slice) -> Tensor:
+    def forward(self, tokens_BL: Tensor, at_BA: Tensor | slice, attention: torch.dtype | None = None) -> Tensor:
         """Logits over the whole vocabulary for the answer cells at `at_BA`."""
         position_LD = self.position.weight[: tokens_BL.shape[1]]
-        x_BLD = F.dropout(F.embedding(tokens_BL, self.embed.weight) + position_LD, self.shape.dropout, self.training)
+        x_BLD = F.dropout(looked_up(tokens_BL, self.embed.weight) + position_LD, self.shape.dropout, self.training)
         for block in self.blocks[:-1]:
-            x_BLD = block(x_BLD)
-        x_BAD = self.blocks[-1](x_BLD, at_BA)
+            x_BLD = block(x_BLD, attention=attention)
+        x_BAD = self.blocks[-1](x_BLD, at_BA, attention)
         return F.linear(self.norm(x_BAD), self.embed.weight)
+
+
+class _LookUp(torch.autograd.Function):
+    """Rows of a small table. The gradient is a product with one-hot vectors, sequence by sequence and then in all.
+
+    The usual way adds each token's gradient to its row: hundreds of thousands of them meet in a dozen rows, on a GPU by
+    atomic additions, in an order that changes from run to run.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, tokens_BL: Tensor, table_VD: Tensor) -> Tensor:
+        ctx.save_for_backward(tokens_BL)
+        ctx.rows = len(table_VD)
+        return F.embedding(tokens_BL, table_VD)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_BLD: Tensor) -> tuple[None, Tensor]:
+        (tokens_BL,) = ctx.saved_tensors
+        row_V1 = torch.arange(ctx.rows, device=tokens_BL.device)[:, None]
+        chosen_BVL = (tokens_BL[:, None] == row_V1).to(gradient_BLD.dtype)
+        with torch.autocast(gradient_BLD.device.type, enabled=False):
+            return None, (chosen_BVL @ gradient_BLD).sum(dim=0)
+
+
+def looked_up(tokens_BL: Tensor, table_VD: Tensor) -> Tensor:
+    """The table's row for each token."""
+    out_BLD: Tensor = _LookUp.apply(tokens_BL, table_VD)  # type: ignore[no-untyped-call]
+    return out_BLD
 
 
 def pick(x_BLD: Tensor, at_BA: Tensor | slice) -> Tensor:

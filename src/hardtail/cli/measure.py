@@ -126,6 +126,9 @@ def diagnose(
             continue
         console = open_console(at_least=120)
         for diagnosis in diagnoses:
+            console.rule(
+                f"[bold]{diagnosis['task']}, {diagnosis['policy']}[/bold] of {diagnosis['model']}", align="left"
+            )
             for table in tables(diagnosis):
                 console.print(table.rich())
         if kept:

@@ -7,7 +7,7 @@ from hardtail.errors import HardtailError
 from hardtail.schemes.base import Scheme
 from hardtail.tasks.base import Task
 from hardtail.train.optimiser import AdamW
-from hardtail.train.step import Precision
+from hardtail.train.step import AttentionPrecision, Precision
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Recipe:
     batch: int = 256
     accumulate: int = 1
     precision: Precision = "fp32"
+    attention: AttentionPrecision = "same"
+    """`bf16` computes attention alone in bf16; with dropout it is several times slower in any other precision."""
     selection: Literal["last", "best_probe"] = "best_probe"
     """Which weights stand for the run; both are kept."""
     train_size: int | None = None

@@ -103,6 +103,7 @@ class _Run:
             steps=recipe.steps,
             seed=recipe.seed,
             precision=recipe.precision,
+            attention=recipe.attention,
             accumulate=recipe.accumulate,
         )
         self.judge = Transformer(self.shape).to(device).eval().requires_grad_(False)

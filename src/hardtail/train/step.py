@@ -20,7 +20,13 @@ from hardtail.schemes.base import Corpus, Scheme, View
 from hardtail.train.optimiser import AdamW, Flat, flatten, update
 
 Precision = Literal["fp32", "tf32", "bf16"]
+AttentionPrecision = Literal["same", "bf16"]
 WARM_UP = 3
+COMPILER = {
+    "combo_kernels": True,  # many small kernels that do not wait for one another become few
+    "triton.mix_order_reduction_split_size": 64,  # fewer partial sums of LayerNorm's gradients
+}
+"""Settings of torch's compiler that pay at these sizes (docs/performance.md)."""
 
 
 class Step:
@@ -37,11 +43,13 @@ class Step:
         steps: int,
         seed: int,
         precision: Precision = "fp32",
+        attention: AttentionPrecision = "same",
         accumulate: int = 1,
     ) -> None:
         self.model, self.scheme, self.corpus, self.settings = model, scheme, corpus, settings
         self.batch, self.steps, self.seed = batch, steps, seed
         self.precision, self.accumulate = precision, accumulate
+        self.attention = torch.bfloat16 if attention == "bf16" else None
         self.device = corpus.tokens_NL.device
         self.flat = Flat(model)
         self.step = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -84,7 +92,7 @@ class Step:
 
     def _forward(self, view: View) -> tuple[Tensor, Tensor]:
         with self._autocast():
-            logits_BAV = self.model(view.tokens_BL, view.at_BA)
+            logits_BAV = self.model(view.tokens_BL, view.at_BA, self.attention)
         return self.scheme.loss(logits_BAV, view), logits_BAV
 
     def _autocast(self) -> AbstractContextManager[object]:
@@ -104,7 +112,8 @@ class Step:
         self._advance = torch.compile(self.scheme.advance, dynamic=False)
         self._update = torch.compile(update, dynamic=False)
         try:
-            self._take = self._captured()
+            with torch._inductor.config.patch(COMPILER):
+                self._take = self._captured()
         except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
             self._corrupt, self._loss = self.scheme.corrupt, self._forward
             self._advance, self._update = self.scheme.advance, update

@@ -1,0 +1,192 @@
+# mypy: ignore-errors
+# ruff: noqa: E741, RUF005 - the letters are shapes, and Triton cannot unpack tuples
+"""Attention over short sequences on a GPU, forward and backward, in Triton.
+
+One program has one head of one sequence: it holds all keys and values, in tiles, and walks over the queries in blocks.
+So a row of scores is there at once and nothing is rescaled, keys and values are read once, and each gradient is written
+once, by one program, without atomic additions: the same numbers in every run.
+
+Dropout is drawn inside from a hash of seed, head and cell, so that the backward pass draws the same again.
+
+Shapes: I queries of a block, J keys of a tile, E size of a head; one entry of a tuple for each tile.
+"""
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+SIDE = 64
+"""Queries of a block and keys of a tile: the fastest of those tried at the study's shapes (docs/performance.md)."""
+WARPS = 4
+
+
+@triton.jit
+def _mixed(x):
+    """A 32-bit word with its bits mixed (the `lowbias32` constants of Wellons' hash prospector)."""
+    x ^= x >> 16
+    x *= 0x7FEB352D
+    x ^= x >> 15
+    x *= 0x846CA68B
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def _row_words(seed, program, i_I, queries):
+    """A random word for each row of probabilities."""
+    return _mixed(_mixed((program * queries + i_I).to(tl.uint32)) ^ tl.load(seed).to(tl.uint32))
+
+
+@triton.jit
+def _factor(row_I, j_J, dropped: tl.constexpr):
+    """What dropout multiplies each probability by: the words of row and column mixed together decide."""
+    column_J = _mixed(j_J.to(tl.uint32) + 0x9E3779B9)
+    word_IJ = (row_I[:, None] ^ column_J[None, :]) * 0x9E3779B1
+    word_IJ = (word_IJ ^ (word_IJ >> 15)) * 0x85EBCA77
+    threshold: tl.constexpr = int(dropped * 2**31)
+    return tl.where((word_IJ >> 1).to(tl.int32) >= threshold, 1.0 / (1.0 - dropped), 0.0)
+
+
+@triton.jit
+def _scores(q_IE, k_JE, j_J, keys, scale):
+    """Products in units of log 2; nothing for keys that only pad."""
+    score_IJ = tl.dot(q_IE, tl.trans(k_JE)) * (scale * 1.4426950408889634)
+    return tl.where((j_J < keys)[None, :], score_IJ, float("-inf"))
+
+
+@triton.jit
+def _tiles(start, cell, keys, tiles: tl.constexpr, J: tl.constexpr, E: tl.constexpr):
+    """All rows of one head, tile by tile."""
+    held = ()
+    for tile in tl.static_range(tiles):
+        j_J = tile * J + tl.arange(0, J)
+        at_JE = j_J[:, None] * cell + tl.arange(0, E)[None, :]
+        held = held + (tl.load(start + at_JE, mask=(j_J < keys)[:, None], other=0.0),)
+    return held
+
+
+@triton.jit
+def forward(
+    q, k, v, out, log_total, seed, q_row, q_cell, kv_row, kv_cell, scale,
+    heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
+    tiles: tl.constexpr, I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    """out = dropout(softmax(q·kᵀ·scale))·v of one head, and the logarithm of each row's softmax denominator."""
+    program = tl.program_id(0)
+    row, head = (program // heads).to(tl.int64), program % heads
+    q_at, kv_at = row * q_row + head * E, row * kv_row + head * E
+    out_at = (row * queries * heads + head) * E
+    e_E = tl.arange(0, E)
+    k_tiles = _tiles(k + kv_at, kv_cell, keys, tiles, J, E)
+    v_tiles = _tiles(v + kv_at, kv_cell, keys, tiles, J, E)
+    for first in range(0, queries, I):
+        i_I = first + tl.arange(0, I)
+        real_I = i_I < queries
+        q_IE_at = i_I[:, None] * q_cell + e_E[None, :]
+        q_IE = tl.load(q + q_at + q_IE_at, mask=real_I[:, None], other=0.0)
+        scores = ()
+        most_I = tl.full((I,), float("-inf"), tl.float32)
+        for tile in tl.static_range(tiles):
+            score_IJ = _scores(q_IE, k_tiles[tile], tile * J + tl.arange(0, J), keys, scale)
+            most_I = tl.maximum(most_I, tl.max(score_IJ, 1))
+            scores = scores + (score_IJ,)
+        total_I = tl.zeros((I,), tl.float32)
+        out_IE = tl.zeros((I, E), tl.float32)
+        if dropped > 0:
+            row_I = _row_words(seed, program, i_I, queries)
+        for tile in tl.static_range(tiles):
+            p_IJ = tl.exp2(scores[tile] - most_I[:, None])
+            total_I += tl.sum(p_IJ, 1)
+            if dropped > 0:
+                p_IJ *= _factor(row_I, tile * J + tl.arange(0, J), dropped)
+            out_IE = tl.dot(p_IJ.to(q_IE.dtype), v_tiles[tile], out_IE)
+        out_IE *= (1.0 / total_I)[:, None]
+        out_IE_at = i_I[:, None] * (heads * E) + e_E[None, :]
+        tl.store(out + out_at + out_IE_at, out_IE.to(q_IE.dtype), mask=real_I[:, None])
+        tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=real_I)
+
+
+@triton.jit
+def backward(
+    q, k, v, out, out_grad, log_total, q_grad, k_grad, v_grad, seed, q_row, q_cell, kv_row, kv_cell, scale,
+    heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
+    tiles: tl.constexpr, I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    """The gradients of one head of one sequence; they are laid out as the inputs are."""
+    program = tl.program_id(0)
+    row, head = (program // heads).to(tl.int64), program % heads
+    q_at, kv_at = row * q_row + head * E, row * kv_row + head * E
+    out_at = (row * queries * heads + head) * E
+    e_E = tl.arange(0, E)
+    k_tiles = _tiles(k + kv_at, kv_cell, keys, tiles, J, E)
+    v_tiles = _tiles(v + kv_at, kv_cell, keys, tiles, J, E)
+    kind: tl.constexpr = k_tiles[0].dtype
+    dk_tiles = ()
+    dv_tiles = ()
+    for _ in tl.static_range(tiles):
+        dk_tiles = dk_tiles + (tl.zeros((J, E), tl.float32),)
+        dv_tiles = dv_tiles + (tl.zeros((J, E), tl.float32),)
+    for first in range(0, queries, I):
+        i_I = first + tl.arange(0, I)
+        real_I = i_I < queries
+        q_IE_at = i_I[:, None] * q_cell + e_E[None, :]
+        out_IE_at = i_I[:, None] * (heads * E) + e_E[None, :]
+        q_IE = tl.load(q + q_at + q_IE_at, mask=real_I[:, None], other=0.0)
+        do_IE = tl.load(out_grad + out_at + out_IE_at, mask=real_I[:, None], other=0.0)
+        out_IE = tl.load(out + out_at + out_IE_at, mask=real_I[:, None], other=0.0)
+        share_I = tl.sum(out_IE.to(tl.float32) * do_IE.to(tl.float32), 1)
+        log_total_I = tl.load(log_total + program * queries + i_I, mask=real_I, other=0.0)
+        if dropped > 0:
+            row_I = _row_words(seed, program, i_I, queries)
+        dq_IE = tl.zeros((I, E), tl.float32)
+        new_dk_tiles = ()
+        new_dv_tiles = ()
+        for tile in tl.static_range(tiles):
+            j_J = tile * J + tl.arange(0, J)
+            p_IJ = tl.exp2(_scores(q_IE, k_tiles[tile], j_J, keys, scale) - log_total_I[:, None])
+            dp_IJ = tl.dot(do_IE, tl.trans(v_tiles[tile]))
+            if dropped > 0:
+                factor_IJ = _factor(row_I, j_J, dropped)
+                dv_JE = tl.dot(tl.trans((p_IJ * factor_IJ).to(kind)), do_IE, dv_tiles[tile])
+                dp_IJ *= factor_IJ
+            else:
+                dv_JE = tl.dot(tl.trans(p_IJ.to(kind)), do_IE, dv_tiles[tile])
+            ds_IJ = (p_IJ * (dp_IJ - share_I[:, None])).to(kind)
+            new_dk_tiles = new_dk_tiles + (tl.dot(tl.trans(ds_IJ), q_IE, dk_tiles[tile]),)
+            new_dv_tiles = new_dv_tiles + (dv_JE,)
+            dq_IE = tl.dot(ds_IJ, k_tiles[tile], dq_IE)
+        dk_tiles = new_dk_tiles
+        dv_tiles = new_dv_tiles
+        tl.store(q_grad + q_at + q_IE_at, (dq_IE * scale).to(kind), mask=real_I[:, None])
+    for tile in tl.static_range(tiles):
+        j_J = tile * J + tl.arange(0, J)
+        kv_JE_at = j_J[:, None] * kv_cell + e_E[None, :]
+        tl.store(k_grad + kv_at + kv_JE_at, (dk_tiles[tile] * scale).to(kind), mask=(j_J < keys)[:, None])
+        tl.store(v_grad + kv_at + kv_JE_at, dv_tiles[tile].to(kind), mask=(j_J < keys)[:, None])
+
+
+def launch_forward(
+    q_BQD: Tensor, k_BLD: Tensor, v_BLD: Tensor, out_BQD: Tensor, log_total_BHQ: Tensor, seed: Tensor, heads: int,
+    dropout: float,
+) -> None:  # fmt: skip
+    """Write what the queries gather; outputs are contiguous, keys and values have the same strides."""
+    batch, queries, width = q_BQD.shape
+    keys = k_BLD.shape[1]
+    forward[(batch * heads,)](
+        q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ, seed, *q_BQD.stride()[:2], *k_BLD.stride()[:2],
+        (width // heads) ** -0.5, heads, queries, keys, dropout, triton.cdiv(keys, SIDE), I=SIDE, J=SIDE,
+        E=width // heads, num_warps=WARPS,
+    )  # fmt: skip
+
+
+def launch_backward(
+    q_BQD: Tensor, k_BLD: Tensor, v_BLD: Tensor, out_BQD: Tensor, gradient_BQD: Tensor, log_total_BHQ: Tensor,
+    dq_BQD: Tensor, dk_BLD: Tensor, dv_BLD: Tensor, seed: Tensor, heads: int, dropout: float,
+) -> None:  # fmt: skip
+    """Write the gradients, whose strides are those of the inputs."""
+    batch, queries, width = q_BQD.shape
+    keys = k_BLD.shape[1]
+    backward[(batch * heads,)](
+        q_BQD, k_BLD, v_BLD, out_BQD, gradient_BQD, log_total_BHQ, dq_BQD, dk_BLD, dv_BLD, seed,
+        *q_BQD.stride()[:2], *k_BLD.stride()[:2], (width // heads) ** -0.5, heads, queries, keys, dropout,
+        triton.cdiv(keys, SIDE), I=SIDE, J=SIDE, E=width // heads, num_warps=WARPS,
+    )  # fmt: skip

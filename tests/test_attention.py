@@ -1,0 +1,93 @@
+"""Attention: both ways of packing are the formula, and our kernels are it too, dropout and gradients included.
+
+The kernels run on a GPU, or on a CPU in Triton's interpreter where Triton is installed.
+"""
+
+import os
+
+import pytest
+import torch
+from torch import Tensor
+
+from hardtail.attention import HAS_TRITON, attend, fused, pays
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+kernels = pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+
+
+def formula(query: Tensor, packed: Tensor, heads: int, factor: Tensor | float = 1.0) -> Tensor:
+    """softmax(q·kᵀ/√E)·v, head by head; `factor` is what dropout multiplies the probabilities by."""
+    parts = (query, *packed.chunk(2, -1))
+    q, k, v = (part.reshape(*part.shape[:2], heads, -1).transpose(1, 2) for part in parts)
+    probability = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1) * factor
+    return (probability @ v).transpose(1, 2).flatten(-2)
+
+
+def inputs(queries: int, keys: int, heads: int, head: int, kind: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """A query tensor, keys and values side by side, and a gradient."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = (2, queries, heads * head), (2, keys, 2 * heads * head), (2, queries, heads * head)
+    query, packed, gradient = (torch.randn(shape, generator=generator).to(DEVICE, kind) for shape in shapes)
+    return query.requires_grad_(), packed.requires_grad_(), gradient
+
+
+def test_both_packings_are_the_formula() -> None:
+    query, packed, _ = inputs(5, 9, 2, 16, torch.float64)
+    expected = formula(query, packed, 2)
+    torch.testing.assert_close(attend(packed, query, 2, 0.0), expected)
+    everything = torch.cat([torch.nn.functional.pad(query, (0, 0, 0, 4)), packed], -1)
+    torch.testing.assert_close(attend(everything, None, 2, 0.0)[:, :5], expected)
+
+
+def test_long_sequences_are_left_to_torch() -> None:
+    assert all(pays(length, head) for length, head in [(60, 32), (99, 64), (163, 32)])
+    assert not any(pays(length, head) for length, head in [(884, 64), (200, 64), (60, 48)])
+
+
+def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: float) -> Tensor:
+    """Which probabilities dropout leaves: with equal scores and one-hot values, the output shows them."""
+    left = torch.zeros(2, heads, queries, keys, device=DEVICE)
+    query = torch.zeros(2, queries, heads * head, device=DEVICE)
+    for first in range(0, keys, head):
+        n = min(head, keys - first)
+        value = torch.zeros(2, keys, heads, head, device=DEVICE)
+        value[:, range(first, first + n), :, range(n)] = 1.0
+        packed = torch.cat([torch.zeros(2, keys, heads * head, device=DEVICE), value.flatten(2)], -1)
+        shown = fused(packed, query, seed, heads, dropout)[0].view(2, queries, heads, head).transpose(1, 2)
+        left[..., first : first + n] = (shown[..., :n] > 0).float()
+    return left
+
+
+@kernels
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize(("queries", "keys", "heads", "head"), [(9, 21, 2, 16), (70, 131, 3, 32)])
+def test_kernels_are_the_formula(queries: int, keys: int, heads: int, head: int, dropout: float) -> None:
+    query, packed, gradient = inputs(queries, keys, heads, head, torch.float32)
+    seed = torch.tensor([5], dtype=torch.int32, device=DEVICE)
+    factor: Tensor | float = 1.0
+    if dropout:
+        left = kept(queries, keys, heads, head, seed, dropout)
+        assert left.mean().item() == pytest.approx(1 - dropout, abs=4 * (dropout / left.numel()) ** 0.5)
+        factor = left.double() / (1 - dropout)
+    out = fused(packed, query, seed, heads, dropout)[0]
+    d_query, d_packed = torch.autograd.grad(out, (query, packed), gradient)
+
+    exact_query, exact_packed = query.detach().double(), packed.detach().double()
+    exact_query.requires_grad_()
+    exact_packed.requires_grad_()
+    exact = formula(exact_query, exact_packed, heads, factor)
+    expected = torch.autograd.grad(exact, (exact_query, exact_packed), gradient.double())
+    tolerance = 3e-3 if DEVICE.type == "cuda" else 1e-5  # a GPU multiplies float32 in tf32 here
+    for ours, theirs in zip((out, d_query, d_packed), (exact, *expected), strict=True):
+        assert ((ours - theirs).norm() / theirs.norm()).item() < tolerance
+
+
+@kernels
+def test_the_kernels_keep_the_operator_contract() -> None:
+    """Shapes under the compiler, registration of gradients, no hidden mutation; queries packed with the rest too."""
+    seed = torch.zeros(1, dtype=torch.int32, device=DEVICE)
+    query, packed, _ = inputs(7, 20, 2, 16, torch.float32)
+    torch.library.opcheck(fused, (packed, query, seed, 2, 0.0))
+    torch.library.opcheck(fused, (torch.randn(2, 20, 96, device=DEVICE, requires_grad=True), None, seed, 2, 0.25))
