@@ -1,9 +1,10 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make browser` first lets the latter test
+# the page as well.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench-data clean
+.PHONY: demo test lint browser bench-data clean
 
 demo: $(VENV)/.ready
 	$(BIN)/hardtail demo
@@ -15,6 +16,12 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# Debian's Chromium; as root, or else through sudo.
+browser:
+	command -v chromium || { \
+		SUDO=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
+		$$SUDO apt-get update -q && $$SUDO apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core; }
 
 bench-data: $(VENV)/.bench
 	$(BIN)/python benchmarks/data.py

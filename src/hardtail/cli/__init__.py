@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from tyro.conf import FlagCreatePairsOff
 
-from hardtail.cli import data, measure, report, show, study  # noqa: F401  (they register their commands)
+from hardtail.cli import claims, data, measure, report, show, study  # noqa: F401  (they register their commands)
 from hardtail.cli.common import app
 from hardtail.errors import HardtailError
 

@@ -48,4 +48,6 @@ def report(
         content, arrays = page_content(store, sources.runs, traces)
         size = write_page(out, content, arrays)
     decoders = sum(len(stage["decoders"]) for stage in content["stages"])
-    print(f"{out}: {size / 1e6:.1f} MB, {len(content['runs'])} runs, {decoders} decoders to watch; open it in a browser")
+    print(
+        f"{out} ({size / 1e6:.1f} MB): runs {len(content['runs'])}, decoders to watch {decoders}; open it in a browser"
+    )

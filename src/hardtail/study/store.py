@@ -92,6 +92,23 @@ class Store:
             append_records(self.folder / "index.jsonl", [entry])
 
 
+def recorded(folder: Path) -> Path:
+    """A folder that holds results, or a clear word."""
+    if not (folder / "index.jsonl").is_file():
+        raise HardtailError(f"{folder} holds no recorded runs: it has no index.jsonl; `hardtail study` records them")
+    return folder
+
+
+def default_results() -> Path:
+    """The results folder here, or else the one of the checkout that this package runs from."""
+    here, checkout = Path("results"), Path(__file__).resolve().parents[3] / "results"
+    for folder in (here, checkout):
+        if (folder / "index.jsonl").is_file():
+            return folder
+    looked = " and ".join(dict.fromkeys(str(folder.resolve()) for folder in (here, checkout)))
+    raise HardtailError(f"there are no recorded runs (looked for an index.jsonl in {looked}); name a folder of results")
+
+
 def _json(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_bytes())

@@ -1,0 +1,1 @@
+"""What was recorded and decoded, to look at: one self-contained page."""

@@ -1,0 +1,246 @@
+"""The plots of recorded runs: how training went, what came of it by stratum and policy, which mask states it saw.
+
+Shapes: K hidden counts, R logical ranks.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hardtail.diagnose.coverage import Histogram
+from hardtail.errors import HardtailError
+from hardtail.report.charts import SHARE, Axis, Chart, Line, Point, SeriesList
+from hardtail.report.records import Record, RunRecord
+from hardtail.statistics import wilson
+from hardtail.study.claims.evidence import Estimate, Value, number
+
+STEPS = Axis("training step", low=0.0)
+MOST_POINTS = 400
+"""A curve is thinned to about so many points."""
+BESIDE = ("max-logit", "margin", "entropy")
+"""Other readings of confidence: plotted, but shown only when asked for."""
+
+
+def run_charts(runs: Sequence[RunRecord]) -> list[Chart]:
+    """Every plot that the runs have data for, task by task."""
+    by_task: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        by_task.setdefault(run.task, []).append(run)
+    found = []
+    for task, held in by_task.items():
+        found += [*_training(task, held), *_accuracy(task, held), *_readiness(task, held), *_coverage(task, held)]
+    return [chart for chart in found if chart.series]
+
+
+def hue(arm: str) -> str:
+    """The training scheme of an arm: its first word."""
+    return arm.partition("-")[0]
+
+
+# -- training ---------------------------------------------------------------------------------------------------------
+
+
+def _training(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+    def over_steps(keys: Mapping[str, str]) -> SeriesList:
+        found = SeriesList()
+        for style, key in keys.items():
+            for run in runs:
+                name = run.arm if len(keys) == 1 else f"{run.arm}, {style}"
+                stroke = f"{style} {run.arm.partition('-')[2]}"  # arms of one scheme differ in what follows its name
+                found.add(name, hue(run.arm), stroke, Line(f"seed {run.facts['seed']}", _over_steps(run, key)))
+        return found
+
+    return [
+        Chart(
+            task,
+            "training",
+            "Training loss",
+            "Of single batches, by the scheme's own weighting: curves of different schemes are not on one scale.",
+            STEPS,
+            Axis("loss", low=0.0),
+            over_steps({"loss": "loss"}).series(),
+        ),
+        Chart(
+            task,
+            "training",
+            "Accuracy on natural instances",
+            "Exact match by confidence, EMA weights where the recipe has them.",
+            STEPS,
+            SHARE,
+            over_steps({"confidence": "natural"}).series(),
+        ),
+        Chart(
+            task,
+            "training",
+            "Accuracy on the hard tail",
+            "The stratum that the recipe watches, decoded by confidence and in logical order.",
+            STEPS,
+            SHARE,
+            over_steps({"confidence": "hard", "logical order": "hard_logical"}).series(),
+        ),
+        Chart(
+            task,
+            "training",
+            "Probe loss",
+            "Mean negative log-likelihood of the gold tokens with every cell hidden: what checkpoints are chosen by.",
+            STEPS,
+            Axis("nats a cell", low=0.0),
+            over_steps({"probe": "probe_nll"}).series(),
+        ),
+    ]
+
+
+def _over_steps(run: RunRecord, key: str) -> list[Point]:
+    whose = f"{run.name}, log"
+    pairs = [(number(line, ("step",), whose), number(line, (key,), whose)) for line in run.log if key in line]
+    points: list[Point] = [(step, y, None, None) for step, y in pairs if step is not None and y is not None]
+    every = max(1, len(points) // MOST_POINTS)
+    return points[::every] if every == 1 else [*points[::every], points[-1]]
+
+
+# -- accuracy ---------------------------------------------------------------------------------------------------------
+
+
+def _accuracy(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+    """Exact match by stratum: one plot for each kind of weights, the mean over seeds with its interval."""
+    held: dict[str, dict[tuple[str, str], dict[str, dict[Any, Record]]]] = {}
+    for run in runs:
+        for record in run.evaluations:
+            if record.get("kind") != "accuracy" or record.get("commit_rule", "1 a step") != "1 a step":
+                continue
+            if missing := [key for key in ("policy", "stratum", "checkpoint") if key not in record]:
+                raise HardtailError(f"{run.name}, evaluations: a record has no {missing[0]!r}; it is damaged")
+            kind, policy, stratum = (str(record[key]) for key in ("checkpoint", "policy", "stratum"))
+            seeds = held.setdefault(kind, {}).setdefault((run.arm, policy), {}).setdefault(stratum, {})
+            seeds[run.facts["seed"]] = record
+    found = []
+    for kind, by_decoder in held.items():
+        strata = tuple(dict.fromkeys(stratum for of in by_decoder.values() for stratum in of))
+        series = SeriesList()
+        for (arm, policy), by_stratum in by_decoder.items():
+            points = [(strata.index(stratum), *_mean(seeds, arm)) for stratum, seeds in by_stratum.items()]
+            series.add(f"{arm} · {policy}", hue(arm), policy, Line("", sorted(points)), shown=policy not in BESIDE)
+        found.append(
+            Chart(
+                task,
+                "accuracy",
+                f"Accuracy by stratum and policy, {kind.replace('_', ' ')} weights",
+                "Exact match; 95 % intervals: Student's over seeds, Wilson's with one seed.",
+                Axis("stratum", strata),
+                SHARE,
+                series.series(),
+                marks=True,
+            )
+        )
+    return found
+
+
+def _mean(seeds: Mapping[Any, Record], arm: str) -> tuple[float, float | None, float | None]:
+    """The mean over seeds and its interval, as the ledger takes them."""
+    values = []
+    for record in seeds.values():
+        share, n = (number(record, (key,), f"{arm}, evaluations") for key in ("exact_match", "n"))
+        if share is None or not n:
+            raise HardtailError(f"{arm}: an accuracy record has no exact_match or no n; it is damaged")
+        values.append(Value(share, int(n)))
+    found = Estimate.of(values, share=True)
+    return found.mean, found.low, found.high
+
+
+# -- readiness and coverage -------------------------------------------------------------------------------------------
+
+GROUPS = ("free", "ready", "unready")
+
+
+def _readiness(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+    premature, right = SeriesList(), SeriesList()
+    policies = tuple(dict.fromkeys(str(record.get("policy", "?")) for run in runs for record in run.diagnoses))
+    for run in runs:
+        for record in run.diagnoses:
+            whose, policy = f"{run.name}, diagnoses", str(record.get("policy", "?"))
+            name, seed = f"{run.arm} · {policy}", f"seed {run.facts['seed']}, {record.get('checkpoint', 'weights')}"
+            early = number(record, ("readiness", "premature_share_of_dependent"), whose)
+            if early is not None:
+                premature.add(run.arm, hue(run.arm), "", Line(seed, [(policies.index(policy), early, None, None)]))
+            points = []
+            for place, group in enumerate(GROUPS):
+                at = ("readiness", "accuracy", group)
+                if (share := number(record, (*at, "accuracy"), whose)) is not None:
+                    n = int(number(record, (*at, "commits"), whose) or 0)
+                    points.append((place, share, *wilson(round(share * n), n)))
+            right.add(name, hue(run.arm), policy, Line(seed, points))
+    return [
+        premature_chart(task, "recorded runs", policies, premature),
+        right_chart(task, "recorded runs", right),
+    ]
+
+
+def premature_chart(task: str, of: str, policies: tuple[str, ...], series: SeriesList) -> Chart:
+    return Chart(
+        task,
+        "readiness",
+        f"Commits before their prerequisites, {of}",
+        "Of the commits in cells that wait for others, those made while some of these were hidden.",
+        Axis("decoding order", policies),
+        SHARE,
+        series.series(),
+        marks=True,
+    )
+
+
+def right_chart(task: str, of: str, series: SeriesList) -> Chart:
+    return Chart(
+        task,
+        "readiness",
+        f"Right commits by readiness, {of}",
+        "Free cells wait for nothing; the others were ready or not when they were committed.",
+        Axis("the cell was", GROUPS),
+        SHARE,
+        series.series(),
+        marks=True,
+    )
+
+
+def _coverage(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+    counts, ranks = SeriesList(), SeriesList()
+    for run in runs:
+        if run.coverage is None:
+            continue
+        held, seed = Histogram.from_json(run.coverage), f"seed {run.facts['seed']}"
+        trained_K, _ = held.shares()
+        points: list[Point] = [(count, float(share), None, None) for count, share in enumerate(trained_K) if share]
+        stroke = run.arm.partition("-")[2]
+        counts.add(run.arm, hue(run.arm), stroke, Line(seed, points))
+        ranks.add(run.arm, hue(run.arm), stroke, Line(seed, mean_ranks(held)))
+    by_count = Chart(
+        task,
+        "coverage",
+        "Mask states in training",
+        "The share of states by the number of hidden cells, on a logarithmic scale.",
+        Axis("hidden cells"),
+        Axis("share of states", log=True),
+        counts.series(),
+    )
+    return [by_count, rank_chart(task, "Where hidden cells lie, in training", ranks)]
+
+
+def mean_ranks(held: Histogram) -> list[Point]:
+    """The mean logical rank of hidden cells by their number, from 0 (first in the order) to 1 (last)."""
+    part_R = np.arange(held.rank_KR.shape[1]) / max(held.rank_KR.shape[1] - 1, 1)
+    cells_K = held.rank_KR.sum(axis=1)
+    mean_K = held.rank_KR @ part_R / np.maximum(cells_K, 1)
+    return [(int(count), float(mean_K[count]), None, None) for count in np.flatnonzero(cells_K) if count]
+
+
+def rank_chart(task: str, title: str, series: SeriesList) -> Chart:
+    return Chart(
+        task,
+        "coverage",
+        title,
+        "The mean logical rank of the hidden cells: 0 comes first in the task's order, 1 last. States that decoding "
+        "visits and training did not are apart here.",
+        Axis("hidden cells"),
+        Axis("mean rank", low=0.0, high=1.0),
+        series.series(),
+    )

@@ -1,0 +1,43 @@
+"""Everything that a page shows, gathered: runs, the study's tables, the ledger, plots and stages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hardtail import __version__
+from hardtail.diagnose.front import jsonable
+from hardtail.report.curves import run_charts
+from hardtail.report.decoded import decode_charts
+from hardtail.report.pack import Pack
+from hardtail.report.records import RunRecord, recorded
+from hardtail.report.stages import packed, stages
+from hardtail.report.study_tables import ledger, study_tables
+from hardtail.study.claims import Results
+from hardtail.study.store import Store
+from hardtail.types import Trace
+
+FORMAT = 1
+
+
+def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
+    """What JSON holds of a page, and its arrays as text."""
+    everything = _together(recorded(store) if store else [], runs)
+    results = Results(store) if store else None
+    found, pack = stages(traces), Pack()
+    charts = [*run_charts(everything), *(chart for stage in found for chart in decode_charts(stage))]
+    content = {
+        "format": FORMAT,
+        "title": "hardtail report",
+        "version": __version__,
+        "runs": [dict(run.facts) for run in everything],
+        "tables": [table.as_json() for table in study_tables(results)] if results else [],
+        "ledger": ledger(results) if results else None,
+        "charts": [chart.as_json() for chart in charts],
+        "stages": [packed(stage, pack) for stage in found],
+    }
+    return jsonable(content), pack.text()
+
+
+def _together(held: Sequence[RunRecord], given: Sequence[RunRecord]) -> list[RunRecord]:
+    """Recorded runs, then run directories that are not recorded yet."""
+    names = {run.name for run in held}
+    return [*held, *(run for run in given if run.name not in names)]

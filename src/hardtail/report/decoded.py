@@ -1,0 +1,98 @@
+"""The plots of what a page replays: accuracy, readiness and visited states of its own decodes.
+
+Shapes: N instances, T events, S steps.
+"""
+
+import numpy as np
+
+from hardtail.diagnose.coverage import visits
+from hardtail.diagnose.readiness import readiness
+from hardtail.report.charts import SHARE, Axis, Chart, Line, Point, SeriesList
+from hardtail.report.curves import GROUPS, mean_ranks, premature_chart, rank_chart, right_chart
+from hardtail.report.stages import Decoder, Stage, ready_events, summary
+from hardtail.statistics import wilson
+from hardtail.types import Array
+
+PARTS = 20
+"""Portions of a decode, from its first to its last step, in which commits are counted."""
+
+
+def decode_charts(stage: Stage) -> list[Chart]:
+    """What the decoders of a stage did, in numbers."""
+    task = stage.task
+    annotated = stage.problems.parents_NAE is not None
+    accuracy, premature, right, unready, wrong, ranks = (SeriesList() for _ in range(6))
+    policies = tuple(dict.fromkeys(decoder.policy for decoder in stage.decoders))
+    strata = tuple(dict.fromkeys(stage.stratum_P.tolist()))
+    for decoder in stage.decoders:
+        named = decoder.name, decoder.model, decoder.policy
+        points: list[Point] = [
+            (strata.index(line["stratum"]), line["exact"] / line["n"], *wilson(line["exact"], line["n"]))
+            for line in summary(stage)
+            if line["decoder"] is decoder
+        ]
+        accuracy.add(*named, Line("", points))
+        wrong.add(*named, Line("", _along(decoder, decoder.trace.wrong_NT)))
+        if order := next((name for name in task.order_names if name in stage.problems.orders), None):
+            ranks.add(*named, Line("", mean_ranks(visits(decoder.trace, order))))
+        if not annotated:
+            continue
+        found = readiness(task, decoder.trace)
+        if (early := found.premature_share_of_dependent) is not None:
+            at = policies.index(decoder.policy)
+            interval = wilson(found.premature, found.dependent)
+            premature.add(decoder.model, decoder.model, "", Line(decoder.policy, [(at, early, *interval)]))
+        of = [(place, found.accuracy[group]) for place, group in enumerate(GROUPS) if found.accuracy[group].commits]
+        shares: list[Point] = [
+            (place, group.right / group.commits, *wilson(group.right, group.commits)) for place, group in of
+        ]
+        right.add(*named, Line("", shares))
+        unready.add(*named, Line("", _along(decoder, ~ready_events(task, decoder.trace))))
+    along = Axis("part of the decode", low=0.0, high=1.0)
+    charts = [
+        Chart(
+            task.name,
+            "accuracy",
+            "Accuracy of the decodes on this page",
+            "Exact match by stratum; Wilson's 95 % intervals.",
+            Axis("stratum", strata),
+            SHARE,
+            accuracy.series(),
+            marks=True,
+        ),
+        Chart(
+            task.name,
+            "readiness",
+            "Unready commits along the decode",
+            "The share of commits made before all prerequisites were revealed.",
+            along,
+            SHARE,
+            unready.series(),
+        ),
+        Chart(
+            task.name,
+            "readiness",
+            "Wrong commits along the decode",
+            "The share of commits whose token is not the gold one.",
+            along,
+            Axis("share", low=0.0),
+            wrong.series(),
+        ),
+        premature_chart(task.name, "this page", policies, premature),
+        right_chart(task.name, "this page", right),
+        rank_chart(task.name, "Where hidden cells lie, in these decodes", ranks),
+    ]
+    return [chart for chart in charts if chart.series]
+
+
+def _along(decoder: Decoder, marked_NT: Array) -> list[Point]:
+    """The share of commits that are marked, by portions of the decode's steps."""
+    trace = decoder.trace
+    last_N1 = np.max(trace.step_NT, axis=1, where=trace.happened_NT, initial=0)[:, None]
+    part_NT = np.minimum(trace.step_NT.astype(np.int32) * PARTS // (last_N1 + 1), PARTS - 1)
+    commit_NT = trace.commit_NT
+    all_P = np.bincount(part_NT[commit_NT], minlength=PARTS)
+    marked_P = np.bincount(part_NT[commit_NT & marked_NT], minlength=PARTS)
+    return [
+        ((part + 0.5) / PARTS, float(marked_P[part] / all_P[part]), None, None) for part in range(PARTS) if all_P[part]
+    ]

@@ -1,0 +1,94 @@
+"""What runs left behind, whether they are recorded under `results/` or lie in a run directory of their own."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hardtail.errors import HardtailError
+from hardtail.files import read_records
+from hardtail.study.store import INDEX_KEYS, Store, default_results
+from hardtail.study.store import recorded as recorded_folder
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run: who it is (the keys of the index), and what it measured."""
+
+    facts: Mapping[str, Any]
+    log: list[Record]
+    evaluations: list[Record]
+    diagnoses: list[Record]
+    coverage: Mapping[str, Any] | None
+
+    @property
+    def name(self) -> str:
+        return str(self.facts["name"])
+
+    @property
+    def task(self) -> str:
+        return str(self.facts["task"])
+
+    @property
+    def arm(self) -> str:
+        """The arm without the task's name: what tells the runs of one task apart but for their seeds."""
+        return str(self.facts["arm"]).removeprefix(f"{self.task}-")
+
+
+def recorded(store: Store) -> list[RunRecord]:
+    """Every run that a folder of results has."""
+    return [_read(store.folder / str(entry["name"]), entry) for entry in store.index()]
+
+
+def of_folder(folder: Path) -> RunRecord:
+    """A run directory that `hardtail train` wrote, finished or not."""
+    try:
+        fields = json.loads((folder / "recipe.json").read_bytes())["fields"]
+        finished = folder / "finished.json"
+        ended = json.loads(finished.read_bytes()) if finished.exists() else {}
+        facts = {
+            "name": folder.name,
+            "arm": fields["name"] or folder.name,
+            "task": str(fields["task"]["class"]).rpartition(":")[2].lower(),
+            "seed": fields["seed"],
+            "steps": fields["steps"],
+            **{key: ended.get(key) for key in ("commit", "device", "wall")},
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HardtailError(f"{folder} is no run directory that can be read ({error})") from error
+    return _read(folder, facts)
+
+
+def _read(folder: Path, facts: Mapping[str, Any]) -> RunRecord:
+    log, evaluations, diagnoses = (
+        read_records(path) if (path := folder / f"{name}.jsonl").exists() else []
+        for name in ("log", "evaluations", "diagnoses")
+    )
+    return RunRecord(
+        {key: facts[key] for key in INDEX_KEYS}, log, evaluations, diagnoses, _coverage(folder / "coverage.json")
+    )
+
+
+def _coverage(path: Path) -> Mapping[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        held = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise HardtailError(f"{path} cannot be read ({error}); delete it to go on without coverage") from error
+    if not isinstance(held, dict):
+        raise HardtailError(f"{path} holds no coverage; delete it to go on without")
+    return held
+
+
+def open_results(folder: Path | None) -> Store | None:
+    """The folder of results that was asked for; by default the usual one, where there is one."""
+    if folder is not None:
+        return Store(recorded_folder(folder))
+    try:
+        return Store(default_results())
+    except HardtailError:
+        return None

@@ -1,0 +1,25 @@
+// What is shown, as the part of the address behind #: `#theatre?task=0&a=…`. A link reproduces the view.
+
+const LATER = 200; // browsers refuse a page that rewrites its address many times a second
+let pending = 0;
+
+export function readAddress() {
+  const [view, query = ""] = location.hash.slice(1).split("?");
+  return { view: view || "overview", query: new URLSearchParams(query) };
+}
+
+export function addressOf(view, entries) {
+  const query = new URLSearchParams(Object.entries(entries).filter(([, value]) => value !== "" && value !== null));
+  const text = query.toString();
+  return text ? `#${view}?${text}` : `#${view}`;
+}
+
+// Rewritten in place and a little later: stepping through a trace leaves no trail in the history.
+export function noteAddress(view, entries) {
+  clearTimeout(pending);
+  pending = setTimeout(() => history.replaceState(null, "", addressOf(view, entries)), LATER);
+}
+
+export function forgetAddress() {
+  clearTimeout(pending);
+}

@@ -1,0 +1,196 @@
+// Line charts: hovering shows numbers, the legend shows and hides series.
+
+import { clamp, el, hideTip, showTip, shown, svg } from "./dom.js";
+import { DASHES, hueColour } from "./colours.js";
+
+const WIDE = 620;
+const NARROW = 420; // on a phone, so that words keep their size
+const HIGH = 320;
+const ROOM = { left: 58, right: 22, top: 12, bottom: 52 };
+const AT_FIRST = 14; // series shown before anyone has chosen
+
+export function drawChart(given) {
+  const chart = { ...given, wide: innerWidth < 760 ? NARROW : WIDE };
+  const styles = [...new Set(chart.series.map((series) => series.style))];
+  const series = chart.series.map((one, place) => ({
+    ...one,
+    colour: hueColour(one.hue),
+    dash: DASHES[styles.indexOf(one.style) % DASHES.length],
+    on: one.shown && place < AT_FIRST,
+  }));
+  const plot = svg("svg", {
+    class: "plot",
+    viewBox: `0 0 ${chart.wide} ${HIGH}`,
+    role: "img",
+    "aria-label": chart.title,
+  });
+  const redraw = () => drawPlot(plot, chart, series);
+  redraw();
+  return el(
+    "figure",
+    { class: "card chart" },
+    el("figcaption", {}, el("h3", { text: chart.title }), el("p", { class: "note", text: chart.note })),
+    plot,
+    legend(series, redraw),
+  );
+}
+
+function legend(series, redraw) {
+  const list = el("div", { class: "legend" });
+  for (const one of series) {
+    const sample = svg("svg", { width: 26, height: 12, "aria-hidden": "true" });
+    sample.append(
+      svg("line", { x1: 0, x2: 26, y1: 6, y2: 6, stroke: one.colour, "stroke-width": 3, "stroke-dasharray": one.dash }),
+    );
+    const entry = el("button", { type: "button", "aria-pressed": String(one.on) }, sample, one.name);
+    entry.addEventListener("click", () => {
+      one.on = !one.on;
+      entry.setAttribute("aria-pressed", String(one.on));
+      redraw();
+    });
+    list.append(entry);
+  }
+  return list;
+}
+
+function drawPlot(plot, chart, series) {
+  const visible = series.filter((one) => one.on);
+  const points = visible.flatMap((one) => one.lines.flatMap((line) => line.points));
+  const x = scaleOf(chart.x, points, 0, ROOM.left, chart.wide - ROOM.right);
+  const y = scaleOf(chart.y, points, 1, HIGH - ROOM.bottom, ROOM.top);
+  plot.replaceChildren(axes(chart, x, y));
+  visible.forEach((one, place) => {
+    const spread = chart.marks ? (place - (visible.length - 1) / 2) * Math.min(9, 60 / visible.length) : 0;
+    plot.append(drawSeries(one, chart, x, y, spread));
+  });
+  const cursor = svg("line", { class: "cursor", y1: ROOM.top, y2: HIGH - ROOM.bottom, visibility: "hidden" });
+  plot.append(cursor);
+  plot.onpointermove = (event) => hover(event, plot, chart, visible, x, cursor);
+  plot.onpointerleave = () => {
+    cursor.setAttribute("visibility", "hidden");
+    hideTip();
+  };
+}
+
+function drawSeries(one, chart, x, y, spread) {
+  const group = svg("g", { stroke: one.colour, fill: "none", "stroke-linejoin": "round" });
+  const strong = one.lines.length > 1 ? 1.6 : 2.2;
+  for (const line of one.lines) {
+    const kept = line.points.filter((point) => y.holds(point[1]));
+    const path = kept.map(
+      (point, i) => `${i ? "L" : "M"}${(x.at(point[0]) + spread).toFixed(1)} ${y.at(point[1]).toFixed(1)}`,
+    );
+    group.append(svg("path", { d: path.join(""), "stroke-width": strong, "stroke-dasharray": one.dash }));
+    if (!chart.marks) continue;
+    for (const point of kept) {
+      const [px, py] = [x.at(point[0]) + spread, y.at(point[1])];
+      if (point[2] !== null && point[3] !== null) {
+        const whisker = { x1: px, x2: px, y1: y.at(point[2]), y2: y.at(point[3]), "stroke-width": 1.6 };
+        group.append(svg("line", whisker));
+      }
+      group.append(svg("circle", { cx: px, cy: py, r: 3.6, fill: one.colour, stroke: "none" }));
+    }
+  }
+  return group;
+}
+
+function scaleOf(axis, points, column, from, to) {
+  if (axis.categories) {
+    const step = (to - from) / axis.categories.length;
+    return {
+      at: (value) => from + (value + 0.5) * step,
+      ticks: axis.categories.map((name, place) => [place, name]),
+      holds: () => true,
+    };
+  }
+  const values = points.map((point) => point[column]).filter((value) => !axis.log || value > 0);
+  let low = axis.low ?? Math.min(...values);
+  let high = axis.high ?? Math.max(...values);
+  if (!values.length) [low, high] = axis.log ? [0.001, 1] : [axis.low ?? 0, axis.high ?? 1];
+  if (axis.log) return logScale(low, high, from, to);
+  if (high <= low) high = low + 1;
+  const ticks = tidyTicks(low, high);
+  if (axis.high === null) high = Math.max(high, ticks.at(-1));
+  const at = (value) => from + ((value - low) / (high - low)) * (to - from);
+  return { at, ticks: ticks.map((tick) => [tick, tidy(tick)]), holds: () => true };
+}
+
+function logScale(low, high, from, to) {
+  const [first, last] = [
+    Math.floor(Math.log10(low)),
+    Math.max(Math.ceil(Math.log10(high)), Math.floor(Math.log10(low)) + 1),
+  ];
+  const every = Math.ceil((last - first) / 6);
+  const ticks = [];
+  for (let power = first; power <= last; power += every)
+    ticks.push([10 ** power, power < -3 ? `1e${power}` : String(+(10 ** power).toFixed(3))]);
+  const at = (value) => from + ((Math.log10(value) - first) / (last - first)) * (to - from);
+  return { at, ticks, holds: (value) => value > 0 };
+}
+
+function tidyTicks(low, high) {
+  const rough = (high - low) / 5;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999);
+  const ticks = [];
+  for (let tick = Math.ceil(low / step - 1e-9) * step; tick <= high + step * 1e-6; tick += step) ticks.push(tick);
+  return ticks;
+}
+
+function tidy(value) {
+  if (Math.abs(value) >= 10_000) return `${+(value / 1000).toFixed(1)}k`;
+  return String(+value.toFixed(3));
+}
+
+function axes(chart, x, y) {
+  const group = svg("g", { class: "axes" });
+  const [left, right, bottom] = [ROOM.left, chart.wide - ROOM.right, HIGH - ROOM.bottom];
+  for (const [value, label] of y.ticks) {
+    group.append(svg("line", { x1: left, x2: right, y1: y.at(value), y2: y.at(value), class: "rule" }));
+    group.append(svg("text", { x: left - 8, y: y.at(value) + 4, "text-anchor": "end", text: label }));
+  }
+  const crowded = x.ticks.length > 8;
+  x.ticks.forEach(([value, label], place) => {
+    const low = crowded && chart.x.categories && place % 2 ? 30 : 18;
+    group.append(svg("text", { x: x.at(value), y: bottom + low, "text-anchor": "middle", text: label }));
+  });
+  group.append(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "base" }));
+  group.append(
+    svg("text", { x: (left + right) / 2, y: HIGH - 4, "text-anchor": "middle", class: "label", text: chart.x.label }),
+  );
+  const middle = (ROOM.top + bottom) / 2;
+  const turned = `rotate(-90 14 ${middle})`;
+  group.append(
+    svg("text", { x: 14, y: middle, "text-anchor": "middle", class: "label", transform: turned, text: chart.y.label }),
+  );
+  return group;
+}
+
+function hover(event, plot, chart, visible, x, cursor) {
+  const box = plot.getBoundingClientRect();
+  const at = ((event.clientX - box.left) / box.width) * chart.wide;
+  const places = [
+    ...new Set(visible.flatMap((one) => one.lines.flatMap((line) => line.points.map((point) => point[0])))),
+  ];
+  if (!places.length) return;
+  const nearest = places.reduce((best, place) =>
+    Math.abs(x.at(place) - at) < Math.abs(x.at(best) - at) ? place : best,
+  );
+  cursor.setAttribute("x1", clamp(x.at(nearest), ROOM.left, chart.wide));
+  cursor.setAttribute("x2", clamp(x.at(nearest), ROOM.left, chart.wide));
+  cursor.setAttribute("visibility", "visible");
+  const title = chart.x.categories ? chart.x.categories[nearest] : `${chart.x.label} ${shown(nearest)}`;
+  const lines = [el("b", { text: title })];
+  for (const one of visible) {
+    for (const line of one.lines) {
+      const point = line.points.find((candidate) => candidate[0] === nearest);
+      if (!point) continue;
+      const interval = point[2] !== null ? ` [${shown(point[2])}, ${shown(point[3])}]` : "";
+      const swatch = el("i", { class: "swatch" });
+      swatch.style.background = one.colour;
+      const name = line.label && one.lines.length > 1 ? `${one.name}, ${line.label}` : one.name;
+      lines.push(el("div", {}, swatch, `${name}  `, el("b", { text: shown(point[1]) }), interval));
+    }
+  }
+  showTip(lines.slice(0, 16), event.clientX, event.clientY);
+}

@@ -1,0 +1,102 @@
+// What of a stage is chosen: two decoders, filters, a problem and a step; and which problems the filters leave.
+
+export const OUTCOMES = { all: "any outcome", failures: "failures", solved: "solved", differ: "only one solves it" };
+const NONE = -1;
+
+export class Choice {
+  constructor(stages) {
+    this.stages = stages;
+    this.select(0);
+  }
+
+  get stage() {
+    return this.stages[this.at];
+  }
+
+  get decoders() {
+    return [this.a, this.b].filter((place) => place !== NONE).map((place) => this.stage.decoders[place]);
+  }
+
+  // Another task: the decoder that fails most, by confidence if any does so; beside it its model under another policy.
+  select(at) {
+    this.at = at;
+    const { decoders } = this.stage;
+    const failures = decoders.map((decoder) => decoder.exact.reduce((sum, exact) => sum + 1 - exact, 0));
+    const worth = failures.map((count, place) => (decoders[place].policy === "top1" ? 1e6 : 1) * count);
+    this.a = worth.indexOf(Math.max(...worth));
+    this.b = decoders.findIndex((decoder, place) => place !== this.a && decoder.model === decoders[this.a].model);
+    const failed = decoders[this.a].exact.indexOf(0);
+    Object.assign(this, { outcome: "all", stratum: "", role: "", problem: decoders[this.a].row[Math.max(failed, 0)] });
+    this.settle();
+  }
+
+  // Names from an address; whatever this page does not have is left as it is.
+  read(query) {
+    const named = this.stages.findIndex((stage, place) => String(place) === query.get("stage"));
+    if (named >= 0 && (named !== this.at || query.has("a"))) this.select(named);
+    const decoder = (key) => this.stage.decoders.findIndex((one) => one.name === query.get(key));
+    if (query.has("a") && decoder("a") >= 0) this.a = decoder("a");
+    if (query.has("a")) this.b = query.has("b") ? decoder("b") : NONE;
+    if (query.get("outcome") in OUTCOMES) this.outcome = query.get("outcome");
+    if (this.stage.strata.includes(query.get("stratum"))) this.stratum = query.get("stratum");
+    if (this.stage.roleNames.includes(query.get("role"))) this.role = query.get("role");
+    const problem = Number(query.get("problem")) - 1;
+    if (query.has("problem") && this.stage.strata[problem] !== undefined) this.problem = problem;
+    this.settle();
+    const step = Number(query.get("step"));
+    if (query.has("step") && Number.isInteger(step) && step >= 0) this.step = step;
+  }
+
+  entries() {
+    const name = (place) => (place === NONE ? "" : this.stage.decoders[place].name);
+    return {
+      stage: this.at,
+      a: name(this.a),
+      b: name(this.b),
+      outcome: this.outcome === "all" ? "" : this.outcome,
+      stratum: this.stratum,
+      role: this.role,
+      problem: this.problem === NONE ? "" : this.problem + 1,
+      step: this.step ?? "",
+    };
+  }
+
+  // Problems that all chosen decoders solved and the filters let through.
+  problems() {
+    const { stage, decoders } = this;
+    return Array.from(stage.strata.keys()).filter((problem) => {
+      const rows = decoders.map((decoder) => decoder.rowOf.get(problem));
+      if (rows.includes(undefined)) return false;
+      if (this.stratum && stage.strata[problem] !== this.stratum) return false;
+      const exact = rows.map((row, place) => decoders[place].exact[row] === 1);
+      if (this.outcome === "failures" && exact.every(Boolean)) return false;
+      if (this.outcome === "solved" && !exact.every(Boolean)) return false;
+      if (this.outcome === "differ" && new Set(exact).size < 2) return false;
+      return !this.role || rows.some((row, place) => this.firstRole(decoders[place], row, problem) === this.role);
+    });
+  }
+
+  firstRole(decoder, row, problem) {
+    const cell = decoder.firstWrong[row];
+    return cell < 0 ? "" : (this.stage.roleNames[this.stage.role[problem * this.stage.cells + cell]] ?? "");
+  }
+
+  // Roles in which some first wrong commit of the chosen decoders was made.
+  roles() {
+    const found = new Set(
+      this.decoders.flatMap((decoder) =>
+        Array.from(decoder.row, (problem, row) => this.firstRole(decoder, row, problem)),
+      ),
+    );
+    return this.stage.roleNames.filter((name) => found.has(name));
+  }
+
+  // Keep the problem where the filters allow it, else take the first that they leave.
+  settle() {
+    if (!this.roles().includes(this.role)) this.role = "";
+    const left = this.problems();
+    if (!left.includes(this.problem)) this.problem = left[0] ?? NONE;
+    this.step = null;
+    return left;
+  }
+}

@@ -1,0 +1,79 @@
+// What a person chooses by: task, decoders, filters, the list of problems; and what the colours mean.
+
+import { el, plural } from "./dom.js";
+import { OUTCOMES } from "./choice.js";
+
+const LISTED = 1000;
+
+// The boxes above the stage; `changed` is told which of them was used, after the choice has taken it in.
+export function pickers(choice, changed) {
+  const { stage, stages } = choice;
+  const several = (name) => stages.filter((one) => one.task === name).length > 1;
+  const tasks = stages.map((one, place) => [place, several(one.task) ? `${one.task} ${place + 1}` : one.task]);
+  const decoders = stage.decoders.map((decoder, place) => [place, decoder.name]);
+  const plain = (names) => [["", "any"], ...names.map((name) => [name, name])];
+  const take = (name, read) => (value) => {
+    choice[name] = read(value);
+    changed(name);
+  };
+  const other = (value) => {
+    choice.select(Number(value));
+    changed("task");
+  };
+  return [
+    picker("Task", "task", tasks, choice.at, other),
+    picker("Decoder A", "a", decoders, choice.a, take("a", Number)),
+    picker("Decoder B", "b", [[-1, "none"], ...decoders], choice.b, take("b", Number)),
+    picker("Outcome", "outcome", Object.entries(OUTCOMES), choice.outcome, take("outcome", String)),
+    picker("Stratum", "stratum", plain([...new Set(stage.strata)]), choice.stratum, take("stratum", String)),
+    picker("First wrong role", "role", plain(choice.roles()), choice.role, take("role", String)),
+  ];
+}
+
+function picker(label, name, options, chosen, change) {
+  const entries = options.map(([value, text]) =>
+    el("option", { value, selected: String(value) === String(chosen), text }),
+  );
+  const select = el("select", { name, onchange: () => change(select.value) }, ...entries);
+  return el("label", { class: label.startsWith("Decoder") ? "long" : null }, el("span", { text: label }), select);
+}
+
+// The list of problems, as long as a list is of use; the keys walk through all of them.
+export function problemEntries(choice, problems) {
+  const { stage, decoders } = choice;
+  const axis = Object.keys(stage.axes)[0];
+  const more = problems.length - LISTED;
+  const entries = problems.slice(0, LISTED).map((problem) => {
+    const rows = decoders.map((decoder) => decoder.rowOf.get(problem));
+    const signs = rows.map((row, place) => (decoders[place].exact[row] ? "✓" : "✗")).join("");
+    const roles = decoders.map((decoder, place) => choice.firstRole(decoder, rows[place], problem));
+    const chosen = { "data-problem": problem, "aria-selected": String(problem === choice.problem) };
+    return el(
+      "button",
+      { type: "button", role: "option", title: stage.strata[problem], ...chosen },
+      el("b", { text: problem + 1 }),
+      el("span", { class: signs.includes("✗") ? "bad" : "good", text: signs }),
+      el("span", { class: "fact", text: axis ? `${axis} ${stage.axes[axis][problem]}` : stage.strata[problem] }),
+      el("span", { class: "fact", text: roles.find(Boolean) ?? "" }),
+    );
+  });
+  return more > 0 ? [...entries, el("p", { class: "note", text: `and ${plural(more, "problem")} more` })] : entries;
+}
+
+// What the colours of a drawing mean.
+export function colourKey(task) {
+  const entry = (kind, words) => el("span", {}, el("i", { class: `swatch ${kind}` }), words);
+  const flags = [entry("key-flag", "before its prerequisites"), entry("key-parent", "what the cell waits for")];
+  if (task === "maze") {
+    const grounds = [entry("key-unknown", "hidden"), entry("key-on", "on the path"), entry("key-off", "off it")];
+    return [...grounds, entry("key-adds", "wrongly on"), entry("key-removes", "wrongly off"), ...flags];
+  }
+  const level = task === "sudoku" ? [el("span", {}, el("b", { text: "0–4 " }), "technique level")] : [];
+  return [
+    entry("key-ramp", "first to last commit"),
+    entry("key-wrong", "wrong"),
+    entry("key-bar", "probability"),
+    ...flags,
+    ...level,
+  ];
+}

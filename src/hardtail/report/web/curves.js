@@ -1,0 +1,37 @@
+// The view of plots: one task at a time, section by section.
+
+import { el } from "./dom.js";
+import { addressOf } from "./address.js";
+import { drawChart } from "./chart.js";
+
+const SECTIONS = {
+  training: "Training",
+  accuracy: "Accuracy by stratum and policy",
+  readiness: "Readiness at commit",
+  coverage: "Coverage of mask states",
+};
+
+export function curvesView(content, query) {
+  const tasks = [...new Set(content.charts.map((chart) => chart.task))];
+  if (!tasks.length) {
+    return el(
+      "section",
+      { class: "page" },
+      el("h1", { text: "Curves" }),
+      el("p", { class: "empty", text: "There is nothing to plot yet: no recorded run and no decode is in this page." }),
+    );
+  }
+  const task = tasks.includes(query.get("task")) ? query.get("task") : tasks[0];
+  const choice = el("nav", { class: "chips", "aria-label": "Tasks" });
+  for (const name of tasks) {
+    const current = name === task ? "true" : null;
+    choice.append(el("a", { href: addressOf("curves", { task: name }), "aria-current": current, text: name }));
+  }
+  const page = el("section", { class: "page" }, el("div", { class: "headline" }, el("h1", { text: "Curves" }), choice));
+  for (const [section, title] of Object.entries(SECTIONS)) {
+    const charts = content.charts.filter((chart) => chart.task === task && chart.section === section);
+    if (!charts.length) continue;
+    page.append(el("h2", { text: title }), el("div", { class: "grid" }, ...charts.map(drawChart)));
+  }
+  return page;
+}

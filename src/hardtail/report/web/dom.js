@@ -1,0 +1,54 @@
+// Elements. Text always goes in as text, never as markup: names and problems come from data.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "class") node.setAttribute("class", value);
+    else if (name === "text") node.textContent = value;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+export function el(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+export function clamp(value, low, high) {
+  return Math.min(Math.max(value, low), high);
+}
+
+// A number as a person reads it; whole ones in groups of three.
+export function shown(value, digits = 3) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value !== "number") return String(value);
+  if (Number.isInteger(value) && Math.abs(value) >= 2) return value.toLocaleString("en-GB");
+  return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : value.toFixed(digits);
+}
+
+export function plural(count, word) {
+  return `${count.toLocaleString("en-GB")} ${word}${count === 1 ? "" : "s"}`;
+}
+
+// The one tooltip of the page, beside the pointer and inside the window.
+export function showTip(lines, x, y) {
+  const tip = document.getElementById("tip");
+  tip.replaceChildren(...lines);
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  const left = x + 16 + box.width > innerWidth ? x - 16 - box.width : x + 16;
+  tip.style.left = `${Math.max(8, left)}px`;
+  tip.style.top = `${clamp(y - box.height / 2, 8, Math.max(8, innerHeight - box.height - 8))}px`;
+}
+
+export function hideTip() {
+  document.getElementById("tip").hidden = true;
+}

@@ -1,0 +1,69 @@
+// The page itself: which view is shown, keys that work everywhere, light and dark.
+
+import { el, hideTip } from "./dom.js";
+import { loadContent } from "./data.js";
+import { forgetAddress, readAddress } from "./address.js";
+import { curvesView } from "./curves.js";
+import { overviewView } from "./overview.js";
+import { Theatre } from "./theatre.js";
+
+const VIEWS = ["overview", "curves", "theatre"];
+
+function keepTheme() {
+  const asked = matchMedia("(prefers-color-scheme: dark)");
+  const chosen = () => document.documentElement.dataset.theme ?? (asked.matches ? "dark" : "light");
+  const change = () => (document.documentElement.dataset.theme = chosen() === "dark" ? "light" : "dark");
+  document.getElementById("theme").addEventListener("click", change);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "t" && !event.ctrlKey && !event.metaKey && !event.altKey && !typing(event)) change();
+  });
+}
+
+function typing(event) {
+  return event.target instanceof HTMLElement && event.target.closest("input[type=text], textarea, select");
+}
+
+function show(content, theatre) {
+  const { view, query } = readAddress();
+  const known = VIEWS.includes(view) ? view : "overview";
+  forgetAddress();
+  hideTip();
+  theatre.stop();
+  document.body.dataset.view = known;
+  for (const link of document.querySelectorAll(".views a")) {
+    if (link.dataset.view === known) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const main = document.getElementById("main");
+  if (known === "theatre") main.replaceChildren(theatre.view(query));
+  else main.replaceChildren(known === "curves" ? curvesView(content, query) : overviewView(content, query));
+  const wanted = known === "overview" && (query.get("claim") || query.get("verdict")) ? ".claim[open], #ledger" : null;
+  if (wanted) document.querySelector(wanted)?.scrollIntoView({ block: "start" });
+  else scrollTo(0, 0);
+}
+
+// An address behind # is a view here, so that the link to the content must not change it.
+function keepSkip() {
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    document.getElementById("main").focus();
+  });
+}
+
+async function start() {
+  keepTheme();
+  keepSkip();
+  try {
+    const content = await loadContent();
+    const theatre = new Theatre(content.stages);
+    addEventListener("hashchange", () => show(content, theatre));
+    show(content, theatre);
+    document.body.dataset.ready = "yes";
+  } catch (error) {
+    const words = `This page's data cannot be unpacked (${error.message}). It takes a browser of 2024 or later.`;
+    document.getElementById("main").replaceChildren(el("p", { class: "loading", text: words }));
+    throw error;
+  }
+}
+
+start();

@@ -1,0 +1,115 @@
+// One decoder on the stage: its name, the drawing, and a strip of its commits in time.
+
+import { el, shown, svg } from "./dom.js";
+import { stepColour } from "./colours.js";
+import { Replay } from "./replay.js";
+import { AdditionScene } from "./scene_addition.js";
+import { CountdownScene } from "./scene_countdown.js";
+import { ListOpsScene } from "./scene_listops.js";
+import { MazeScene } from "./scene_maze.js";
+import { PlainScene } from "./scene_plain.js";
+import { SudokuScene } from "./scene_sudoku.js";
+
+const SCENES = {
+  addition: AdditionScene,
+  maze: MazeScene,
+  listops: ListOpsScene,
+  countdown: CountdownScene,
+  sudoku: SudokuScene,
+};
+const STRIP = 36;
+
+export class Pane {
+  constructor(stage, decoder, problem, title, onStep) {
+    this.replay = new Replay(stage, decoder, decoder.rowOf.get(problem));
+    this.scene = new (SCENES[stage.task] ?? PlainScene)(stage, problem, this.replay.gold);
+    this.scene.node.setAttribute("aria-label", `${decoder.name}, the answer as it fills in`);
+    this.state = el("span", { class: "state" });
+    this.node = el(
+      "article",
+      { class: "pane card", "aria-label": `${title}: ${decoder.name}` },
+      el(
+        "header",
+        {},
+        el("b", { class: "letter", text: title }),
+        el("h2", { text: decoder.model }),
+        el("span", { class: "policy", text: decoder.policy }),
+        this.state,
+      ),
+      el("div", { class: "scroll picture" }, this.scene.node),
+      this.strip(onStep),
+    );
+  }
+
+  // The step after which the first wrong commit that stands is there; the last one where nothing is wrong.
+  get telling() {
+    const { replay } = this;
+    const wrong = replay.events().filter((event) => event.wrong && event.cell === replay.firstWrong);
+    return wrong.length ? wrong.at(-1).step + 1 : replay.steps;
+  }
+
+  strip(onStep) {
+    const events = this.replay.events();
+    this.marks = events;
+    this.cursor = svg("rect", { y: 0, height: STRIP + 8, width: 1, class: "place" });
+    const node = svg("svg", {
+      class: "strip",
+      viewBox: `0 0 ${Math.max(events.length, 1)} ${STRIP + 8}`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    });
+    node.append(this.cursor);
+    events.forEach((event, place) => {
+      const high = event.again ? 3 : 3 + (STRIP - 3) * event.prob;
+      const bar = { x: place + 0.08, width: 0.84, y: STRIP + 8 - high, height: high };
+      const kind = event.again ? "again" : event.wrong ? "wrong" : "right";
+      const mark = svg("rect", { ...bar, class: kind });
+      if (kind === "right")
+        mark.style.fill = stepColour(this.replay.steps > 1 ? event.step / (this.replay.steps - 1) : 0).fill;
+      node.append(mark);
+      if (event.unready) node.append(svg("rect", { x: place + 0.08, width: 0.84, y: 0, height: 4, class: "flag" }));
+    });
+    node.addEventListener("click", (click) => {
+      const box = node.getBoundingClientRect();
+      const place = Math.floor(((click.clientX - box.left) / box.width) * events.length);
+      if (events[place]) onStep(events[place].step + 1);
+    });
+    return node;
+  }
+
+  paint(step) {
+    const { replay } = this;
+    const now = Math.min(step, replay.steps);
+    this.scene.paint(replay.looks(now));
+    const first = this.marks.findIndex((event) => event.step === now - 1);
+    const next = this.marks.findIndex((event) => event.step >= now);
+    const end = next < 0 ? this.marks.length : next;
+    this.cursor.setAttribute("x", first < 0 ? 0 : first);
+    this.cursor.setAttribute("width", first < 0 ? 0 : end - first);
+    const wrong = this.marks.slice(0, end).filter((event) => event.wrong).length;
+    const unready = this.marks.slice(0, end).filter((event) => event.unready).length;
+    const outcome = now < replay.steps ? "" : replay.exact ? "✓ solved" : "✗ failed";
+    const words = [
+      `${now}/${replay.steps}`,
+      wrong ? `${wrong} wrong` : "",
+      unready ? `${unready} unready` : "",
+      outcome,
+    ]
+      .filter(Boolean)
+      .join(" · ");
+    this.state.textContent = words;
+    this.state.className = `state${outcome ? (replay.exact ? " good" : " bad") : ""}`;
+  }
+
+  // What is known of one cell now, as a line of text.
+  told(cell, step) {
+    const commit = this.replay.commit(cell, step);
+    const look = this.replay.looks(step)[cell];
+    if (look.given) return "given by the problem";
+    if (!commit || look.hidden) return "still hidden";
+    const place = commit.goldRank < 1 ? "first" : `no. ${commit.goldRank + 1}`;
+    const rank = look.wrong ? `; gold ${look.goldSign} came ${place} with ${shown(commit.goldProb)}` : "";
+    const ready = commit.ready ? "prerequisites revealed" : "before its prerequisites";
+    return `${look.sign} in step ${commit.step}, probability ${shown(commit.prob)}${rank}; ${ready}`;
+  }
+}

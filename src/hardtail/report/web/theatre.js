@@ -1,0 +1,258 @@
+// The decoder theatre: pick a task, one or two decoders and a problem, and step through what they committed.
+
+import { clamp, el, plural } from "./dom.js";
+import { noteAddress } from "./address.js";
+import { Choice } from "./choice.js";
+import { colourKey, pickers, problemEntries } from "./controls.js";
+import { Pane } from "./pane.js";
+import { parentsOf, roleOf } from "./replay.js";
+
+const PER_SECOND = 6;
+const KEYS = "← → step · space play · n p next problem · f next failure · , . walk through cells";
+
+export class Theatre {
+  constructor(stages) {
+    this.choice = stages.length ? new Choice(stages) : null;
+    this.panes = [];
+    this.cell = null;
+    this.timer = 0;
+    this.frame = 0;
+    document.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  view(query) {
+    if (!this.choice) {
+      const words = "Nothing was decoded for this page. Name models or traces: hardtail report RUN TRACE.npz …";
+      return el(
+        "section",
+        { class: "page" },
+        el("h1", { text: "Decoder theatre" }),
+        el("p", { class: "empty", text: words }),
+      );
+    }
+    this.choice.read(query);
+    this.controls = el("form", { class: "controls", "aria-label": "What is shown" });
+    this.list = el("div", { class: "problems", role: "listbox", "aria-label": "Problems" });
+    this.list.addEventListener("click", (event) => {
+      const entry = event.target.closest("[data-problem]");
+      if (entry) this.go(Number(entry.dataset.problem));
+    });
+    this.count = el("p", { class: "count", role: "status" });
+    this.stageNode = el("div", { class: "panes" });
+    this.keyNode = el("p", { class: "key colours" });
+    this.node = el(
+      "section",
+      { class: "theatre" },
+      this.controls,
+      el("aside", {}, this.count, this.list, this.keyNode),
+      el("div", { class: "middle" }, this.stageNode, this.transport()),
+    );
+    this.refresh(this.choice.step);
+    return this.node;
+  }
+
+  // -- choosing -------------------------------------------------------------------------------------------------------
+
+  // A filter or a decoder has been changed; the keyboard stays where it was.
+  changed(name) {
+    this.choice.settle();
+    this.refresh(null);
+    this.controls.elements[name].focus();
+  }
+
+  // Draw everything anew; `step` is where to stand, null is where there is something to see.
+  refresh(step) {
+    const { choice } = this;
+    this.problems = choice.problems();
+    this.controls.replaceChildren(...pickers(choice, (name) => this.changed(name)));
+    this.count.textContent = `${plural(this.problems.length, "problem")} of ${choice.stage.strata.length}`;
+    this.list.replaceChildren(...problemEntries(choice, this.problems));
+    this.keyNode.replaceChildren(...colourKey(choice.stage.task));
+    this.raise(step);
+  }
+
+  // Draw the chosen problem.
+  raise(step) {
+    const { choice } = this;
+    this.stop();
+    this.cell = null;
+    const pane = (decoder, place) =>
+      new Pane(choice.stage, decoder, choice.problem, "AB"[place], (to) => this.stand(to));
+    this.panes = choice.problem < 0 ? [] : choice.decoders.map(pane);
+    const nothing = el("p", { class: "empty", text: "No problem passes these filters." });
+    this.stageNode.replaceChildren(...(this.panes.length ? this.panes.map((one) => one.node) : [nothing]));
+    const stacked = this.panes.some((one) => one.scene.stacked);
+    this.stageNode.classList.toggle("stacked", stacked);
+    this.watchCells();
+    this.last = Math.max(0, ...this.panes.map((one) => one.replay.steps));
+    this.slider.max = this.last;
+    const telling = this.panes.filter((one) => !one.replay.exact).map((one) => one.telling);
+    this.stand(step ?? Math.min(...telling, this.last));
+    this.paint();
+    const entry = this.list.querySelector(`[data-problem="${choice.problem}"]`);
+    this.list.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
+    entry?.setAttribute("aria-selected", "true");
+    requestAnimationFrame(() => entry?.scrollIntoView({ block: "nearest" })); // not before the list is in the page
+  }
+
+  go(problem) {
+    if (problem === this.choice.problem) return;
+    this.choice.problem = problem;
+    this.raise(null);
+  }
+
+  // Walk along the list; `keep` says which problems count.
+  walk(by, keep = () => true) {
+    const { problems, choice } = this;
+    const here = problems.indexOf(choice.problem);
+    for (let far = 1; far <= problems.length; far++) {
+      const next = problems[(here + by * far + problems.length * far) % problems.length];
+      if (keep(next)) return this.go(next);
+    }
+  }
+
+  failed(problem) {
+    return this.choice.decoders.some((decoder) => !decoder.exact[decoder.rowOf.get(problem)]);
+  }
+
+  // -- stepping -------------------------------------------------------------------------------------------------------
+
+  transport() {
+    this.play = el("button", {
+      type: "button",
+      class: "play",
+      "aria-label": "Play",
+      title: "Play (space)",
+      text: "▶",
+      onclick: () => this.toggle(),
+    });
+    const back = el("button", {
+      type: "button",
+      "aria-label": "One step back",
+      title: "One step back (←)",
+      text: "‹",
+      onclick: () => this.stand(this.choice.step - 1),
+    });
+    const on = el("button", {
+      type: "button",
+      "aria-label": "One step on",
+      title: "One step on (→)",
+      text: "›",
+      onclick: () => this.stand(this.choice.step + 1),
+    });
+    this.slider = el("input", { type: "range", min: 0, max: 0, step: 1, "aria-label": "Step" });
+    this.slider.addEventListener("input", () => this.stand(Number(this.slider.value)));
+    this.label = el("output", { class: "steps" });
+    this.told = el("div", { class: "told", "aria-live": "polite" });
+    return el(
+      "div",
+      { class: "transport card" },
+      el("div", { class: "row" }, this.play, back, this.slider, on, this.label),
+      this.told,
+    );
+  }
+
+  stand(step) {
+    this.choice.step = clamp(step, 0, this.last);
+    this.slider.value = this.choice.step;
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.paint());
+  }
+
+  paint() {
+    const { step } = this.choice;
+    for (const pane of this.panes) pane.paint(step);
+    this.label.textContent = `step ${step} of ${this.last}`;
+    this.inspect(this.cell);
+    noteAddress("theatre", this.choice.entries());
+  }
+
+  toggle() {
+    if (this.timer) return this.stop();
+    if (this.choice.step >= this.last) this.stand(0);
+    this.play.textContent = "❚❚";
+    this.timer = setInterval(
+      () => (this.choice.step >= this.last ? this.stop() : this.stand(this.choice.step + 1)),
+      1000 / PER_SECOND,
+    );
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = 0;
+    if (this.play) this.play.textContent = "▶";
+  }
+
+  // -- looking at a cell ----------------------------------------------------------------------------------------------
+
+  watchCells() {
+    for (const { scene } of this.panes) {
+      const look = (event) => {
+        const cell = event.target.closest("[data-cell]");
+        const number = cell ? Number(cell.dataset.cell) : null;
+        if (number !== null && number !== this.cell) this.inspect(number);
+      };
+      scene.node.addEventListener("pointerover", look);
+      scene.node.addEventListener("click", look);
+    }
+  }
+
+  inspect(cell) {
+    const { stage, problem, step } = this.choice;
+    this.cell = cell;
+    const parents = cell === null ? [] : parentsOf(stage, problem, cell);
+    for (const pane of this.panes) pane.scene.mark(cell, parents);
+    if (cell === null)
+      return this.told.replaceChildren(
+        el("p", { class: "note" }, "Point at a cell to see its commit. ", el("span", { class: "keys", text: KEYS })),
+      );
+    const waits = parents.length
+      ? `waits for ${parents.map((parent) => stage.cellNames[parent]).join(", ")}`
+      : stage.parentSlots
+        ? "waits for nothing"
+        : "";
+    const role = roleOf(stage, problem, cell);
+    const head = [stage.cellNames[cell], role && `role ${role}`, waits].filter(Boolean).join(" · ");
+    const lines = this.panes.map((pane, place) =>
+      el("p", {}, el("b", { class: "letter", text: "AB"[place] }), pane.told(cell, Math.min(step, pane.replay.steps))),
+    );
+    this.told.replaceChildren(el("p", { class: "cell-name", text: head }), ...lines);
+  }
+
+  // -- keys -----------------------------------------------------------------------------------------------------------
+
+  key(event) {
+    if (
+      document.body.dataset.view !== "theatre" ||
+      !this.panes.length ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey
+    )
+      return;
+    if (event.target.closest?.("select, summary")) return;
+    const sliding = event.target === this.slider && event.key.startsWith("Arrow");
+    const act = sliding ? null : this.actions()[event.key];
+    if (!act || (event.key === " " && event.target.closest?.("button, a"))) return;
+    event.preventDefault();
+    act();
+  }
+
+  actions() {
+    const { choice, panes } = this;
+    const order = panes[0].replay.events().map((event) => event.cell);
+    const beside = (by) => () => this.inspect(order[clamp(order.indexOf(this.cell) + by, 0, order.length - 1)]);
+    return {
+      ArrowLeft: () => this.stand(choice.step - 1),
+      ArrowRight: () => this.stand(choice.step + 1),
+      Home: () => this.stand(0),
+      End: () => this.stand(this.last),
+      " ": () => this.toggle(),
+      n: () => this.walk(1),
+      p: () => this.walk(-1),
+      f: () => this.walk(1, (problem) => this.failed(problem)),
+      ",": beside(-1),
+      ".": beside(1),
+    };
+  }
+}

@@ -1,0 +1,76 @@
+// What all drawings share: a tile shows one answer cell, and a scene is a picture made of cells.
+
+import { svg } from "./dom.js";
+import { stepColour } from "./colours.js";
+
+export class Tile {
+  constructor(cell, x, y, wide, high, small = false) {
+    this.box = svg("rect", { x, y, width: wide, height: high, rx: 4, class: "box" });
+    const size = small ? high * 0.5 : high * 0.58;
+    this.sign = svg("text", { x: x + wide / 2, y: y + high * 0.48, class: "sign", "font-size": size });
+    this.bar = svg("rect", { x: x + 3, y: y + high - 5, width: 0, height: 3, class: "sure" });
+    this.room = wide - 6;
+    const corner = `M${x + wide} ${y}h${-wide * 0.34}l${wide * 0.34} ${wide * 0.34}z`;
+    this.flag = svg("path", { d: corner, class: "flag" });
+    this.node = svg("g", { class: "tile hidden", "data-cell": cell }, this.box, this.sign, this.bar, this.flag);
+    this.key = "";
+  }
+
+  paint(look) {
+    const key = `${look.token}|${look.hidden}|${look.now}|${look.event}`;
+    if (key === this.key) return;
+    this.key = key;
+    const kind = look.given ? "given" : look.hidden ? "hidden" : look.wrong ? "wrong" : "right";
+    this.node.setAttribute(
+      "class",
+      `tile ${kind}${look.now ? " now" : ""}${look.unready ? " unready" : ""}${look.meant ? "" : " filler"}`,
+    );
+    this.sign.textContent = look.given || !look.hidden ? look.sign : "";
+    const colour = kind === "right" ? stepColour(look.part) : null;
+    this.box.style.fill = colour ? colour.fill : "";
+    this.sign.style.fill = colour ? colour.ink : "";
+    this.bar.style.fill = colour ? colour.ink : "";
+    this.bar.setAttribute("width", look.hidden || look.given ? 0 : (this.room * look.prob).toFixed(1));
+  }
+}
+
+export class Scene {
+  constructor(wide, high, least) {
+    this.node = svg("svg", { class: "scene", viewBox: `0 0 ${wide} ${high}`, role: "img" });
+    this.node.style.minWidth = `${least}px`;
+    this.node.style.maxWidth = `${Math.round(wide * 1.5)}px`;
+    if (wide < 1.6 * high) this.node.classList.add("square"); // as high as the window leaves room for
+    this.tiles = [];
+    this.marked = [];
+  }
+
+  add(tile) {
+    this.tiles[tile.node.dataset.cell] = tile;
+    this.node.append(tile.node);
+  }
+
+  write(x, y, text, kind, size = 14) {
+    const node = svg("text", { x, y, class: kind, "font-size": size, text });
+    this.node.append(node);
+    return node;
+  }
+
+  paint(looks) {
+    for (const look of looks) this.tiles[look.cell]?.paint(look);
+  }
+
+  // Outline one cell and those it waits for.
+  mark(cell, parents) {
+    for (const node of this.marked) node.classList.remove("inspected", "parent");
+    this.marked = [];
+    const outline = (which, kind) => {
+      const node = this.tiles[which]?.node;
+      if (!node) return;
+      node.classList.add(kind);
+      node.parentNode.append(node); // on top, so that no neighbour covers its outline
+      this.marked.push(node);
+    };
+    for (const parent of parents) outline(parent, "parent");
+    if (cell !== null) outline(cell, "inspected");
+  }
+}

@@ -1,0 +1,179 @@
+"""Claims about addition: section 3 of the paper, its Table 1 and the table of random decoding."""
+
+from hardtail.study.claims.addition_commits import wrong_commits
+from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.figures import SCHEMES, Accuracy, LateLoss, Reached, average
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Unrecovered
+
+CHAINS = (4, 12, 20, 24, 28)
+ORDERS = {"confidence": "top1", "lsb": "lsb", "random": "random"}
+N = 500
+TABLE: dict[str, dict[str, tuple[float, ...]]] = {
+    "confidence": {
+        "random": (0.998, 0.996, 0.984, 0.994, 0.992),
+        "papl": (0.914, 0.618, 0.462, 0.254, 0.026),
+        "puma": (0.868, 0.864, 0.826, 0.868, 0.908),
+        "papl5": (0.0, 0.0, 0.0, 0.0, 0.0),
+    },
+    "lsb": {
+        "random": (1.0, 1.0, 1.0, 1.0, 1.0),
+        "papl": (0.942, 0.724, 0.580, 0.308, 0.030),
+        "puma": (1.0, 1.0, 1.0, 1.0, 1.0),
+        "papl5": (0.0, 0.0, 0.0, 0.0, 0.006),
+    },
+    "random": {
+        "random": (0.424, 0.002, 0.0, 0.002, 0.032),
+        "papl": (0.0, 0.0, 0.0, 0.0, 0.0),
+        "puma": (0.538, 0.010, 0.0, 0.0, 0.004),
+        "papl5": (0.0, 0.0, 0.0, 0.0, 0.0),
+    },
+}
+IN_WORDS = {"confidence": "under confidence", "lsb": "LSB-first", "random": "in random order"}
+HARD_TAIL, RANDOM_ORDER = "§3.4, Table 1", "App. E.1"
+
+
+def cell(scheme: str, order: str, chain: int) -> Cell:
+    """A cell of Table 1 or of the table of random decoding."""
+    figure = Accuracy("addition", scheme, ORDERS[order], (f"chain>={chain}",))
+    return Cell(figure, TABLE[order][scheme][CHAINS.index(chain)], N)
+
+
+def row(scheme: str, order: str) -> tuple[Cell, ...]:
+    return tuple(cell(scheme, order, chain) for chain in CHAINS)
+
+
+def over_chains(scheme: str, order: str) -> Cell:
+    """The mean over all chain lengths."""
+    cells = row(scheme, order)
+    name = f"{SCHEMES[scheme]}, {ORDERS[order]}, mean over chain lengths"
+    paper = TABLE[order][scheme]
+    return Cell(average(tuple(held.figure for held in cells), name), sum(paper) / len(paper), N * len(paper))
+
+
+def natural(scheme: str) -> Cell:
+    return Cell(Accuracy("addition", scheme, "top1", ("natural",)), 0.999, 10_000)
+
+
+def claims() -> list[Claim]:
+    return [*_statements(), *_cells(), *wrong_commits()]
+
+
+def _cells() -> list[Claim]:
+    """Every cell of Table 1, and the columns of the table of random decoding."""
+    return [
+        Claim(
+            f"addition.{scheme}.{order}.{chain}",
+            f"{SCHEMES[scheme]} decoded {IN_WORDS[order]} has this accuracy on chains of {chain} and more.",
+            "Table 1",
+            (Level(cell(scheme, order, chain)),),
+        )
+        for order in ("confidence", "lsb")
+        for scheme in TABLE[order]
+        for chain in CHAINS
+    ] + [
+        Claim(
+            f"addition.{scheme}.random",
+            f"{SCHEMES[scheme]} decoded in random order has these accuracies on chains of 4, 12, 20, 24, 28 and more.",
+            RANDOM_ORDER,
+            tuple(Level(held) for held in row(scheme, "random")),
+        )
+        for scheme in TABLE["random"]
+    ]
+
+
+def _statements() -> list[Claim]:
+    three = ("random", "papl", "puma")
+    return [
+        Claim(
+            "addition.natural",
+            "All three schemes answer at least 99.9 % of natural instances exactly under confidence.",
+            "§3.4",
+            tuple(AtLeast(natural(scheme), 0.999, tolerance=0.005) for scheme in three),
+        ),
+        Claim(
+            "addition.random.confidence",
+            "Random masking stays nearly perfect under confidence at every chain length.",
+            HARD_TAIL,
+            tuple(AtLeast(held, 0.98) for held in row("random", "confidence")),
+        ),
+        Claim(
+            "addition.random.lsb",
+            "Random masking is exactly right LSB-first at every chain length.",
+            HARD_TAIL,
+            tuple(AtLeast(held, 1.0) for held in row("random", "lsb")),
+        ),
+        Claim(
+            "addition.puma.lower",
+            "PUMA is below random masking under confidence at every chain length.",
+            HARD_TAIL,
+            tuple(Gap((cell("random", "confidence", k),), (cell("puma", "confidence", k),)) for k in CHAINS),
+        ),
+        Claim(
+            "addition.puma.amplified",
+            "PUMA fails about ten times as often as random masking on the hard tail.",
+            "abstract; Table 1",
+            (Ratio((cell("puma", "confidence", 28),), (cell("random", "confidence", 28),), 10.0, failures=True),),
+        ),
+        Claim(
+            "addition.puma.recovered",
+            "Decoding LSB-first brings PUMA back to full accuracy at every chain length.",
+            HARD_TAIL,
+            tuple(Recovery(cell("puma", "confidence", k), cell("puma", "lsb", k)) for k in CHAINS),
+        ),
+        Claim(
+            "addition.papl.collapses",
+            "PAPL with α=1 all but fails under confidence on chains of 28 and more, where random masking does not.",
+            HARD_TAIL,
+            (Gap((cell("random", "confidence", 28),), (cell("papl", "confidence", 28),)),),
+        ),
+        Claim(
+            "addition.papl.worsens",
+            "PAPL with α=1 gets worse the longer the chain, under confidence and LSB-first.",
+            "Table 1",
+            tuple(Gap((cell("papl", order, 4),), (cell("papl", order, 28),)) for order in ("confidence", "lsb")),
+        ),
+        Claim(
+            "addition.papl.unrecovered",
+            "Decoding LSB-first does not bring PAPL with α=1 back on chains of 28 and more.",
+            "§3.4, §3.5, Table 1",
+            (Unrecovered(cell("papl", "confidence", 28), cell("papl", "lsb", 28)),),
+        ),
+        Claim(
+            "addition.papl5.zero",
+            "PAPL with α=5 has no accuracy left at any chain length, whatever the order.",
+            HARD_TAIL,
+            tuple(AtMost(held, 0.01) for order in ("confidence", "lsb") for held in row("papl5", order)),
+        ),
+        Claim(
+            "addition.random-decode.collapses",
+            "Random order costs every scheme its accuracy: near zero from chains of 12 on.",
+            RANDOM_ORDER,
+            tuple(AtMost(cell(scheme, "random", k), 0.05) for scheme in three for k in CHAINS[1:]),
+        ),
+        Claim(
+            "addition.random-decode.random",
+            "Even random masking falls far in random order on chains of 4 and more.",
+            RANDOM_ORDER,
+            (Gap((cell("random", "confidence", 4),), (cell("random", "random", 4),)),),
+            "The text sets the cell of chain ≥ 28 under confidence (0.992) against chain ≥ 4 in random order.",
+        ),
+        Claim(
+            "addition.puma.sooner",
+            "PUMA converges on natural instances about ten times sooner than random masking.",
+            "§3.5, figure of training",
+            (Ratio((Cell(Reached("addition", "random")),), (Cell(Reached("addition", "puma")),), 10.0),),
+            "Read as the first step with 99 % natural accuracy; the training log looks every 10,000 steps.",
+        ),
+        Claim(
+            "addition.papl.late-loss",
+            "PAPL's training loss rises late in training after having been flat.",
+            "§3.5, figure of training",
+            (
+                Gap(
+                    (Cell(LateLoss("addition", "papl", 0.9, 1.0)),),
+                    (Cell(LateLoss("addition", "papl", 0.4, 0.6)),),
+                ),
+            ),
+            "Read as a higher mean loss in the last tenth than in the middle fifth; the paper prints no number.",
+        ),
+    ]

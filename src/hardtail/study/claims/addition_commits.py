@@ -1,0 +1,164 @@
+"""Claims about addition's wrong commits (section 3.4), on the last weights and the strata of study §7.1.
+
+The wrong commit of a failure is its most significant wrong cell, as in the authors' analysis; the evidence has the
+first in time beside it.
+"""
+
+from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.figures import SCHEMES, Pooled, Profiled
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Similar
+
+WHERE = "§3.4, wrong commit profile"
+FAILURES = {"random": 39, "puma": 367}
+INSTANCES = 2700
+"""Nine strata of 300: what the counts of failures fit (study §7.1)."""
+ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("confidence_mean",))
+"""What two profiles have in common: place, direction, probability; of cells of which role, where not of all."""
+P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
+WRONG = ("profile", "wrong_commits", "top")
+
+
+def share(scheme: str, name: str, *roles: str) -> Profiled:
+    """A share of the wrong-commit summary: of all failures, or of those in cells of some roles."""
+    of = tuple((*WRONG, "roles", role, "failures") for role in roles) or ((*WRONG, "failures"),)
+    return Profiled("addition", scheme, (*WRONG, name), of, usual="last")
+
+
+def median(scheme: str, name: str) -> Profiled:
+    return Profiled("addition", scheme, (*WRONG, f"{name}_median"), usual="last")
+
+
+def both(name: str, words: str, *roles: str) -> Pooled:
+    """Over the failures of random masking and PUMA together."""
+    return Pooled(tuple(share(scheme, name, *roles) for scheme in FAILURES), f"random masking and PUMA: {words}")
+
+
+def wrong_commits() -> list[Claim]:
+    return [*_of_random_and_puma(), *_of_papl()]
+
+
+def _of_random_and_puma() -> list[Claim]:
+    pooled = sum(FAILURES.values())
+    failed = {
+        scheme: Profiled(
+            "addition", scheme, ("profile", "failures"), (("result", "instances"),), divided=True, usual="last"
+        )
+        for scheme in FAILURES
+    }
+    confidence = both("confidence_mean", "mean probability of the wrong token")
+    masked, step = ({scheme: median(scheme, name) for scheme in FAILURES} for name in ("chain_masked", "long_step"))
+    return [
+        Claim(
+            "addition.commits.count",
+            "Confidence fails on 39 (random masking) and 367 (PUMA) of the diagnosed sums.",
+            WHERE,
+            tuple(Level(Cell(failed[s], FAILURES[s] / INSTANCES, INSTANCES)) for s in FAILURES),
+            "The paper does not say of how many; 2,700 fits its counts (study §7.1).",
+        ),
+        Claim(
+            "addition.commits.chain-msb",
+            "Nearly all failures of random masking and PUMA are at the cell directly above the carry chain.",
+            WHERE,
+            (Level(Cell(both("at_chain_msb", "at the chain-MSB cell"), 0.998, pooled)),),
+        ),
+        Claim(
+            "addition.commits.plus-one",
+            "At g cells the wrong digit is one too large nearly always: a carry was assumed.",
+            WHERE,
+            (AtLeast(Cell(both("plus_one_at_g", "+1, of wrong g cells", "g")), 0.95),),
+        ),
+        Claim(
+            "addition.commits.minus-one",
+            "At k cells the wrong digit is one too small always: no carry was assumed.",
+            WHERE,
+            (AtLeast(Cell(both("minus_one_at_k", "-1, of wrong k cells", "k")), 1.0),),
+        ),
+        Claim(
+            "addition.commits.confidence",
+            "The wrong token has a mean probability of 0.997.",
+            WHERE,
+            (Level(Cell(confidence, 0.997, pooled), tolerance=0.02),),
+        ),
+        Claim(
+            "addition.commits.gold-second",
+            "The right token is consistently the second most probable.",
+            WHERE,
+            (AtLeast(Cell(both("gold_second", "gold token ranked second")), 0.95),),
+        ),
+        *(
+            Claim(
+                f"addition.commits.masked.{scheme}",
+                f"When {SCHEMES[scheme]} commits the wrong cell, this part of the chain is still masked (median).",
+                WHERE,
+                (Level(Cell(masked[scheme], paper), tolerance=0.2),),
+            )
+            for scheme, paper in (("random", 0.68), ("puma", 1.0))
+        ),
+        *(
+            Claim(
+                f"addition.commits.step.{scheme}",
+                f"On chains of 28 and more {SCHEMES[scheme]} commits the wrong cell at this step of 33 (median).",
+                WHERE,
+                (Level(Cell(step[scheme], paper), tolerance=tolerance),),
+                "Our steps count from 0; whether the paper's do is not said.",
+            )
+            for scheme, paper, tolerance in (("random", 12.0, 4.0), ("puma", 3.0, 2.0))
+        ),
+        Claim(
+            "addition.commits.earlier",
+            "PUMA commits the wrong cell earlier than random masking, with more of the chain masked.",
+            WHERE,
+            (
+                Gap((Cell(step["random"], 12.0),), (Cell(step["puma"], 3.0),)),
+                Gap((Cell(masked["puma"], 1.0),), (Cell(masked["random"], 0.68),)),
+            ),
+        ),
+        Claim(
+            "addition.commits.same-profile",
+            "Random masking and PUMA fail in the same place, in the same direction and as surely; only more often.",
+            "§3.5",
+            tuple(
+                Similar(Cell(share("random", name, *roles)), Cell(share("puma", name, *roles)), margin=0.1)
+                for name, *roles in ALIKE
+            ),
+        ),
+    ]
+
+
+def _of_papl() -> list[Claim]:
+    signs = (("plus_one_at_g", "g"), ("minus_one_at_k", "k"))
+    return [
+        Claim(
+            "addition.papl.commits.scattered",
+            "PAPL also fails inside the chain, at p cells, which PUMA does not.",
+            WHERE,
+            (Gap((Cell(share("papl", "inside_chain")),), (Cell(share("puma", "inside_chain")),)),),
+            "The paper prints no share.",
+        ),
+        Claim(
+            "addition.papl.commits.no-sign",
+            "At g and k cells PAPL errs both ways, without a consistent sign.",
+            WHERE,
+            tuple(AtMost(Cell(share("papl", name, role)), 0.9) for name, role in signs),
+            "The paper prints no share; read as at most nine in ten of the sign that the other schemes have.",
+        ),
+        Claim(
+            "addition.papl.commits.nine",
+            "At p cells PAPL is off by nine: a carry that flipped.",
+            WHERE,
+            (AtLeast(Cell(share("papl", "nine_inside_chain", *P_CELLS)), 0.9),),
+            "The paper prints no share; read as at least nine in ten.",
+        ),
+        Claim(
+            "addition.papl.commits.late",
+            "PAPL's wrong commits come late: at step 28 of 33 in the median.",
+            WHERE,
+            (Level(Cell(median("papl", "step"), 28.0), tolerance=4.0),),
+        ),
+        Claim(
+            "addition.papl.commits.unresolved",
+            "At PAPL's wrong commits only 28 % of the chain is unresolved.",
+            WHERE,
+            (Level(Cell(median("papl", "chain_masked"), 0.28), tolerance=0.2),),
+        ),
+    ]

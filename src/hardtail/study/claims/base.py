@@ -1,0 +1,145 @@
+"""What a claim is, and how verdicts come about.
+
+A claim is a sentence of the paper in our words, the place where it stands, and one or more *checks*: rules over figures
+of the recorded results. Nobody writes a verdict down; it follows from the checks.
+
+Figures are means over seeds with a 95 % interval: Student's over seeds, never narrower than Wilson's of all instances
+together, and Wilson's alone with one seed (`evidence.Estimate`). Differences are taken seed by seed, as runs of one
+seed are measured on the same instances; with one seed their interval is put together from the two shares' (Newcombe's).
+
+The rules, the same for like claims (`rules.py`):
+
+`Level`        the figure is what the paper prints. *Holds* when our interval and the paper's (Wilson's at its n; half
+               the tolerance to either side where it has no n) meet, and the means differ by the tolerance at most, so
+               that a wide interval alone makes nothing hold. *Holds weaker*: within the tolerance, intervals apart.
+`AtLeast`,     the figure keeps a bound. *Holds* when the mean does, or when the interval reaches the bound and the mean
+`AtMost`       misses it by the tolerance at most. *Holds weaker*: misses it by the tolerance at most.
+`Gap`,         one figure is greater than another (or a sum of some than a sum of others); a ratio by its logarithm.
+`Ratio`        *Clear*: the sign is the paper's beyond the interval. *Strong*: at least half of the paper's effect
+               (where it prints none: clear). Both: *holds*. One of them: *holds weaker*. None: *does not hold*.
+`Recovery`     another decoding order repairs failures. *Holds* when the gain holds as a gap and the share of failures
+               that are repaired is at least 9/10 of the paper's; *holds weaker* from half of it, with a gain that is
+               at least weak. Where nothing fails nothing is repaired, and it *does not hold*.
+`Unrecovered`  it does not repair them: at most a quarter of the failures (*holds*) or half (*holds weaker*). Where
+               fewer than 1 in 20 fail there is no failure to leave unrepaired, and it *does not hold*.
+`Similar`      two figures differ by a margin at most (*holds*), or by twice that (*holds weaker*).
+
+A claim of several checks *holds* when all do, *does not hold* when half of them or more do not, and *holds weaker*
+otherwise. It is *not measured* as long as a figure of any check has no record.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.figures import Figure
+
+
+class Verdict(StrEnum):
+    HOLDS = "holds"
+    WEAKER = "holds weaker"
+    NOT = "does not hold"
+    UNMEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure, and what the paper prints for it."""
+
+    figure: Figure
+    paper: float | None = None
+    n: int | None = None
+    """What the paper's number is over, where that is known."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found."""
+
+    verdict: Verdict
+    ours: str | None = None
+    seeds: int = 0
+    remark: str = ""
+
+
+class Check(ABC):
+    """A rule over figures."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> tuple[Cell, ...]: ...
+
+    @property
+    @abstractmethod
+    def printed(self) -> str:
+        """What the paper reports."""
+
+    @abstractmethod
+    def judge(self, results: Results) -> Finding: ...
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its findings, one for every check."""
+
+    claim: "Claim"
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+
+    @property
+    def seeds(self) -> int:
+        """The fewest seeds that any part of it has."""
+        return min(finding.seeds for finding in self.findings)
+
+    @property
+    def ours(self) -> str | None:
+        """Our figures in the order of the paper's; of many, how many hold."""
+        told = [finding.ours for finding in self.findings if finding.ours is not None]
+        if not told:
+            return None
+        if len(self.findings) <= SHOWN:
+            return "; ".join(finding.ours or "–" for finding in self.findings)
+        counts = {verdict: sum(finding.verdict is verdict for finding in self.findings) for verdict in Verdict}
+        return ", ".join(f"{verdict}: {count}" for verdict, count in counts.items() if count)
+
+
+SHOWN = 6
+"""Figures that a row shows one by one."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper."""
+
+    id: str
+    sentence: str
+    where: str
+    checks: tuple[Check, ...]
+    caveat: str = ""
+    """Where the paper's own numbers do not bear the statement out by the rule, or what else must be known."""
+
+    @property
+    def paper(self) -> str:
+        """What the paper reports; of many figures, the range."""
+        printed = [check.printed for check in self.checks]
+        if len(set(printed)) == 1:
+            return printed[0]
+        if len(printed) <= SHOWN:
+            return "; ".join(printed)
+        values = [cell.paper for check in self.checks for cell in check.cells if cell.paper is not None]
+        return f"{len(self.checks)} figures from {min(values):.3f} to {max(values):.3f}"
+
+    def judge(self, results: Results) -> Judged:
+        findings = tuple(check.judge(results) for check in self.checks)
+        return Judged(self, overall([finding.verdict for finding in findings]), findings)
+
+
+def overall(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict over several checks."""
+    if Verdict.UNMEASURED in verdicts:
+        return Verdict.UNMEASURED
+    if all(verdict is Verdict.HOLDS for verdict in verdicts):
+        return Verdict.HOLDS
+    return Verdict.NOT if 2 * list(verdicts).count(Verdict.NOT) >= len(verdicts) else Verdict.WEAKER

@@ -1,0 +1,187 @@
+"""What the recorded results say: which runs stand for a scheme, which records count, and the mean over seeds.
+
+Which records count: one cell a step, no sampling, every token allowed, which is how the paper decodes. Of several
+records of one run about the same thing the one with most instances counts, of equals the last.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from hardtail.errors import HardtailError
+from hardtail.statistics import Interval, t_interval, wilson
+from hardtail.study.store import Store
+
+Record = dict[str, Any]
+Reading = Literal["release", "paper"]
+Checkpoint = Literal["last", "best_probe"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One recorded number."""
+
+    run: str
+    seed: int
+    checkpoint: str
+    policy: str
+    stratum: str
+    n: int | None
+    """What the number is over: instances, failures, cells."""
+    value: float
+    share: bool
+    """Whether it is a share or a mean of numbers between 0 and 1, so that `n` says how sure it is."""
+    commit: str
+    device: str
+
+    @property
+    def interval(self) -> Interval | None:
+        return wilson(round(self.value * self.n), self.n) if self.share and self.n else None
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure for one seed, and what it is over."""
+
+    value: float
+    n: int | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure over seeds, with a 95 % interval where there can be one."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    seeds: int
+
+    @classmethod
+    def of(cls, values: Iterable[Value], *, share: bool) -> "Estimate":
+        """Student's interval over seeds, and never less than Wilson's of all their instances taken together.
+
+        With one seed it is Wilson's alone: three seeds without a failure do not make a figure certain. Cells of one
+        answer hang together, so that a share of cells counts its answers, not its cells: that errs on the wide side.
+        """
+        held = list(values)
+        mean = sum(value.value for value in held) / len(held)
+        found = [t_interval([value.value for value in held])]
+        if share and (total := sum(value.n or 0 for value in held)):
+            found.append(wilson(round(mean * total), total))
+        low, high = hull(found)
+        if share and low is not None and high is not None:
+            low, high = max(low, 0.0), min(high, 1.0)
+        return cls(mean, low, high, len(held))
+
+    def text(self) -> str:
+        mean = f"{self.mean:.3f}" if abs(self.mean) < 100 else f"{self.mean:,.0f}"
+        return mean if self.low is None or self.high is None else f"{mean} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def hull(found: Iterable[Interval | None]) -> tuple[float, float] | tuple[None, None]:
+    """The interval that covers those that there are."""
+    held = [interval for interval in found if interval is not None]
+    if not held:
+        return None, None
+    return min(interval.low for interval in held), max(interval.high for interval in held)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A store as the ledger reads it.
+
+    `reading`     `release`: what the authors' code did; `paper`: the text as written (study §8)
+    `checkpoint`  the weights of all figures; None takes what the paper did: the selected ones for tables, the last
+                  ones for addition's wrong commits (study §1.5), and the last ones throughout in the reading `paper`,
+                  whose text knows no selection
+    """
+
+    store: Store
+    reading: Reading = "release"
+    checkpoint: Checkpoint | None = None
+    _logs: dict[str, list[Record]] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def weights(self, usual: Checkpoint) -> Checkpoint:
+        return self.checkpoint or ("last" if self.reading == "paper" else usual)
+
+    def runs(self, task: str, scheme: str) -> list[Record]:
+        """Index entries of the arm that stands for a scheme: of addition's, tf32 before fp32."""
+        arms = [f"{task}-{scheme}-paper"] if self.reading == "paper" else [f"{task}-{scheme}-tf32", f"{task}-{scheme}"]
+        for arm in arms:
+            if entries := [entry for entry in self._index if entry["arm"] == arm]:
+                return entries
+        return []
+
+    def evaluation(self, run: str, kind: str, policy: str, stratum: str, usual: Checkpoint) -> Record | None:
+        return self._evaluations.get((run, kind, policy, stratum, self.weights(usual)))
+
+    def diagnosis(self, run: str, policy: str, usual: Checkpoint) -> Record | None:
+        return self._diagnoses.get((run, policy, self.weights(usual)))
+
+    def log(self, run: str) -> list[Record]:
+        if run not in self._logs:
+            self._logs[run] = self.store.log(run)
+        return self._logs[run]
+
+    def first_recorded(self, task: str, strata: tuple[str, ...]) -> str:
+        """The first of several names of a stratum under which anything of the task is recorded."""
+        return next((stratum for stratum in strata if (task, stratum) in self._strata), strata[-1])
+
+    @cached_property
+    def _index(self) -> list[Record]:
+        entries = self.store.index()
+        for entry in entries:
+            named = isinstance(entry["name"], str) and isinstance(entry["seed"], int)
+            if not named or (number(entry, ("steps",), f"index, {entry['name']!r}") or 0) <= 0:
+                raise HardtailError(f"{self.store.folder}: the index has a damaged entry, {entry['name']!r}")
+        return entries
+
+    @cached_property
+    def _evaluations(self) -> Mapping[tuple[str, ...], Record]:
+        keys = ("run", "kind", "policy", "stratum", "checkpoint")
+        counted = [record for record in self.store.evaluations() if _plainly_decoded(record)]
+        return self._best(counted, keys, ("n",))
+
+    @cached_property
+    def _diagnoses(self) -> Mapping[tuple[str, ...], Record]:
+        return self._best(self.store.diagnoses(), ("run", "policy", "checkpoint"), ("result", "instances"))
+
+    @cached_property
+    def _strata(self) -> set[tuple[str, str]]:
+        return {(str(record.get("task")), key[3]) for key, record in self._evaluations.items()}
+
+    def _best(
+        self, records: list[Record], keys: tuple[str, ...], size: tuple[str, ...]
+    ) -> Mapping[tuple[str, ...], Record]:
+        """One record for each combination of `keys`: the largest, of equals the last."""
+        found: dict[tuple[str, ...], tuple[float, Record]] = {}
+        for record in records:
+            whose = f"{self.store.folder / str(record['run'])}"
+            if missing := [key for key in keys if key not in record]:
+                raise HardtailError(f"{whose}: a record has no {missing[0]!r}; it is damaged")
+            key, n = tuple(str(record[name]) for name in keys), number(record, size, whose) or 0.0
+            if key not in found or n >= found[key][0]:
+                found[key] = n, record
+        return {key: record for key, (_, record) in found.items()}
+
+
+def number(record: Mapping[str, Any], path: tuple[str, ...], whose: str) -> float | None:
+    """The number at a path of a record; None where there is none, a clear word where there is something else."""
+    inner: Any = record
+    for step in path:
+        if not isinstance(inner, Mapping):
+            raise HardtailError(f"{whose}: {'.'.join(path)} cannot be read; the record is damaged")
+        if step not in inner:
+            return None
+        inner = inner[step]
+    if inner is None:
+        return None
+    if isinstance(inner, bool) or not isinstance(inner, int | float):
+        raise HardtailError(f"{whose}: {'.'.join(path)} is {inner!r}, not a number; the record is damaged")
+    return float(inner)
+
+
+def _plainly_decoded(record: Record) -> bool:
+    rule = record.get("commit_rule", "1 a step"), record.get("restrict", False), record.get("temperature", 0.0)
+    return rule == ("1 a step", False, 0.0)

@@ -1,0 +1,291 @@
+"""Figures: numbers that claims are about, each computed from recorded results for one training scheme."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hardtail.errors import HardtailError
+from hardtail.study.claims.evidence import Checkpoint, Estimate, Record, Results, Sample, Value, number
+
+MAX_LOGIT = ("addition", "listops", "countdown")
+"""Where the authors' code ranks by the largest logit, though the text says probability."""
+SCHEMES = {"random": "random masking", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
+
+
+class Figure(ABC):
+    """A number that results give for each seed."""
+
+    @property
+    @abstractmethod
+    def share(self) -> bool:
+        """Whether it is a share, or a mean of numbers between 0 and 1."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What it is, in words."""
+
+    @abstractmethod
+    def samples(self, results: Results) -> list[Sample]:
+        """Every recorded number that goes in."""
+
+    @abstractmethod
+    def values(self, results: Results) -> dict[int, Value]:
+        """The figure by seed; empty where it was not measured."""
+
+    def beside(self) -> "tuple[Figure, ...]":
+        """The same in another reading, which is shown and not judged."""
+        return ()
+
+    def why_missing(self, results: Results) -> str:
+        """Why there is no figure, where there is none."""
+        return "no record"
+
+    def estimate(self, results: Results) -> Estimate | None:
+        values = self.values(results)
+        return Estimate.of(values.values(), share=self.share) if values else None
+
+
+@dataclass(frozen=True)
+class _Recorded(Figure):
+    """A figure that every run of a scheme has one number for."""
+
+    task: str
+    scheme: str
+
+    def values(self, results: Results) -> dict[int, Value]:
+        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
+
+    def samples(self, results: Results) -> list[Sample]:
+        found = (self._sample(results, entry) for entry in results.runs(self.task, self.scheme))
+        return [sample for sample in found if sample is not None]
+
+    @abstractmethod
+    def _sample(self, results: Results, entry: Record) -> Sample | None: ...
+
+
+@dataclass(frozen=True)
+class Accuracy(_Recorded):
+    """A share of right answers (or cells) of one stratum under one decoding order."""
+
+    policy: str
+    strata: tuple[str, ...]
+    """The stratum; other names of it after the one that is looked for first."""
+    metric: Literal["exact_match", "cell_accuracy", "token_accuracy"] = "exact_match"
+
+    share = True
+
+    @property
+    def label(self) -> str:
+        return f"{SCHEMES[self.scheme]}, {self.policy}, {self.strata[-1]}"
+
+    def beside(self) -> tuple[Figure, ...]:
+        if self.policy == "top1" and self.task in MAX_LOGIT:
+            return (replace(self, policy="max-logit"),)
+        return ()
+
+    def _sample(self, results: Results, entry: Record) -> Sample | None:
+        kind = "reveal" if self.metric == "token_accuracy" else "accuracy"
+        stratum = results.first_recorded(self.task, self.strata)
+        record = results.evaluation(entry["name"], kind, self.policy, stratum, "best_probe")
+        if record is None:
+            return None
+        whose = f"{entry['name']}, {self.policy} on {stratum}"
+        value, n = number(record, (self.metric,), whose), number(record, ("n",), whose)
+        if value is None or not 0 <= value <= 1 or not n:
+            raise HardtailError(f"{whose}: a record has no {self.metric} between 0 and 1, or no n; it is damaged")
+        return _sample_of(record, entry, self.policy, stratum, value, int(n), share=True)
+
+
+@dataclass(frozen=True)
+class Profiled(_Recorded):
+    """A number of a diagnosis."""
+
+    path: tuple[str, ...]
+    of: tuple[tuple[str, ...], ...] = ()
+    """Where what it is over stands, if it is a share: one count or several that add up; with `divided` its divisor."""
+    divided: bool = False
+    policy: str = "top1"
+    usual: Checkpoint = "best_probe"
+
+    @property
+    def share(self) -> bool:
+        return bool(self.of)
+
+    @property
+    def label(self) -> str:
+        return f"{SCHEMES[self.scheme]}, {self.task}, {self.policy}: {' '.join(self.path).replace('_', ' ')}"
+
+    def beside(self) -> tuple[Figure, ...]:
+        """Addition's wrong commits: the first in time instead of the most significant one."""
+        if "top" not in self.path:
+            return ()
+
+        def first(path: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple("first" if step == "top" else step for step in path)
+
+        return (replace(self, path=first(self.path), of=tuple(map(first, self.of))),)
+
+    def diagnosed(self, results: Results) -> set[int]:
+        """The seeds that were diagnosed, whether or not anything failed."""
+        runs = results.runs(self.task, self.scheme)
+        return {entry["seed"] for entry in runs if results.diagnosis(entry["name"], self.policy, self.usual)}
+
+    def why_missing(self, results: Results) -> str:
+        return "diagnosed, but there is nothing to take it of" if self.diagnosed(results) else "no record"
+
+    def _sample(self, results: Results, entry: Record) -> Sample | None:
+        record = results.diagnosis(entry["name"], self.policy, self.usual)
+        if record is None:
+            return None
+        whose = f"{entry['name']}, diagnosis of {self.policy}"
+        value = number(record, self.path, whose)
+        n = sum(number(record, path, whose) or 0.0 for path in self.of)
+        if value is None or (self.of and not n):  # nothing failed, so that there is nothing to describe
+            return None
+        value = value / n if self.divided and n else value
+        if self.share and not 0 <= value <= 1:
+            raise HardtailError(f"{whose}: {'.'.join(self.path)} is {value}, not between 0 and 1; it is damaged")
+        strata = record.get("strata") or []
+        stratum = f"{strata[0]} … {strata[-1]}" if len(strata) > 1 else "".join(map(str, strata))
+        return _sample_of(record, entry, self.policy, stratum, value, int(n) or None, share=self.share)
+
+
+@dataclass(frozen=True)
+class Reached(_Recorded):
+    """The training step at which accuracy on natural instances first was at least `level`; the last step if never."""
+
+    level: float = 0.99
+
+    share = False
+
+    @property
+    def label(self) -> str:
+        return f"{SCHEMES[self.scheme]}: first step with natural accuracy of {self.level} (or the last)"
+
+    def _sample(self, results: Results, entry: Record) -> Sample | None:
+        decoded = [line for line in results.log(entry["name"]) if "natural" in line]
+        if not decoded:
+            return None
+        whose = f"{entry['name']}, log"
+        at = [(number(line, ("step",), whose), number(line, ("natural",), whose)) for line in decoded]
+        reached = [step for step, natural in at if natural is not None and natural >= self.level]
+        step = reached[0] if reached else at[-1][0]
+        return _sample_of(entry, entry, "training log", "natural", max(step or 0.0, 1.0), None, share=False)
+
+
+@dataclass(frozen=True)
+class LateLoss(_Recorded):
+    """Mean training loss over one part of training."""
+
+    start: float
+    end: float
+
+    share = False
+
+    @property
+    def label(self) -> str:
+        return f"{SCHEMES[self.scheme]}: mean training loss from {self.start:.0%} to {self.end:.0%} of training"
+
+    def _sample(self, results: Results, entry: Record) -> Sample | None:
+        whose = f"{entry['name']}, log"
+        lines = [
+            (number(line, ("step",), whose), number(line, ("loss",), whose)) for line in results.log(entry["name"])
+        ]
+        inside = [
+            loss
+            for step, loss in lines
+            if step is not None and loss is not None and self.start <= step / entry["steps"] <= self.end
+        ]
+        if not inside:
+            return None
+        return _sample_of(entry, entry, "training log", "loss", sum(inside) / len(inside), None, share=False)
+
+
+@dataclass(frozen=True)
+class Weighted(Figure):
+    """The mean of several figures of one seed, each with its weight."""
+
+    parts: tuple[Figure, ...]
+    weights: tuple[float, ...]
+    name: str
+
+    share = True
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def beside(self) -> tuple[Figure, ...]:
+        others = [part.beside() for part in self.parts]
+        if not all(others):
+            return ()
+        return (replace(self, parts=tuple(other[0] for other in others), name=f"{self.name}, other reading"),)
+
+    def samples(self, results: Results) -> list[Sample]:
+        return [sample for part in self.parts for sample in part.samples(results)]
+
+    def values(self, results: Results) -> dict[int, Value]:
+        by_part = [part.values(results) for part in self.parts]
+        whole = sum(self.weights)
+        return {
+            seed: Value(
+                sum(weight * values[seed].value for weight, values in zip(self.weights, by_part, strict=True)) / whole,
+                sum(values[seed].n or 0 for values in by_part) or None,
+            )
+            for seed in sorted(set.intersection(*map(set, by_part)))
+        }
+
+
+@dataclass(frozen=True)
+class Pooled(Figure):
+    """A share over the failures of several schemes taken together; a scheme without failures adds nothing."""
+
+    parts: tuple[Profiled, ...]
+    name: str
+
+    share = True
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def beside(self) -> tuple[Figure, ...]:
+        return tuple(other for part in self.parts for other in part.beside())
+
+    def why_missing(self, results: Results) -> str:
+        return self.parts[0].why_missing(results)
+
+    def samples(self, results: Results) -> list[Sample]:
+        return [sample for part in self.parts for sample in part.samples(results)]
+
+    def values(self, results: Results) -> dict[int, Value]:
+        by_part = [part.values(results) for part in self.parts]
+        pooled = {}
+        for seed in sorted(set.intersection(*(part.diagnosed(results) for part in self.parts))):
+            held = [values[seed] for values in by_part if seed in values]
+            if total := sum(value.n or 0 for value in held):
+                pooled[seed] = Value(sum(value.value * (value.n or 0) for value in held) / total, total)
+        return pooled
+
+
+def average(parts: tuple[Figure, ...], name: str) -> Weighted:
+    """The plain mean of several figures."""
+    return Weighted(parts, (1.0,) * len(parts), name)
+
+
+def _sample_of(
+    record: Record, entry: Record, policy: str, stratum: str, value: float, n: int | None, *, share: bool
+) -> Sample:
+    return Sample(
+        run=entry["name"],
+        seed=entry["seed"],
+        checkpoint=str(record.get("checkpoint", "–")),
+        policy=policy,
+        stratum=stratum,
+        n=n,
+        value=value,
+        share=share,
+        commit=str(record.get("commit", "–")),
+        device=str(record.get("device", "–")),
+    )

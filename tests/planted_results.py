@@ -1,0 +1,190 @@
+"""Recorded results made by code: stores in which the figures of claims have given values, and such values."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hardtail.statistics import wilson
+from hardtail.study.claims import Claim, Results
+from hardtail.study.claims.base import Cell, Check
+from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Pooled, Profiled, Reached, Weighted
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Similar, Unrecovered
+from hardtail.study.store import Store
+
+MANY = 1_000_000
+"""So many instances that an interval is next to nothing."""
+STEPS = 300_000
+Planting = Mapping[Figure, float]
+
+# -- results made by code -----------------------------------------------------------------------------------------
+
+
+class Planted:
+    """A store in which figures have given values."""
+
+    def __init__(self, folder: Path, *, reading: str = "release") -> None:
+        self.folder, self.reading = folder, reading
+        self.runs: dict[str, dict[str, Any]] = {}
+        self.evaluations: dict[str, list[dict[str, Any]]] = {}
+        self.diagnoses: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.logs: dict[str, list[dict[str, Any]]] = {}
+
+    def plant(
+        self,
+        figure: Figure,
+        value: float,
+        *,
+        seed: int = 42,
+        n: int = MANY,
+        kinds: Iterable[str] = ("last", "best_probe"),
+    ) -> None:
+        if isinstance(figure, Weighted | Pooled):
+            for part in figure.parts:
+                self.plant(part, value, seed=seed, n=n, kinds=kinds)
+            return
+        assert isinstance(figure, Accuracy | Profiled | Reached | LateLoss)
+        run = self._run(figure.task, figure.scheme, seed)
+        if isinstance(figure, Accuracy):
+            kind = "reveal" if figure.metric == "token_accuracy" else "accuracy"
+            head = {"kind": kind, "task": figure.task, "policy": figure.policy, "stratum": figure.strata[-1]}
+            records = [
+                head | {figure.metric: value, "n": n, "checkpoint": checkpoint, "commit": "c0ffee", "device": "H200"}
+                for checkpoint in kinds
+            ]
+            self.evaluations.setdefault(run, []).extend(records)
+        elif isinstance(figure, Profiled):
+            for checkpoint in kinds:
+                diagnosis = self.diagnoses.setdefault((run, figure.policy, checkpoint), {"strata": ["a", "b"]})
+                _put(diagnosis, figure.path, value * n if figure.divided else value)
+                for place, path in enumerate(figure.of):
+                    _put(diagnosis, path, 0 if place else n)
+        elif isinstance(figure, Reached):
+            lines = [{"step": step, "natural": float(step >= value)} for step in range(1000, STEPS + 1, 1000)]
+            self.logs.setdefault(run, []).extend(lines)
+        else:
+            self.logs.setdefault(run, []).append({"step": STEPS * (figure.start + figure.end) / 2, "loss": value})
+
+    def _run(self, task: str, scheme: str, seed: int) -> str:
+        arm = f"{task}-{scheme}-paper" if self.reading == "paper" else f"{task}-{scheme}"
+        name = f"{arm}-s{seed}"
+        entry = {"name": name, "arm": arm, "task": task, "seed": seed, "steps": STEPS}
+        self.runs[name] = entry | {"commit": "c0ffee", "device": "H200", "wall": 1.0}
+        return name
+
+    def written(self) -> Store:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(self.folder / "index.jsonl", self.runs.values())
+        for run in self.runs:
+            folder = self.folder / run
+            folder.mkdir(exist_ok=True)
+            _write(folder / "evaluations.jsonl", self.evaluations.get(run, []))
+            held = [
+                {"policy": policy, "checkpoint": checkpoint, "commit": "c0ffee", "device": "H200"} | diagnosis
+                for (name, policy, checkpoint), diagnosis in self.diagnoses.items()
+                if name == run
+            ]
+            _write(folder / "diagnoses.jsonl", held)
+            _write(folder / "log.jsonl", self.logs.get(run, []))
+        return Store(self.folder)
+
+
+def _put(record: dict[str, Any], path: tuple[str, ...], value: float) -> None:
+    for step in path[:-1]:
+        record = record.setdefault(step, {})
+    record[path[-1]] = value
+
+
+def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def planted(folder: Path, values: Planting) -> Results:
+    """Results with these figures. Where a mean is given and some of its parts, the others make up for them."""
+    made = Planted(folder)
+    for figure, value in values.items():
+        if isinstance(figure, Weighted):
+            weight = dict(zip(figure.parts, figure.weights, strict=True))
+            rest = [part for part in figure.parts if part not in values]
+            given = sum(weight[part] * values[part] for part in figure.parts if part in values)
+            for part in rest:
+                made.plant(part, (value * sum(figure.weights) - given) / sum(weight[part] for part in rest))
+        else:
+            made.plant(figure, value)
+    return Results(made.written())
+
+
+# -- the values that make a rule give a verdict ---------------------------------------------------------------------
+
+
+def as_printed(check: Check) -> dict[Figure, float]:
+    """What the paper has; where it prints no number, something that its sentence says."""
+    told = {cell.figure: cell.paper for cell in check.cells if cell.paper is not None}
+    if isinstance(check, AtLeast | AtMost):
+        return told or {check.cell.figure: check.bound}
+    if isinstance(check, Gap) and not told:
+        return _each(check.plus, 0.6) | _each(check.minus, 0.3)
+    if isinstance(check, Ratio) and not told:
+        return _each(check.plus, check.times * 10_000) | _each(check.minus, 10_000)
+    return told or _each(check.cells, 0.95)
+
+
+def opposite(check: Check) -> dict[Figure, float]:
+    if isinstance(check, Level):
+        away = 2 * check.tolerance
+        return {check.cell.figure: check.target + (away if check.target < 0.5 else -away)}
+    if isinstance(check, AtLeast):
+        return {check.cell.figure: check.bound - 5 * check.tolerance}
+    if isinstance(check, AtMost):
+        return {check.cell.figure: check.bound + 5 * check.tolerance}
+    if isinstance(check, Ratio) and isinstance(check.plus[0].figure, Reached):
+        return _each(check.plus, 10_000) | _each(check.minus, 100_000)
+    if isinstance(check, Ratio):
+        less, more = (0.9, 0.1) if check.failures else (0.1, 0.9)
+        return _each(check.plus, less) | _each(check.minus, more)
+    if isinstance(check, Gap):
+        return _each(check.plus, 0.3) | _each(check.minus, 0.6)
+    if isinstance(check, Recovery):
+        return _each(check.cells, 0.5)
+    if isinstance(check, Unrecovered):
+        return {check.before.figure: 0.3, check.after.figure: 1.0}
+    assert isinstance(check, Similar)
+    return {check.one.figure: 0.9, check.other.figure: 0.1}
+
+
+def weaker(check: Check) -> dict[Figure, float] | None:
+    """Values with which it holds weaker; None where nothing but an interval could make it so."""
+    if isinstance(check, Level):
+        away = 0.9 * check.tolerance * (1 if check.target < 0.5 else -1)
+        low, high = wilson(round(check.target * (check.cell.n or 0)), check.cell.n or 0)
+        hidden = check.cell.n and low <= check.target + away <= high  # the paper's own figure is no surer than that
+        return None if hidden else {check.cell.figure: check.target + away}
+    if isinstance(check, AtLeast):
+        return {check.cell.figure: check.bound - 0.5 * check.tolerance}
+    if isinstance(check, AtMost):
+        return {check.cell.figure: check.bound + 0.5 * check.tolerance}
+    if isinstance(check, Ratio):
+        times = check.times**0.3
+        if isinstance(check.plus[0].figure, Reached):
+            return _each(check.plus, 1000 * round(10 * times)) | _each(check.minus, 10_000)
+        more = {check.plus[0].figure: 1 - 0.1 * times if check.failures else 0.1 * times}
+        return _each(check.cells, 0.9 if check.failures else 0.1) | more
+    if isinstance(check, Gap):
+        if check.effect is None or check.effect <= 0:
+            return None
+        return {cell.figure: 0.5 + 0.3 * ((cell.paper or 0.0) - 0.5) for cell in check.cells}
+    if isinstance(check, Recovery):
+        before = check.before.paper or 0.0
+        return {check.before.figure: before, check.after.figure: before + 0.6 * check.theirs * (1 - before)}
+    if isinstance(check, Unrecovered):
+        return {check.before.figure: 0.5, check.after.figure: 0.7}
+    assert isinstance(check, Similar)
+    return {check.one.figure: 0.5, check.other.figure: 0.5 + 1.5 * check.margin}
+
+
+def _each(cells: Iterable[Cell], value: float) -> dict[Figure, float]:
+    return {cell.figure: value for cell in cells}
+
+
+def together(claim: Claim, values: Callable[[Check], Mapping[Figure, float] | None]) -> dict[Figure, float]:
+    return {figure: value for check in claim.checks for figure, value in (values(check) or {}).items()}

@@ -1,0 +1,188 @@
+"""Things to report on: traces of planted denoisers, a folder of results made up from the paper's numbers, a task whose
+problems are markup.
+
+Shapes: N instances, L sequence, A answer cells, B batch.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+import hardtail
+from hardtail.decode import decode
+from hardtail.denoiser import Function
+from hardtail.policies.named import policy_named
+from hardtail.study.claims import addition
+from hardtail.tasks.addition import Addition
+from hardtail.tasks.base import Part, Task
+from hardtail.tasks.strata import Stratum
+from hardtail.traces import save_trace
+from hardtail.types import Instances, Trace
+from hardtail.vocabulary import Vocabulary
+from tests.planted import lookahead
+
+TASK = Addition(digits=12)
+EVIL = "<script>document.title='run'</script>"
+
+
+def addition_traces(n: int = 20, windows: Mapping[str, int] | None = None) -> list[Trace]:
+    """The shortcut of the paper, planted, on easy and hard sums, by confidence and LSB first."""
+    found = []
+    for stratum in ("natural", "chain>=8"):
+        instances = TASK.sample(n, hardtail.Streams(3).named(stratum), stratum)
+        for model, window in (windows or {"random": 6, "puma": 2}).items():
+            for policy in ("top1", "lsb"):
+                about = {
+                    "task": TASK.name,
+                    "config": TASK.config(),
+                    "policy": policy,
+                    "stratum": stratum,
+                    "model": f"addition-{model}",
+                }
+                order = policy_named(policy, TASK.order_names)
+                found.append(decode(lookahead(TASK, window), instances, order, about=about))
+    return found
+
+
+def saved(folder: Path, traces: Sequence[Trace]) -> list[str]:
+    """The traces as files; their names."""
+    paths = [folder / f"trace{place:02}.npz" for place in range(len(traces))]
+    for path, trace in zip(paths, traces, strict=True):
+        save_trace(path, trace)
+    return [str(path) for path in paths]
+
+
+# -- a task whose problems are markup ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Markup(Task):
+    """The prompt is a script that would change the page's title; the answer is one letter."""
+
+    name: ClassVar[str] = "tests.report_toys:Markup"
+    axes: ClassVar[tuple[str, ...]] = ()
+    order_names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary("".join(sorted(set(EVIL))), pad="#", mask="?")
+
+    @property
+    def seq_len(self) -> int:
+        return len(EVIL) + 1
+
+    @property
+    def answer_len(self) -> int:
+        return 1
+
+    def strata(self) -> list[str]:
+        return ["natural"]
+
+    def splits(self) -> Mapping[str, Sequence[Part]]:
+        return {"train": [Part("natural", 1)], "test": [Part("natural", 1)]}
+
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        return self.parse([EVIL] * len(key_N))
+
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        tokens_NL = np.stack([self.vocabulary.encode(prompt + "<") for prompt in prompts])
+        everywhere_NA = np.ones((len(prompts), 1), dtype=np.bool_)
+        prompt_len_N = np.full(len(prompts), len(EVIL), dtype=np.int32)
+        return Instances(tokens_NL, prompt_len_N, everywhere_NA, everywhere_NA)
+
+
+def markup_trace() -> Trace:
+    """A decode of that task by a model and policy whose names are markup too."""
+    task = Markup()
+
+    def logits(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return torch.zeros(*at_BA.shape, task.vocabulary.size)
+
+    about = {"task": task.name, "config": {}, "policy": "<img src=x onerror=alert(1)>", "stratum": EVIL, "model": EVIL}
+    denoiser = Function(logits, task.vocabulary.mask_id)
+    return decode(denoiser, task.parse([EVIL]), policy_named("top1"), about=about)
+
+
+# -- recorded results -------------------------------------------------------------------------------------------------
+
+
+def results(folder: Path, seeds: Sequence[int] = (41, 42)) -> Path:
+    """Runs of addition that found nearly what the paper prints."""
+    entries = []
+    for scheme in ("random", "papl", "puma"):
+        for seed in seeds:
+            name = f"addition-{scheme}-tf32-s{seed}"
+            entries.append(
+                {
+                    "name": name,
+                    "arm": f"addition-{scheme}-tf32",
+                    "task": "addition",
+                    "seed": seed,
+                    "steps": 300_000,
+                    "commit": "0123456789abcdef",
+                    "device": "a device",
+                    "wall": 700.0,
+                }
+            )
+            lines(folder / name / "log.jsonl", _log(scheme, seed))
+            lines(folder / name / "evaluations.jsonl", _evaluations(scheme, seed))
+            lines(folder / name / "diagnoses.jsonl", _diagnoses(scheme))
+            coverage = {"by_count": [0, *range(1, 34)], "by_count_and_rank": [[k] * 33 for k in range(34)]}
+            (folder / name / "coverage.json").write_text(json.dumps(coverage))
+    lines(folder / "index.jsonl", entries)
+    return folder
+
+
+def lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def _log(scheme: str, seed: int) -> list[dict[str, Any]]:
+    speed = {"random": 80_000, "papl": 120_000, "puma": 12_000}[scheme] + 100 * seed
+    found = []
+    for step in range(0, 300_001, 10_000):
+        right = float(1 - np.exp(-((step / speed) ** 2)))
+        found.append(
+            {"step": step, "loss": 2.3 * (1 - right) + 0.02, "probe_nll": 2.3 - right, "natural": right}
+            | {"hard": 0.9 * right**2, "hard_logical": right**2, "wall": 0.1, "tokens": step}
+        )
+    return found
+
+
+def _evaluations(scheme: str, seed: int) -> list[dict[str, Any]]:
+    found = []
+    for order, of_scheme in addition.TABLE.items():
+        for chain, printed in zip(addition.CHAINS, of_scheme[scheme], strict=True):
+            share = min(1.0, max(0.0, printed + (0.004 if seed % 2 else -0.004) - (0.3 if chain == 28 else 0)))
+            found.append(
+                {
+                    "kind": "accuracy",
+                    "task": "addition",
+                    "policy": addition.ORDERS[order],
+                    "stratum": f"chain>={chain}",
+                    "checkpoint": "best_probe",
+                    "n": 500,
+                    "exact_match": share,
+                    "cell_accuracy": share,
+                    "commit": "0123456789abcdef",
+                    "device": "a device",
+                }
+            )
+    return found
+
+
+def _diagnoses(scheme: str) -> list[dict[str, Any]]:
+    early = {"random": 0.2, "papl": 0.4, "puma": 0.6}[scheme]
+    groups = {"free": 1.0, "ready": 0.99, "unready": 0.8}
+    accuracy = {name: {"commits": 500, "right": 400, "accuracy": share} for name, share in groups.items()}
+    readiness = {"premature_share_of_dependent": early, "accuracy": accuracy}
+    head = {"kind": "diagnosis", "policy": "top1", "checkpoint": "last", "strata": ["chain>=28"]}
+    return [head | {"readiness": readiness, "result": {"instances": 300}}]

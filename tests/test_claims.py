@@ -1,0 +1,279 @@
+"""The ledger: every claim gives every verdict on results made for it, and the right records count."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardtail.statistics import wilson
+from hardtail.study.claims import (
+    Claim,
+    Results,
+    Verdict,
+    addition,
+    all_claims,
+    claim_named,
+    countdown,
+    discussion,
+    listops,
+    maze,
+    sudoku,
+)
+from hardtail.study.claims.base import Cell, overall
+from hardtail.study.claims.differences import contrast
+from hardtail.study.claims.figures import Accuracy, Figure, Pooled, Profiled, Reached, Weighted
+from hardtail.study.claims.rules import Gap, Level, Ratio, Recovery, Unrecovered
+from hardtail.study.store import Store
+from tests.planted_results import STEPS, Planted, as_printed, opposite, planted, together, weaker
+
+NOT_BORNE_OUT = {
+    "maze.random.high": Verdict.WEAKER,
+    "countdown.sequential": Verdict.WEAKER,
+    "sudoku.orders.worse": Verdict.WEAKER,
+    "sudoku.orders.propagation-ahead": Verdict.WEAKER,
+}
+"""Statements that the paper's own tables contradict in places; the claim's note says so."""
+
+
+# -- the contract over all claims -----------------------------------------------------------------------------------
+
+EVERY = pytest.mark.parametrize("claim", all_claims().values(), ids=lambda claim: claim.id)
+
+
+@EVERY
+def test_not_measured_without_results(claim: Claim, tmp_path: Path) -> None:
+    (tmp_path / "index.jsonl").write_text("")
+    judged = claim.judge(Results(Store(tmp_path)))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert judged.ours is None
+    assert judged.seeds == 0
+
+
+@EVERY
+def test_not_measured_as_long_as_a_scheme_is_missing(claim: Claim, tmp_path: Path) -> None:
+    """A sentence about several schemes is not judged by some of them."""
+    values = together(claim, as_printed)
+    schemes = {part.scheme for figure in values for part in _recorded(figure)}
+    if len(schemes) == 1:
+        return
+    made = Planted(tmp_path)
+    for figure, value in values.items():
+        for part in _recorded(figure):
+            if part.scheme != max(schemes):
+                made.plant(part, value)
+    assert claim.judge(Results(made.written())).verdict is Verdict.UNMEASURED
+
+
+@EVERY
+def test_holds_on_the_papers_own_numbers(claim: Claim, tmp_path: Path) -> None:
+    judged = claim.judge(planted(tmp_path, together(claim, as_printed)))
+    assert judged.verdict is NOT_BORNE_OUT.get(claim.id, Verdict.HOLDS), judged.findings
+    assert judged.ours is not None
+    assert judged.seeds == 1
+    assert claim.caveat or claim.id not in NOT_BORNE_OUT
+
+
+@EVERY
+def test_does_not_hold_on_the_opposite(claim: Claim, tmp_path: Path) -> None:
+    judged = claim.judge(planted(tmp_path, together(claim, opposite)))
+    assert judged.verdict is Verdict.NOT, judged.findings
+
+
+@EVERY
+def test_holds_weaker_on_a_weaker_effect(claim: Claim, tmp_path: Path) -> None:
+    values = together(claim, lambda check: weaker(check) or as_printed(check))
+    judged = claim.judge(planted(tmp_path, values))
+    possible = any(weaker(check) for check in claim.checks)
+    assert judged.verdict is (Verdict.WEAKER if possible else Verdict.HOLDS), judged.findings
+
+
+def _recorded(figure: Figure) -> list[Any]:
+    return list(figure.parts) if isinstance(figure, Weighted | Pooled) else [figure]
+
+
+def test_every_claim_says_what_and_where() -> None:
+    listed = list(all_claims().values())
+    assert len(listed) > 100
+    for claim in listed:
+        assert claim.sentence.endswith(".")
+        assert any(mark in claim.where for mark in ("§", "Table", "App.", "abstract")), claim.id
+        assert claim.paper
+        assert claim.checks
+
+
+def test_ids_are_unique() -> None:
+    """A later claim would hide an earlier one."""
+    parts = (addition, maze, listops, countdown, sudoku, discussion)
+    assert len(all_claims()) == sum(len(part.claims()) for part in parts)
+
+
+# -- which records count --------------------------------------------------------------------------------------------
+
+PUMA_28 = Accuracy("addition", "puma", "top1", ("chain>=28",))
+RANDOM_28 = Accuracy("addition", "random", "top1", ("chain>=28",))
+
+
+def test_intervals_are_over_seeds_and_never_less_than_over_instances(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    for seed, value in ((41, 0.8), (42, 0.9), (43, 1.0)):
+        made.plant(PUMA_28, value, seed=seed, n=500)
+        made.plant(RANDOM_28, 1.0, seed=seed, n=500)
+    results = Results(made.written())
+    puma, random = PUMA_28.estimate(results), RANDOM_28.estimate(results)
+    assert puma is not None
+    assert random is not None
+    assert puma.seeds == 3
+    assert puma.mean == pytest.approx(0.9)
+    assert (puma.low, puma.high) == pytest.approx((0.9 - 4.303 * 0.1 / 3**0.5, 1.0), abs=1e-3)
+    assert (random.low, random.high) == wilson(1500, 1500)  # three seeds without a failure are not certain
+
+
+def test_one_seed_has_the_interval_of_its_instances(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    made.plant(PUMA_28, 0.9, n=500)
+    estimate = PUMA_28.estimate(Results(made.written()))
+    assert estimate is not None
+    assert (estimate.low, estimate.high) == wilson(450, 500)
+
+
+def test_a_gap_is_taken_seed_by_seed(tmp_path: Path) -> None:
+    """Seeds that vary together leave a clear difference, where two separate intervals would overlap."""
+    made = Planted(tmp_path)
+    for seed, value in ((41, 0.3), (42, 0.6), (43, 0.9)):
+        made.plant(PUMA_28, value - 0.1, seed=seed)
+        made.plant(RANDOM_28, value, seed=seed)
+    results = Results(made.written())
+    found = Gap((Cell(RANDOM_28, 0.992),), (Cell(PUMA_28, 0.908),)).judge(results)
+    assert found.verdict is Verdict.HOLDS
+    made.plant(RANDOM_28, 0.2, seed=44)
+    assert Gap((Cell(RANDOM_28),), (Cell(PUMA_28),)).judge(Results(made.written())).seeds == 3
+
+
+def test_with_one_seed_a_gap_has_newcombes_interval(tmp_path: Path) -> None:
+    """d ± the root of the summed squares of each share's distance to the end of its own interval that matters."""
+    made = Planted(tmp_path)
+    made.plant(RANDOM_28, 0.9, n=100)
+    made.plant(PUMA_28, 0.6, n=50)
+    ours = contrast((Cell(RANDOM_28),), (Cell(PUMA_28),), Results(made.written()))
+    one, two = wilson(90, 100), wilson(30, 50)
+    assert ours.mean == pytest.approx(0.3)
+    assert ours.low == pytest.approx(0.3 - ((0.9 - one.low) ** 2 + (two.high - 0.6) ** 2) ** 0.5)
+    assert ours.high == pytest.approx(0.3 + ((one.high - 0.9) ** 2 + (0.6 - two.low) ** 2) ** 0.5)
+
+
+def test_few_failures_make_no_ratio_certain(tmp_path: Path) -> None:
+    """No failure against seven is a ratio of 15 with half a case added, and may well be none."""
+    made = Planted(tmp_path)
+    made.plant(RANDOM_28, 1.0, n=500)
+    made.plant(PUMA_28, 0.986, n=500)
+    found = Ratio((Cell(PUMA_28),), (Cell(RANDOM_28),), 10.0, failures=True).judge(Results(made.written()))
+    assert found.verdict is Verdict.WEAKER
+    assert found.ours is not None
+    assert found.ours.startswith("15 times [0.8")
+
+
+def test_a_gap_within_its_interval_holds_weaker(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    made.plant(RANDOM_28, 0.95, n=60)
+    made.plant(PUMA_28, 0.90, n=60)
+    results = Results(made.written())
+    assert Gap((Cell(RANDOM_28, 0.992),), (Cell(PUMA_28, 0.908),)).judge(results).verdict is Verdict.WEAKER
+    assert Gap((Cell(RANDOM_28, 0.992),), (Cell(PUMA_28, 0.1),)).judge(results).verdict is Verdict.NOT
+    assert Gap((Cell(RANDOM_28),), (Cell(PUMA_28),)).judge(results).verdict is Verdict.NOT
+
+
+def test_nothing_fails_so_nothing_is_recovered(tmp_path: Path) -> None:
+    """A model that is right in every order shows no recovery, and no failure that could not be recovered."""
+    made = Planted(tmp_path)
+    lsb = Accuracy("addition", "puma", "lsb", ("chain>=28",))
+    for figure in (PUMA_28, lsb):
+        made.plant(figure, 1.0, n=500)
+    results = Results(made.written())
+    assert Recovery(Cell(PUMA_28, 0.908), Cell(lsb, 1.0)).judge(results).verdict is Verdict.NOT
+    assert Unrecovered(Cell(PUMA_28, 0.026), Cell(lsb, 0.03)).judge(results).verdict is Verdict.NOT
+
+
+def test_a_wide_interval_makes_no_level_hold(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    for seed, value in ((42, 0.2), (43, 1.0)):
+        made.plant(PUMA_28, value, seed=seed, n=500)
+    assert Level(Cell(PUMA_28, 0.908, 500)).judge(Results(made.written())).verdict is Verdict.NOT
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [("HH", "H"), ("HW", "W"), ("HN", "N"), ("HHN", "W"), ("NNW", "N"), ("NHU", "U")],
+)
+def test_verdict_over_several_checks(verdicts: str, expected: str) -> None:
+    by_letter = {"H": Verdict.HOLDS, "W": Verdict.WEAKER, "N": Verdict.NOT, "U": Verdict.UNMEASURED}
+    assert overall([by_letter[letter] for letter in verdicts]) is by_letter[expected]
+
+
+def test_only_plain_decodes_count_and_of_those_the_largest(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    for value, n in ((0.9, 500), (0.8, 1000), (0.7, 1000), (0.6, 100)):
+        made.plant(PUMA_28, value, n=n)
+    run = next(iter(made.runs))
+    for strange in ({"commit_rule": "5 a step"}, {"temperature": 1.0}, {"restrict": True}):
+        made.evaluations[run] += [record | strange | {"n": 5000} for record in made.evaluations[run]]
+    (sample,) = PUMA_28.samples(Results(made.written()))
+    assert (sample.value, sample.n) == (0.7, 1000)
+
+
+def test_weights_are_those_of_the_paper_unless_told(tmp_path: Path) -> None:
+    """Tables: the selected weights; addition's wrong commits: the last; the text as written: the last throughout."""
+    commits = next(figure for figure in _figures("addition.commits.masked.puma") if isinstance(figure, Profiled))
+    for reading, tables in (("release", "best_probe"), ("paper", "last")):
+        made = Planted(tmp_path / reading, reading=reading)
+        for kind, value in (("last", 0.25), ("best_probe", 0.75)):
+            made.plant(PUMA_28, value, kinds=[kind])
+            made.plant(commits, value, kinds=[kind])
+        store = made.written()
+        held = Results(store, "paper" if reading == "paper" else "release")
+        assert [sample.checkpoint for sample in PUMA_28.samples(held)] == [tables]
+        assert [sample.checkpoint for sample in commits.samples(held)] == ["last"]
+        told = Results(store, held.reading, "best_probe")
+        assert [sample.value for figure in (PUMA_28, commits) for sample in figure.samples(told)] == [0.75, 0.75]
+        assert not PUMA_28.samples(Results(store, "release" if reading == "paper" else "paper"))
+
+
+def test_tf32_runs_come_before_fp32_runs(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    made.plant(PUMA_28, 0.9)
+    plain = made.runs["addition-puma-s42"]
+    assert PUMA_28.samples(Results(made.written()))[0].run == "addition-puma-s42"
+    made.runs["faster"] = plain | {"name": "faster", "arm": "addition-puma-tf32"}
+    made.evaluations["faster"] = [made.evaluations["addition-puma-s42"][1] | {"exact_match": 0.5}]
+    assert [sample.run for sample in PUMA_28.samples(Results(made.written()))] == ["faster"]
+
+
+def test_countdown_prefers_held_out_targets(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    figure = Accuracy("countdown", "puma", "top1", ("heldout=1", "natural"))
+    made.plant(figure, 0.9)
+    assert [sample.value for sample in figure.samples(Results(made.written()))] == [0.9]
+    made.plant(Accuracy("countdown", "puma", "top1", ("heldout=1",)), 0.4)
+    assert [sample.value for sample in figure.samples(Results(made.written()))] == [0.4]
+
+
+def test_a_profile_without_failures_is_not_measured_and_says_so(tmp_path: Path) -> None:
+    claim = claim_named("addition.commits.step.puma")
+    (figure,) = _figures(claim.id)
+    made = Planted(tmp_path)
+    made.plant(figure, 3.0)
+    for diagnosis in made.diagnoses.values():
+        diagnosis["profile"]["wrong_commits"]["top"]["long_step_median"] = None
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert "nothing to take it of" in judged.findings[0].remark
+
+
+def test_a_run_that_never_converges_counts_with_its_last_step(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    figure = Reached("addition", "random")
+    made.plant(figure, STEPS + 1)
+    assert [sample.value for sample in figure.samples(Results(made.written()))] == [STEPS]
+
+
+def _figures(name: str) -> list[Figure]:
+    return [cell.figure for check in claim_named(name).checks for cell in check.cells]

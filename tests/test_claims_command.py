@@ -1,0 +1,151 @@
+"""`hardtail claims` as a person types it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hardtail import HardtailError, cli
+from hardtail.study import store as store_module
+from hardtail.study.claims import Results, Verdict, all_claims, claim_named, judge
+from hardtail.study.store import Store, default_results
+from tests.planted_results import Planted, as_printed, together
+
+# -- what a person sees ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """Table 1's PUMA and random rows as the paper has them, with the other confidence beside them."""
+    made = Planted(tmp_path / "results")
+    claim = claim_named("addition.puma.lower")
+    for figure, value in together(claim, as_printed).items():
+        made.plant(figure, value, n=500)
+        for other in figure.beside():
+            made.plant(other, 0.111, n=500)
+    return made.written().folder
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["hardtail", "claims", *map(str, words)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        return code, *capsys.readouterr()
+
+    return command
+
+
+def test_the_ledger_has_a_row_for_every_claim_and_counts_verdicts(run: Run, recorded: Path) -> None:
+    code, out, _ = run("--results", recorded, "--markdown")
+    assert code == 0
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in out.splitlines()}
+    assert all_claims().keys() <= rows.keys()
+    assert "| holds |" in rows["addition.puma.lower"]
+    assert "| not measured |" in rows["maze.puma.lower"]
+    judged = judge(Results(Store(recorded)))
+    for verdict in Verdict:
+        assert f"| {verdict.value} | {sum(item.verdict is verdict for item in judged)} |" in out
+
+
+def test_ids_and_verdicts_are_never_cut_short(run: Run, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    _, out, _ = run("--results", recorded)
+    rows = {line.split()[1]: line.rstrip(" │") for line in out.splitlines() if line.startswith("│")}
+    for name in all_claims():
+        assert rows[name].endswith(tuple(Verdict))
+
+
+def test_json_has_what_programs_read(run: Run, recorded: Path) -> None:
+    code, out, _ = run("--json", "--results", recorded)
+    rows = json.loads(out)
+    assert code == 0
+    assert [row["id"] for row in rows] == list(all_claims())
+    for row in rows:
+        assert row.keys() >= {"id", "claim", "where", "paper", "ours", "seeds", "verdict", "figures"}
+        assert row["verdict"] in list(Verdict)
+        assert row["ours"] or row["verdict"] == "not measured"
+
+
+def test_evidence_shows_every_record_and_the_other_reading(run: Run, recorded: Path) -> None:
+    code, out, _ = run("addition.puma.lower", "--json", "--results", recorded)
+    (row,) = json.loads(out)
+    assert code == 0
+    assert len(row["records"]) == 10
+    assert {record["value"] for record in row["records"]} == {held["paper"] for held in row["figures"]}
+    wanted = {"run", "seed", "policy", "stratum", "n", "value", "interval", "commit", "device", "checkpoint"}
+    assert wanted <= row["records"][0].keys()
+    assert {record["policy"] for record in row["beside"]} == {"max-logit"}
+    code, out, _ = run("addition.puma.lower", "--results", recorded)
+    assert code == 0
+    for word in ("chain>=28", "0.908", "addition-puma-s42", "c0ffee", "H200", "max-logit", "holds"):
+        assert word in out
+
+
+def test_an_unknown_id_gets_close_ones(run: Run, recorded: Path) -> None:
+    code, _, err = run("adition.puma.lowr", "--results", recorded)
+    assert code == 2
+    assert "addition.puma.lower" in err
+    assert err.count("\n") == 1
+
+
+def _damage(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / name
+        path.write_text(change(path.read_text()))
+
+    return damage
+
+
+RUN = "addition-puma-s42"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _damage(f"{RUN}/evaluations.jsonl", lambda text: text[:-9]),
+        _damage(
+            f"{RUN}/evaluations.jsonl",
+            lambda text: text.replace('"exact_match": 0', '"exact_match": "0').replace(', "n', '", "n'),
+        ),
+        _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"exact_match": 0', '"exact_match": 7')),
+        _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"policy"', '"polity"')),
+        _damage(f"{RUN}/diagnoses.jsonl", lambda text: '{"policy": "top1", "checkpoint": "last", "profile": 3}\n'),
+        _damage("addition-random-s42/log.jsonl", lambda text: '{"step": "x", "natural": 1.0}\n'),
+        _damage("index.jsonl", lambda text: text.replace('"seed": 42', '"seed": "x"')),
+        _damage("index.jsonl", lambda text: text.replace('"arm"', '"harm"')),
+        lambda folder: (folder / "index.jsonl").unlink(),
+    ],
+)
+def test_damaged_results_are_one_sentence(run: Run, recorded: Path, damage: Callable[[Path], None]) -> None:
+    damage(recorded)
+    code, out, err = run("--results", recorded)
+    assert code == 2
+    assert not out
+    assert err.startswith("hardtail: ")
+    assert err.count("\n") == 1
+
+
+def test_results_are_found_here_and_missing_ones_are_told(monkeypatch: pytest.MonkeyPatch, recorded: Path) -> None:
+    monkeypatch.chdir(recorded.parent)
+    assert default_results().resolve() == recorded
+    (recorded / "index.jsonl").unlink()
+    monkeypatch.setattr(store_module, "__file__", str(recorded / "a" / "b" / "c" / "store.py"))
+    with pytest.raises(HardtailError, match=r"no recorded runs .*index\.jsonl"):
+        default_results()
+
+
+def test_the_ledger_needs_no_torch(recorded: Path) -> None:
+    program = f"import sys; sys.argv = ['hardtail', 'claims', '--results', {str(recorded)!r}]\n"
+    program += "from hardtail.cli import main\nmain()\nassert 'torch' not in sys.modules, 'torch was imported'"
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,88 @@
+"""Claims read what the study writes: names of runs, orders and strata, and the records of real runs."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardtail
+from hardtail.evaluate import Decoding, chosen_policies, evaluate_all, keep, records_of
+from hardtail.explain import explain_model
+from hardtail.study.advance import study_policies
+from hardtail.study.claims import Results, all_claims
+from hardtail.study.claims.figures import Accuracy, Figure, Pooled, Profiled, Reached, Weighted
+from hardtail.study.grids import GRIDS
+from hardtail.study.recipes import recipe_named
+from hardtail.study.store import Store
+from hardtail.subject import load_subject
+from hardtail.train.run import train
+
+TASKS = {"addition": "chain>=4", "maze": "natural", "listops": "depth=3", "countdown": "natural", "sudoku": "tier=easy"}
+"""Each task with a stratum that is quickly drawn."""
+
+
+def _parts(figure: Figure) -> list[Any]:
+    return list(figure.parts) if isinstance(figure, Weighted | Pooled) else [figure]
+
+
+def figures(task: str) -> list[Any]:
+    """Every recorded figure of a task that any claim needs."""
+    cells = (cell for claim in all_claims().values() for check in claim.checks for cell in check.cells)
+    found = dict.fromkeys(part for cell in cells for part in _parts(cell.figure))
+    return [figure for figure in found if figure.task == task]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_study_measures_what_claims_need(task: str) -> None:
+    """A misspelt order or stratum would be *not measured* for ever."""
+    kind = hardtail.task(task)
+    revealed = {"one pass, half revealed"} if kind.reveals else set()
+    for figure in figures(task):
+        if isinstance(figure, Accuracy):
+            assert figure.policy in {*study_policies(kind), *revealed}, figure
+            assert figure.strata[-1] in kind.strata(), figure
+        if isinstance(figure, Profiled):
+            assert figure.policy in ("top1", kind.order_names[0]), figure
+
+
+def test_the_grids_have_the_runs_that_claims_need() -> None:
+    arms = {entry.arm for grid in GRIDS.values() for entry in grid()}
+    for task in TASKS:
+        for scheme in {figure.scheme for figure in figures(task)}:
+            assert {f"{task}-{scheme}", f"{task}-{scheme}-tf32"} & arms
+    for scheme in {figure.scheme for figure in figures("addition")}:
+        assert f"addition-{scheme}-paper" in arms
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_records_of_a_real_run_are_found(task: str, tmp_path: Path) -> None:
+    recipe = recipe_named(f"{task}-puma-smoke")
+    watch = replace(recipe.watch, gen_every=2 if task == "addition" else 0, decoded=2, probe_size=4)
+    folder, decoding = tmp_path / "run", Decoding()
+    train(replace(recipe, steps=2, train_size=64, watch=watch), folder, device="cpu")
+    subject = load_subject(str(folder), kind="last")
+    needed = dict.fromkeys(figure.policy for figure in figures(task) if isinstance(figure, Accuracy))
+    policies = chosen_policies(subject.task, [name for name in needed if name in study_policies(subject.task)])
+    found = evaluate_all(subject, policies, [TASKS[task]], 1, decoding, data_seed=0)
+    keep(folder / "evaluations.jsonl", records_of(list(found)))
+    diagnoses = explain_model(subject, (), [TASKS[task]], 1, decoding)
+    keep(folder / "diagnoses.jsonl", diagnoses)
+    store = Store(tmp_path / "results")
+    store.add(f"{task}-puma-s42", f"{task}-puma", folder)
+    results = Results(store, checkpoint="last")
+
+    by_policy = {diagnosis["policy"]: diagnosis for diagnosis in diagnoses}
+    seen = set()
+    for figure in figures(task):
+        if isinstance(figure, Profiled):
+            for path in (figure.path, *figure.of):
+                inner = by_policy[figure.policy]
+                for step in path:
+                    assert step in inner, f"{'.'.join(path)}: a diagnosis has no {step!r}"
+                    inner = inner[step]
+            assert figure.scheme != "puma" or figure.diagnosed(results) == {42}, figure
+        elif figure.scheme == "puma" and (isinstance(figure, Reached) or figure.strata[-1] == TASKS[task]):
+            assert figure.samples(results), figure
+        seen.add(type(figure))
+    assert Profiled in seen

@@ -1,0 +1,275 @@
+"""The page in a real browser, used as a person would."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hardtail.report.data import page_content
+from hardtail.report.page import write_page
+from hardtail.study.store import Store
+from tests.conftest import BROWSER, NO_BROWSER
+from tests.report_toys import EVIL, addition_traces, markup_trace, results
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason=NO_BROWSER)
+
+N = 12
+SLIDER = "input[type=range]"
+SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses to run as root
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=BROWSER, args=flags)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page about recorded results and planted decodes."""
+    folder = tmp_path_factory.mktemp("page")
+    path = folder / "report.html"
+    write_page(path, *page_content(Store(results(folder / "results")), [], addition_traces(N)))
+    return path
+
+
+Open = Callable[..., "Page"]
+
+
+@pytest.fixture
+def opened(browser: "Browser", file: Path) -> Iterator[Open]:
+    """Opens the page at an address; whatever the browser complains about fails the test, and so does any request."""
+    complaints: list[str] = []
+    contexts = []
+
+    def go(address: str = "", path: Path = file, size: str = "desktop", scheme: Any = "light") -> "Page":
+        width, height = SIZES[size]
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith("file:") else complaints.append(request.url))
+        page.goto(f"{path.as_uri()}{address}")
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def steps(page: "Page") -> list[str]:
+    """Where each decoder stands, as its heading says."""
+    return [text.split(" ")[0] for text in page.locator(".state").all_inner_texts()]
+
+
+def filled(page: "Page", pane: int = 0) -> int:
+    """Answer cells that a drawing shows as committed."""
+    return page.locator(".pane").nth(pane).locator(".tile:not(.hidden)").count()
+
+
+def test_opens_from_a_file_and_shows_what_was_run(opened: Open) -> None:
+    page = opened()
+    assert "commits too early" in page.locator("h1").inner_text()
+    assert page.get_by_role("row", name=re.compile("addition-puma-tf32-s41")).count() == 1
+    cell = page.locator("table.study").first.get_by_role("row", name=re.compile("chain ≥ 28")).locator("td").first
+    assert cell.locator(".paper").text_content() == "0.992"
+    assert (cell.locator("b").text_content() or "").startswith("0.69")
+    assert "not" in (cell.get_attribute("class") or "")
+
+
+def test_a_verdict_opens_its_evidence(opened: Open) -> None:
+    page = opened("#overview?claim=addition.puma.lower")
+    claim = page.locator("details.claim[open]")
+    assert claim.locator(".verdict").inner_text() == "= holds"
+    assert "addition-random-tf32-s42" in claim.inner_text()
+    everything = page.locator("details.claim").count()
+    page.get_by_role("link", name=re.compile("^does not hold")).click()
+    page.wait_for_function("all => document.querySelectorAll('details.claim').length < all", arg=everything)
+    assert set(page.locator(".claim .verdict").all_inner_texts()) == {"≠ does not hold"}
+
+
+def test_legends_toggle_series_and_hovering_shows_numbers(opened: Open) -> None:
+    page = opened("#curves")
+    chart = page.locator(".chart").first
+    curves = chart.locator(".plot path").count()
+    chart.get_by_role("button", name="puma-tf32").click()
+    assert chart.locator(".plot path").count() == curves - 2  # both seeds
+    chart.locator(".plot").hover(position={"x": 200, "y": 80})
+    tip = page.locator("#tip").inner_text()
+    assert "training step" in tip
+    assert "papl-tf32, seed 42" in tip
+    assert "puma" not in tip
+
+
+def test_the_slider_and_the_keys_step_through_the_trace(opened: Open) -> None:
+    page = opened("#theatre")
+    page.locator(SLIDER).fill("0")
+    page.wait_for_function("() => document.querySelector('.steps').textContent.startsWith('step 0 ')")
+    assert filled(page) == 0
+    page.locator(SLIDER).fill("5")
+    page.wait_for_function("() => document.querySelectorAll('.pane:first-child .tile:not(.hidden)').length === 5")
+    page.locator("main").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.querySelectorAll('.pane:first-child .tile:not(.hidden)').length === 6")
+    assert page.locator(SLIDER).input_value() == "6"
+    page.keyboard.press("End")
+    page.wait_for_function("() => !document.querySelector('.tile.hidden')")
+    page.keyboard.press("Home")
+    page.keyboard.press(" ")
+    page.wait_for_function("() => document.querySelectorAll('.pane:first-child .tile:not(.hidden)').length >= 2")
+
+
+def test_two_decoders_stay_in_step_on_one_problem(opened: Open) -> None:
+    page = opened("#theatre")
+    for step in ("3", "9", "4"):
+        page.locator(SLIDER).fill(step)
+        page.wait_for_function(
+            "step => document.querySelector('.steps').textContent.startsWith(`step ${step} `)", arg=step
+        )
+        assert steps(page) == [f"{step}/13"] * 2
+        assert (filled(page, 0), filled(page, 1)) == (int(step), int(step))
+    operands = [pane.locator(".digit").all_text_contents() for pane in page.locator(".pane").all()]
+    assert operands[0] == operands[1]
+    was = "".join(operands[0])
+    page.keyboard.press("n")
+    digits = "[...document.querySelectorAll('.pane:first-child .digit')].map(one => one.textContent).join('')"
+    page.wait_for_function(f"was => {digits} !== was", arg=was)
+    again = [pane.locator(".digit").all_text_contents() for pane in page.locator(".pane").all()]
+    assert again[0] == again[1]
+
+
+def test_filters_narrow_the_problems(opened: Open) -> None:
+    page = opened("#theatre")
+    problems = page.locator(".problems [data-problem]")
+    assert problems.count() == 2 * N
+    page.get_by_label("Stratum").select_option("chain>=8")
+    assert problems.count() == N
+    page.get_by_label("Outcome").select_option("failures")
+    failures = problems.count()
+    assert 0 < failures < N
+    assert all("✗" in text for text in problems.all_inner_texts())
+    roles = page.get_by_label("First wrong role").locator("option").all_inner_texts()[1:]
+    narrowed = []
+    for role in roles:
+        page.get_by_label("First wrong role").select_option(role)
+        narrowed.append(problems.count())
+    assert set(roles) <= {"g", "k"}
+    assert sum(narrowed) == failures
+    page.get_by_label("Outcome").select_option("solved")
+    assert "No problem" in page.locator(".panes").inner_text()
+
+
+def test_a_failure_opens_at_its_first_wrong_commit(opened: Open) -> None:
+    page = opened("#theatre")
+    pane = page.locator(".pane").first
+    assert "1 wrong" in pane.locator(".state").inner_text()
+    wrong = pane.locator(".tile.wrong.now.unready")
+    assert wrong.count() == 1
+    wrong.hover()
+    told = page.locator(".told").inner_text()
+    assert "before its prerequisites" in told
+    assert "waits for 10^" in told
+    assert pane.locator(".tile.parent").count() == 1
+    assert page.locator(".tile.inspected").count() == 2  # the same cell, outlined in both
+
+
+def test_the_address_restores_a_view(opened: Open) -> None:
+    page = opened("#theatre")
+    page.get_by_label("Decoder A").select_option(label="addition-random · top1")
+    page.get_by_label("Decoder B").select_option(label="addition-puma · top1")
+    page.get_by_label("Stratum").select_option("chain>=8")
+    page.locator(".problems [data-problem]").nth(4).click()
+    page.locator(SLIDER).fill("7")
+    page.wait_for_function("() => location.hash.includes('step=7')")
+    shown = [page.locator(".pane").all_inner_texts(), page.locator(".count").inner_text()]
+    other = opened(page.evaluate("location.hash"))
+    assert [other.locator(".pane").all_inner_texts(), other.locator(".count").inner_text()] == shown
+    assert steps(other) == ["7/13", "7/13"]
+    assert other.get_by_label("Decoder A").evaluate("box => box.selectedOptions[0].text") == "addition-random · top1"
+
+
+def test_an_address_of_another_page_is_no_error(opened: Open) -> None:
+    page = opened("#theatre?stage=7&a=nobody&problem=99999&step=abc&role=x")
+    assert page.locator(".pane").count() >= 1
+    assert "commits too early" in opened("#nonsense").locator("h1").inner_text()
+
+
+def test_dark_and_light(opened: Open) -> None:
+    def background(page: "Page") -> int:
+        colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+    page = opened("#theatre", scheme="dark")
+    assert background(page) < 150
+    page.locator("#theme").click()
+    assert background(page) > 600
+    assert background(opened(scheme="light")) > 600
+    ink = "getComputedStyle(document.querySelector('.digit')).fill"
+    assert opened("#theatre", scheme="dark").evaluate(ink) != opened("#theatre").evaluate(ink)
+
+
+def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
+    for view in ("#overview", "#curves", "#theatre"):
+        page = opened(view, size="phone")
+        assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["phone"][0]
+    assert page.locator(SLIDER).is_visible()
+    assert filled(page) > 0
+
+
+def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path) -> None:
+    path = tmp_path / "markup.html"
+    write_page(path, *page_content(None, [], [markup_trace()]))
+    page = opened("#theatre", path=path)
+    assert page.locator(".pane h2").inner_text() == EVIL
+    assert page.locator(".scene .prompt").first.text_content() == EVIL
+    page.goto(f"{path.as_uri()}#curves")
+    page.get_by_text("Curves").first.wait_for()
+    assert page.title() == "hardtail report"
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2  # the data and the program; the arrays are unpacked by then
+
+
+def test_every_task_has_its_drawing(opened: Open, tmp_path: Path) -> None:
+    traces = [_recited(name) for name in ("maze", "listops", "countdown", "sudoku")]
+    path = tmp_path / "tasks.html"
+    write_page(path, *page_content(None, [], traces))
+    page = opened("#theatre", path=path)
+    for place, trace in enumerate(traces):
+        page.get_by_label("Task").select_option(str(place))
+        page.locator("main").focus()
+        page.keyboard.press("End")
+        cells = page.locator(".scene [data-cell]")
+        assert cells.count() == trace.instances.answer_len
+        page.wait_for_function("() => !document.querySelector('.tile.hidden, .room.unknown')")
+        assert "✓ solved" in page.locator(".state").first.inner_text()
+
+
+def _recited(name: str) -> Any:
+    """A decode that is right in every cell."""
+    import numpy as np
+
+    import hardtail
+    from hardtail.decode import decode
+    from hardtail.policies.named import policy_named
+    from tests.planted_other import reciting
+
+    task = hardtail.task("maze", size=3) if name == "maze" else hardtail.task(name)
+    instances = task.sample(2, hardtail.Streams(1).named(name), task.gallery()[0])
+    denoiser = reciting(task, instances, instances.answer_NA, np.full(instances.maskable_NA.shape, 0.9))
+    about = {"task": name, "config": task.config(), "policy": "top1", "stratum": "some", "model": "right"}
+    return decode(denoiser, instances, policy_named("top1"), about=about)

@@ -1,0 +1,299 @@
+"""The report's data and its file: what goes in comes out, and what cannot go in is one clear sentence.
+
+Shapes: N instances, T events.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hardtail import cli
+from hardtail.diagnose.readiness import readiness
+from hardtail.errors import HardtailError
+from hardtail.policies.named import policy_named
+from hardtail.report.curves import run_charts
+from hardtail.report.data import page_content
+from hardtail.report.page import SCRIPTS, page_of, write_page
+from hardtail.report.records import recorded
+from hardtail.report.stages import ready_events, stages
+from hardtail.report.study_tables import ledger, study_tables
+from hardtail.study.claims import Results
+from hardtail.study.store import Store
+from hardtail.traces import load_trace
+from hardtail.types import Trace
+from tests.report_toys import EVIL, TASK, addition_traces, markup_trace, results, saved
+
+WEB = Path(cli.__file__).parents[1] / "report" / "web"
+KINDS = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i2": np.int16}
+
+
+@pytest.fixture(scope="module")
+def traces() -> list[Trace]:
+    return addition_traces()
+
+
+@pytest.fixture(scope="module")
+def content(traces: list[Trace]) -> tuple[dict[str, Any], bytes]:
+    content, arrays = page_content(None, [], traces)
+    return content, gzip.decompress(base64.b64decode(arrays))
+
+
+def unpacked(place: dict[str, Any], raw: bytes) -> NDArray[Any]:
+    return np.frombuffer(raw, KINDS[place["type"]], place["n"], place["at"])
+
+
+# -- traces -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_holds_every_event_of_every_trace(content: tuple[dict[str, Any], bytes], traces: list[Trace]) -> None:
+    (stage,), raw = content[0]["stages"], content[1]
+    tokens_PL = unpacked(stage["tokens"], raw).reshape(-1, stage["length"])
+    by_name = {decoder["name"]: decoder for decoder in stage["decoders"]}
+    assert set(by_name) == {
+        f"addition-{model} · {policy}" for model in ("random", "puma") for policy in ("top1", "lsb")
+    }
+    for trace in traces:
+        decoder = by_name[f"{trace.about['model']} · {trace.about['policy']}"]
+        row_N, end_N = (unpacked(decoder[name], raw) for name in ("row", "end"))
+        at_N = np.flatnonzero(np.array(stage["strata"])[row_N] == trace.about["stratum"])
+        np.testing.assert_array_equal(tokens_PL[row_N[at_N]], trace.instances.tokens_NL)
+        np.testing.assert_array_equal(unpacked(decoder["exact"], raw)[at_N], trace.exact_N)
+        event_NT = (end_N[at_N] - trace.cell_NT.shape[1])[:, None] + np.arange(trace.cell_NT.shape[1])
+        for name, held in (("cell", trace.cell_NT), ("step", trace.step_NT), ("token", trace.token_NT)):
+            np.testing.assert_array_equal(unpacked(decoder[name], raw)[event_NT], held)
+        for name, share in (("prob", trace.prob_NT), ("goldProb", trace.gold_prob_NT)):
+            np.testing.assert_allclose(unpacked(decoder[name], raw)[event_NT] / 65535, share, atol=1e-5)
+
+
+def test_decoders_of_the_same_problems_share_them(traces: list[Trace]) -> None:
+    (stage,) = stages(traces)
+    assert len(stage.problems) == 2 * len(traces[0])
+    for rows in stage.rows[1:]:
+        np.testing.assert_array_equal(rows, stage.rows[0])
+
+
+def test_models_of_one_name_are_told_apart(traces: list[Trace]) -> None:
+    early, late = (replace(traces[0], about={**traces[0].about, "step": step, "seed": 1}) for step in (10, 20))
+    (stage,) = stages([early, late])
+    names = {decoder.model for decoder in stage.decoders}
+    assert len(names) == 2
+    assert any("step 10" in name for name in names)
+
+
+def test_unready_commits_are_those_that_the_diagnosis_counts(traces: list[Trace]) -> None:
+    for trace in traces:
+        assert int((~ready_events(TASK, trace)).sum()) == readiness(TASK, trace).premature
+    assert any(not ready_events(TASK, trace).all() for trace in traces)
+
+
+def test_the_first_wrong_commit_is_known(content: tuple[dict[str, Any], bytes]) -> None:
+    (stage,), raw = content[0]["stages"], content[1]
+    role_PA = unpacked(stage["role"], raw).reshape(-1, stage["cells"])
+    decoder = next(one for one in stage["decoders"] if one["name"] == "addition-puma · top1")
+    wrong_N, row_N = (unpacked(decoder[name], raw) for name in ("firstWrong", "row"))
+    failed_N = unpacked(decoder["exact"], raw) == 0
+    assert failed_N.any()
+    np.testing.assert_array_equal(wrong_N >= 0, failed_N)
+    roles = {stage["roleNames"][role] for role in role_PA[row_N[failed_N], wrong_N[failed_N]]}
+    assert roles <= {"g", "k"}  # the planted shortcut guesses there, and nowhere else
+
+
+def test_bare_instances_are_shown_without_annotations(traces: list[Trace]) -> None:
+    bare = replace(traces[0], instances=traces[0].instances.bare())
+    content, _ = page_content(None, [], [bare])
+    assert content["stages"][0]["roleNames"] == []
+    assert content["stages"][0]["parentSlots"] == 0
+
+
+# -- recorded results -------------------------------------------------------------------------------------------------
+
+
+def test_tables_have_ours_the_papers_and_how_they_agree(tmp_path: Path) -> None:
+    tables = study_tables(Results(Store(results(tmp_path))))
+    first = tables[0]
+    assert (first.task, first.groups, first.columns[:3]) == (
+        "addition",
+        ("Confidence", "LSB first"),
+        ("Random", "PAPL α=1", "PUMA"),
+    )
+    rows = dict(first.rows)
+    four, hard = rows["chain ≥ 4"][2], rows["chain ≥ 28"][2]
+    assert (four.paper, four.seeds, four.agreement) == (0.868, 2, "holds")
+    assert four.ours == pytest.approx(0.868)
+    assert four.low is not None
+    assert four.high is not None
+    assert four.low < 0.868 < four.high
+    assert hard.agreement == "does not hold"
+    assert rows["chain ≥ 4"][3].ours is None  # PAPL α=5 was not run
+    assert all(
+        cell.ours is None for table in tables if table.task != "addition" for _, row in table.rows for cell in row
+    )
+
+
+def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:
+    held = ledger(Results(Store(results(tmp_path))))
+    lower = next(claim for claim in held["claims"] if claim["id"] == "addition.puma.lower")
+    assert lower["verdict"] == "holds"
+    runs = {dict(zip(held["columns"], held["records"][number], strict=True))["run"] for number in lower["records"]}
+    assert runs == {f"addition-{scheme}-tf32-s{seed}" for scheme in ("random", "puma") for seed in (41, 42)}
+    assert len(set(held["records"])) == len(held["records"])
+
+
+def test_curves_show_what_runs_logged(tmp_path: Path) -> None:
+    charts = {chart.title: chart for chart in run_charts(recorded(Store(results(tmp_path))))}
+    loss = charts["Training loss"]
+    assert [series.name for series in loss.series] == ["random-tf32", "papl-tf32", "puma-tf32"]
+    assert [len(series.lines) for series in loss.series] == [2, 2, 2]  # one a seed
+    logged = Store(tmp_path).log("addition-puma-tf32-s41")
+    assert [(x, y) for x, y, *_ in loss.series[2].lines[0].points] == [(line["step"], line["loss"]) for line in logged]
+    accuracy = charts["Accuracy by stratum and policy, best probe weights"]
+    puma = next(series for series in accuracy.series if series.name == "puma-tf32 · top1")
+    place, share, low, high = puma.lines[0].points[0]
+    assert accuracy.x.categories is not None
+    assert accuracy.x.categories[int(place)] == "chain>=4"
+    assert share == pytest.approx(0.868)
+    assert low is not None
+    assert high is not None
+    assert low < 0.868 < high
+    early = charts["Commits before their prerequisites, recorded runs"]
+    assert [series.lines[0].points[0][1] for series in early.series] == [0.2, 0.4, 0.6]
+    assert charts["Mask states in training"].series[0].lines[0].points[0][:2] == pytest.approx((1, 1 / 561))
+
+
+def _broken(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / file
+        path.write_text(change(path.read_text()))
+
+    return damage
+
+
+def _without(key: str) -> Callable[[str], str]:
+    return lambda text: "".join(
+        json.dumps({name: value for name, value in json.loads(line).items() if name != key}) + "\n"
+        for line in text.splitlines()
+    )
+
+
+RUN = "addition-puma-tf32-s41"
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (_broken("index.jsonl", lambda text: text[:40]), "index.jsonl, line 1"),
+        (_broken("index.jsonl", _without("arm")), "'arm' is missing"),
+        (_broken(f"{RUN}/log.jsonl", lambda text: text.replace('"loss": ', '"loss": "x", "y": ')), "loss is 'x'"),
+        (_broken(f"{RUN}/log.jsonl", lambda text: "[1, 2]\n"), "not a record"),
+        (_broken(f"{RUN}/evaluations.jsonl", _without("stratum")), "no 'stratum'"),
+        (_broken(f"{RUN}/evaluations.jsonl", _without("exact_match")), "no exact_match"),
+        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: '{"policy": "top1", "readiness": 5}\n'), "cannot be read"),
+        (_broken(f"{RUN}/coverage.json", lambda text: "{"), "cannot be read"),
+        (_broken(f"{RUN}/coverage.json", lambda text: '{"something": 1}'), "no coverage of a run"),
+    ],
+)
+def test_damaged_results_are_one_sentence(tmp_path: Path, damage: Callable[[Path], None], told: str) -> None:
+    folder = results(tmp_path)
+    damage(folder)
+    with pytest.raises(HardtailError, match=re.escape(told)):
+        page_content(Store(folder), [], [])
+
+
+# -- the file ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_asks_nothing_of_the_network(tmp_path: Path, traces: list[Trace]) -> None:
+    page = page_of(*page_content(Store(results(tmp_path)), [], traces))
+    addresses = set(re.findall(r"\w+://[^\s\"'`)]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # the name of a language, never fetched
+    assert not re.search(r"\s(?:src|href)=[\"']?(?!#)\w", page)
+    assert "import(" not in page
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_only_the_pages_own_script_may_run(traces: list[Trace]) -> None:
+    page = page_of(*page_content(None, [], traces))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    program = re.search(r'<script type="module">(.*?)</script>', page, re.DOTALL)
+    assert policy is not None
+    assert program is not None
+    digest = base64.b64encode(hashlib.sha256(program[1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy[1]
+    assert policy[1].startswith("default-src 'none'")
+
+
+def test_markup_in_data_stays_data() -> None:
+    content, arrays = page_content(None, [], [markup_trace()])
+    page = page_of(content, arrays)
+    assert EVIL not in page
+    assert page.count("<script") == page.count("</script>") == 3
+    held = re.search(r'id="content">(.*?)</script>', page, re.DOTALL)
+    assert held is not None
+    assert json.loads(held[1])["stages"][0]["decoders"][0]["model"] == EVIL
+
+
+def test_modules_import_what_others_before_them_export() -> None:
+    assert {path.stem for path in WEB.glob("*.js")} == set(SCRIPTS)
+    exported: dict[str, set[str]] = {}
+    for name in SCRIPTS:
+        text = (WEB / f"{name}.js").read_text()
+        imports = re.findall(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', text, re.MULTILINE)
+        assert len(imports) == len(re.findall(r"^import\b", text, re.MULTILINE)), (
+            "an import that the bundle cannot read"
+        )
+        for names, module in imports:
+            assert {word.strip() for word in names.split(",")} <= exported[module]
+        exported[name] = set(re.findall(r"^export (?:async )?(?:function|const|class) (\w+)", text, re.MULTILINE))
+
+
+def test_the_page_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("the old page")
+
+    def fail(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_page(path, {"stages": []}, "")
+    assert path.read_text() == "the old page"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_traces_are_shown_without_torch(tmp_path: Path, traces: list[Trace]) -> None:
+    paths = saved(tmp_path, traces[:2])
+    assert load_trace(Path(paths[0])).exact_N.shape == traces[0].exact_N.shape
+    program = (
+        "import sys; from pathlib import Path; from hardtail.report.data import page_content\n"
+        "from hardtail.report.sources import load_traces\n"
+        "page_content(None, [], load_traces([Path(name) for name in sys.argv[1:]]))\n"
+        "assert 'torch' not in sys.modules, 'torch was imported'"
+    )
+    subprocess.run([sys.executable, "-c", program, *paths], check=True)
+
+
+def test_a_policy_that_hides_cells_again_is_replayed(traces: list[Trace]) -> None:
+    from hardtail.decode import decode
+    from tests.planted import lookahead
+
+    about = {**traces[0].about, "policy": "remdm"}
+    instances = traces[2].instances.take(slice(0, 4))
+    trace = decode(lookahead(TASK, 2), instances, policy_named("remdm", TASK.order_names), about=about)
+    assert trace.cell_NT.shape[1] > TASK.answer_len
+    content, arrays = page_content(None, [], [trace])
+    raw = gzip.decompress(base64.b64decode(arrays))
+    (decoder,) = content["stages"][0]["decoders"]
+    assert unpacked(decoder["end"], raw)[-1] == int(trace.happened_NT.sum())

@@ -1,0 +1,143 @@
+"""`hardtail report` as a person types it: what it writes, and what it says when the person errs."""
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hardtail import cli
+from hardtail.errors import HardtailError
+from hardtail.report.records import of_folder
+from hardtail.study.recipes import recipe_named
+from hardtail.traces import save_trace
+from hardtail.train.run import train
+from hardtail.types import Trace
+from tests.report_toys import addition_traces, lines, results, saved
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def traces() -> list[Trace]:
+    return addition_traces(2)
+
+
+@pytest.fixture
+def report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """`hardtail report` in an empty folder: exit code, standard output, standard error."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["hardtail", "report", *words])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        code: Any = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        out, err = capsys.readouterr()
+        return int(code or 0), out, err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a few steps."""
+    recipe = recipe_named("addition-puma-smoke")
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    watch = replace(recipe.watch, eval_every=10, gen_every=10, decoded=2, probe_size=4)
+    train(replace(recipe, steps=20, train_size=64, watch=watch), folder)
+    return folder
+
+
+def held_in(path: Path) -> dict[str, Any]:
+    found = re.search(r'id="content">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_models_are_decoded_on_the_same_instances(report: Command, trained: Path, tmp_path: Path) -> None:
+    weights = str(trained / "last.safetensors")
+    code, out, err = report(str(trained), weights, "-n", "3", "--results", str(results(tmp_path / "results")))
+    assert (code, "report.html" in out) == (0, True), err
+    content = held_in(Path("report.html"))
+    (stage,) = content["stages"]
+    assert [decoder["name"] for decoder in stage["decoders"]] == [
+        "run · top1",
+        "run · lsb",
+        "last · top1",
+        "last · lsb",
+    ]
+    assert stage["strata"] == ["natural"] * 3 + ["chain>=8"] * 3
+    assert [run["name"] for run in content["runs"]][-1] == "run"  # its log is plotted beside the recorded runs
+    names = {series["name"] for chart in content["charts"] for series in chart["series"]}
+    assert {"puma-smoke", "puma-tf32"} <= names
+
+
+def test_policies_and_strata_can_be_chosen(report: Command, trained: Path) -> None:
+    words = ("--policies", "random", "--strata", "chain>=4", "-n", "2", "--out", "there/page.html")
+    code, _, err = report(str(trained), *words)
+    assert code == 0, err
+    (stage,) = held_in(Path("there/page.html"))["stages"]
+    assert [decoder["policy"] for decoder in stage["decoders"]] == ["random"]
+    assert stage["strata"] == ["chain>=4"] * 2
+
+
+def test_without_runs_the_page_shows_recorded_results(report: Command, tmp_path: Path) -> None:
+    code, out, err = report("--results", str(results(tmp_path / "results")))
+    assert (code, "runs 6, decoders to watch 0" in out) == (0, True), err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--out", "page.txt"), "ends in .html"),
+        (("nowhere.npz",), "is missing"),
+        (("nowhere",), "neither a run directory nor a weights file"),
+        (("--results", "nowhere"), "no index.jsonl"),
+        (("-n", "0"), "-n is 0"),
+        (("x.npz", "x.npz"), "more than once"),
+    ],
+)
+def test_mistakes_are_one_sentence(report: Command, words: tuple[str, ...], told: str) -> None:
+    code, _, err = report(*words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert told in err
+    assert not Path("report.html").exists()
+
+
+def test_a_damaged_or_foreign_trace_is_one_sentence(report: Command, tmp_path: Path, traces: list[Trace]) -> None:
+    (path,) = saved(tmp_path, traces[:1])
+    with Path(path).open("r+b") as file:
+        file.truncate(200)
+    assert "hashes differ" in report(path)[2]
+    stranger = replace(traces[0], about={"task": "chess", "config": {}})
+    save_trace(tmp_path / "stranger.npz", stranger)
+    assert "chess" in report(str(tmp_path / "stranger.npz"))[2]
+    save_trace(tmp_path / "nameless.npz", replace(traces[0], about={}))
+    assert "does not say its task" in report(str(tmp_path / "nameless.npz"))[2]
+    other = replace(traces[0], about={**traces[0].about, "config": {"digits": 9}})
+    save_trace(tmp_path / "other.npz", other)
+    code, _, err = report(str(tmp_path / "other.npz"))
+    assert (code, err.count("\n")) == (2, 1)
+    save_trace(tmp_path / "nonsense.npz", replace(traces[0], cell_NT=traces[0].cell_NT + np.int16(99)))
+    assert "cannot have" in report(str(tmp_path / "nonsense.npz"))[2]
+
+
+def test_a_folder_that_is_no_run_is_one_sentence(report: Command, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    code, _, err = report(str(tmp_path / "empty"))
+    assert (code, err.count("\n"), "no run directory" in err) == (2, 1, True)
+    lines(tmp_path / "odd" / "log.jsonl", [])
+    (tmp_path / "odd" / "recipe.json").write_text('{"fields": 3}')
+    with pytest.raises(HardtailError, match="no run directory"):
+        of_folder(tmp_path / "odd")
