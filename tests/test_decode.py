@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import hardtail
-from hardtail.decode import TILE, WINDOW, decode, decode_stream
+from hardtail.decode import CPU_BATCH, WINDOW, decode, decode_stream, tile
 from hardtail.denoiser import Function, ModelDenoiser
 from hardtail.errors import HardtailError
 from hardtail.model import Shape, Transformer
@@ -89,7 +89,7 @@ def test_every_look_on_a_cpu_has_the_same_number_of_rows(name: str, n: int) -> N
         return hashed_logits(tokens_BL, at_BA)
 
     decode(Function(watched, MASK), problems(n), toy_policy(name), batch=64)
-    assert rows == {TILE}
+    assert rows == {tile(problems(n).tokens_NL.shape[1])}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -249,7 +249,7 @@ def test_sampled_tokens_have_the_probabilities(temperature: float) -> None:
 
 
 def test_a_stream_is_bounded_and_in_order() -> None:
-    part, instances = TILE * WINDOW, problems(2 * TILE * WINDOW + 70, cells=3)
+    part, instances = CPU_BATCH * WINDOW, problems(2 * CPU_BATCH * WINDOW + 70, cells=3)
     parts = list(decode_stream(TOY, instances, Top1(), batch=1, about={"task": "toy"}))
     assert [len(one) for one in parts] == [part, part, 70]
     finished: list[int] = []

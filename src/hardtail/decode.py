@@ -22,8 +22,10 @@ from hardtail.policies.base import REFUSED, Commit, Guess, Policy, State, only_h
 from hardtail.types import NO_EVENT, Instances, Trace
 
 ONE = Commit()
-TILE = 32
-"""Rows of a forward pass on a CPU, always."""
+CPU_BATCH = 32
+"""Rows in flight on a CPU; every tile divides it."""
+TILE_TOKENS = 2048
+"""Tokens of a forward pass on a CPU: activations stay in its caches, and matrix products are still large."""
 GPU_BATCH = 512
 WINDOW = 16
 """Batches among which rows of like length are put together."""
@@ -79,10 +81,10 @@ def decode_stream(
     """As `decode`, a part at a time and in the instances' order, so that any number of them fits in memory."""
     device = torch.device(device)
     _refuse(instances, batch, temperature)
-    rows = batch or (GPU_BATCH if device.type == "cuda" else TILE)
+    rows = batch or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)
     if device.type == "cpu":
-        rows = -(-rows // TILE) * TILE
-    rows = min(rows, -(-len(instances) // TILE) * TILE)
+        rows = -(-rows // CPU_BATCH) * CPU_BATCH
+    rows = min(rows, -(-len(instances) // CPU_BATCH) * CPU_BATCH)
     loop: _Loop | None = None
     for start in range(0, len(instances), rows * WINDOW):
         window = instances.take(slice(start, start + rows * WINDOW))
@@ -95,6 +97,12 @@ def decode_stream(
                 loop = _Loop(denoiser, policy, commit, chosen, rows, device, seed, temperature, allowed)
             done.append(loop.run(chosen, dict(about or {})))
         yield Trace.concat(done).take(np.argsort(order_N, kind="stable"))
+
+
+def tile(length: int) -> int:
+    """Rows of a forward pass on a CPU: a power of two that depends on the sequences' length alone."""
+    fitting = max(TILE_TOKENS // length, 4)
+    return min(1 << (fitting.bit_length() - 1), CPU_BATCH)
 
 
 def _refuse(instances: Instances, batch: int | None, temperature: float) -> None:
@@ -267,7 +275,7 @@ class _Loop:
 
     def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         """Logits in float32, tokens that may not be committed at -inf; any number of rows, looked at in tiles."""
-        rows = TILE if self.device.type == "cpu" else self.rows
+        rows = tile(tokens_BL.shape[1]) if self.device.type == "cpu" else self.rows
         n = len(tokens_BL)
         if short := -n % rows:
             tokens_BL, at_BA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_BL, at_BA))
@@ -277,9 +285,9 @@ class _Loop:
 
     def _allowed(self, like: Instances, allowed: Sequence[int] | None) -> Tensor:
         """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer."""
-        self.allowed_V = torch.ones((), dtype=torch.bool, device=self.device)
         self._fill(like)
-        size = self._logits(self.state.tokens_BL, self.state.at_BA).shape[-1]
+        few = tile(self.state.tokens_BL.shape[1])
+        size = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few]).shape[-1]
         token_V = torch.arange(size, device=self.device)
         allowed_V = token_V != self.denoiser.mask_id
         if allowed is not None:

@@ -56,7 +56,12 @@ class Subject:
 
 
 def load_subject(
-    source: str, *, kind: Kind | None = None, device: str = "cpu", precision: Precision = "fp32"
+    source: str,
+    *,
+    kind: Kind | None = None,
+    device: str = "cpu",
+    precision: Precision = "fp32",
+    compiled: bool = False,
 ) -> Subject:
     """The model in a run directory, in a `.safetensors` file, or in the zoo (`zoo:addition-puma`).
 
@@ -83,7 +88,7 @@ def load_subject(
         "decode_precision": precision,
         "reading": task.preset_name(),
     }
-    denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision)
+    denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
     order = fields.get("watch", {}).get("fields", {}).get("order")
     return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder)
 

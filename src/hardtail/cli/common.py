@@ -62,11 +62,13 @@ def usable_device(given: str | None) -> str:
     return chosen
 
 
-def load(run: str, kind: "Kind | None", device: str, precision: "Precision" = "fp32") -> "Subject":
+def load(
+    run: str, kind: "Kind | None", device: str, precision: "Precision" = "fp32", *, compiled: bool = False
+) -> "Subject":
     """The model that a person named."""
     from hardtail.subject import load_subject
 
-    return load_subject(run, kind=kind, device=device, precision=precision)
+    return load_subject(run, kind=kind, device=device, precision=precision, compiled=compiled)
 
 
 def positive(flag: str, value: int) -> None:

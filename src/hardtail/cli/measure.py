@@ -37,6 +37,7 @@ def evaluate(
     data_seed: Annotated[int | None, arg(help="seed of the instances [the run's]")] = None,
     device: Device = None,
     precision: Annotated[Literal["fp32", "tf32", "bf16"], arg(help="of the forward pass")] = "fp32",
+    compiled: Annotated[bool, arg(help="compile the model first: half a minute that pays on a GPU")] = False,
     batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
     traces: Annotated[Path | None, arg(help="also write every trace to this folder")] = None,
     gallery: Annotated[int, arg(help="draw so many failures of every policy and stratum")] = 0,
@@ -53,7 +54,7 @@ def evaluate(
 
     positive("-n", n)
     device = usable_device(device)
-    subject = load(run, kind, device, precision)
+    subject = load(run, kind, device, precision, compiled=compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
     decoding = Decoding(Commit(each, steps), batch, device, seed, restrict, temperature)
     data_seed = subject.seed if data_seed is None else data_seed

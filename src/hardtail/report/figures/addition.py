@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 HEIGHT = 1.9
 """Inches that a failure takes."""
-GUTTER = 5.4
-"""Columns that the rows' names take."""
-WORDS = 31.0
-"""Columns that the sentence under a drawing takes."""
+GUTTER, WORDS = 0.14, 0.81
+"""Parts of the width that the rows' names take, and the sentence under a drawing."""
+DENSE = 40
+"""Columns from which on signs get smaller."""
 ROWS = ("a", "b", "role", "true sum", "seen", "answer", "commit step")
 A, B, ROLE, GOLD, SEEN, ANSWER, STEP = range(7)
 _SHIFT = (0.0, 0.9, 1.95, 3.0, 4.15, 5.3, 6.35)
@@ -76,7 +76,7 @@ def _failure(found: WrongCommits, f: int) -> Failure:
 def failures_figure(task: Addition, trace: Trace, failures: Sequence[Failure] | None = None) -> "Figure":
     """Operands, roles and answer of failing sums, the chain marked, and what was known at the wrong commit."""
     shown = chosen_failures(task, trace) if failures is None else failures
-    figure = sheet(PAGE, HEIGHT * len(shown))
+    figure = sheet(PAGE, HEIGHT * len(shown), arranged=False)
     for place, failure in enumerate(shown):
         bottom = 1 - (place + 1) / len(shown)
         axes = figure.add_axes((0.005, bottom, 0.99, 1 / len(shown)))
@@ -87,7 +87,7 @@ def failures_figure(task: Addition, trace: Trace, failures: Sequence[Failure] | 
 def _draw(axes: "Axes", task: Addition, one: Trace, failure: Failure, letter: str) -> None:
     cells, instances = task.answer_len, one.instances
     bare(axes)
-    axes.set_xlim(-GUTTER, cells)
+    axes.set_xlim(_left(cells), cells)
     axes.set_ylim(9.3, -2.8)
     steps = int(one.step_NT[0][one.happened_NT[0]].max()) + 1
     hidden_A = hidden_before(one)[0, failure.step]
@@ -127,6 +127,11 @@ def _draw(axes: "Axes", task: Addition, one: Trace, failure: Failure, letter: st
     _words(axes, task, one, failure, int((chain_A & hidden_A).sum()), int(chain_A.sum()), steps, letter)
 
 
+def _left(cells: int) -> float:
+    """Where the rows' names begin, in columns."""
+    return -cells * GUTTER / (1 - GUTTER)
+
+
 def _chain(axes: "Axes", chain_A: Array) -> None:
     """The chain as a band through all rows, with a bracket over it."""
     from matplotlib.patches import Rectangle
@@ -156,7 +161,7 @@ def _sign(
     """One character in its box."""
     from matplotlib.patches import Rectangle
 
-    top = _SHIFT[row]
+    top, size = _SHIFT[row], size * min(1.0, DENSE / axes.get_xlim()[1])
     if fill is not None:
         box = Rectangle((cell + 0.06, top + 0.03), 0.88, 0.94, facecolor=fill, edgecolor=edge or "none", linewidth=1)  # type: ignore[arg-type]
         axes.add_patch(box)
@@ -173,13 +178,16 @@ def _words(
     ways = {1: "a carry was assumed, none arrives (+1)", -1: "no carry was assumed, one arrives (−1)"}
     what = ways.get(failure.difference, f"the digit is off by {failure.difference:+d}".replace("-", "−"))
     place = {"k": "k cell", "g": "g cell", "carry_out": "carry-out"}.get(kind, "p cell")
-    axes.text(-GUTTER, -2.1, f"({letter}) {place}: {what}", ha="left", va="center", fontweight="bold", fontsize=7.5)
+    left = _left(task.answer_len)
+    axes.text(left, -2.1, f"({letter}) {place}: {what}", ha="left", va="center", fontweight="bold", fontsize=7.5)
     about = one.about
     source = ", ".join(str(about[key]) for key in ("model", "policy", "stratum", "note") if about.get(key))
     axes.text(task.answer_len, -2.1, source, ha="right", va="center", color=SOFT)
 
     event = int(standing(one).event_NA[0, failure.cell])
-    wrong, gold = (task.vocabulary.decode(np.array([row[0, failure.cell]])) for row in (one.answer_NA, one.instances.answer_NA))
+    wrong, gold = (
+        task.vocabulary.decode(np.array([row[0, failure.cell]])) for row in (one.answer_NA, one.instances.answer_NA)
+    )
     rank = int(one.gold_rank_NT[0, event])
     nth = {1: "second", 2: "third"}.get(rank, f"number {rank + 1}")
     said = (
@@ -191,9 +199,16 @@ def _words(
     axes.annotate(
         said,
         xy=(at, bottom + 0.05),
-        xytext=(min(at - 1.0, task.answer_len - WORDS), bottom + 1.1),
+        xytext=(min(at - 1.0, task.answer_len - WORDS * (task.answer_len - left)), bottom + 1.1),
         ha="left",
         va="center",
         color=WRONG,
-        arrowprops={"arrowstyle": "-|>", "color": WRONG, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 1)},
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": WRONG,
+            "linewidth": 0.9,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "relpos": (0, 1),
+        },
     )

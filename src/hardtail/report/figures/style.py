@@ -108,12 +108,13 @@ def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
     return drawing
 
 
-def sheet(width: float, height: float) -> "Figure":
+def sheet(width: float, height: float, *, arranged: bool = True) -> "Figure":
+    """An empty figure; `arranged` fits what is put on it by itself."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    made = Figure(figsize=(width, height), layout="constrained")
-    made.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0.03, hspace=0.04)  # type: ignore[union-attr, call-arg]
-    return made
+    engine = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.03, hspace=0.04) if arranged else None
+    return Figure(figsize=(width, height), layout=engine)
 
 
 def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
