@@ -1,14 +1,52 @@
-"""The main job, for a first look."""
+"""For a first look: the main job, and the tasks drawn."""
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import arg
 
 from hardtail import task as make_task
-from hardtail.cli.common import app, busy, open_console
+from hardtail.cli.common import app, busy, open_console, progress_bar
 from hardtail.errors import HardtailError
 from hardtail.registry import TASKS
 
 
 @app.command
-def demo() -> None:
-    """The main job: one easy and one hard instance of every task, as a person would draw them."""
+def demo(
+    out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
+) -> None:
+    """The main job: the study in small, from the shipped models, with a page to click through; two minutes on a CPU."""
+    from hardtail import demo as small
+    from hardtail.report.data import page_content
+    from hardtail.report.page import write_page
+    from hardtail.report.records import open_results
+
+    console = open_console(at_least=120)
+    with progress_bar("decoding with the shipped models", small.decodes()) as advance:
+        shown = small.decode_all(advance)
+    console.print(small.table(shown).rich())
+    if failure := small.typical_failure(shown):
+        sentence, picture = failure
+        console.print(f"\n{sentence}\n")
+        console.print(picture)
+    with busy("writing the page"):
+        content, arrays = page_content(open_results(None), (), [item.trace for item in shown])
+        write_page(out, content, arrays)
+    console.print(
+        f"\n{out}: every decode above to step through, the recorded runs and the claims; open it in a browser\n\n"
+        "What next:\n"
+        "  hardtail claims                                        which of the paper's claims hold here\n"
+        "  hardtail eval zoo:addition-random --gallery 2          another look at a shipped model\n"
+        "  hardtail diagnose zoo:addition-random                  why it fails\n"
+        "  hardtail train addition-puma-smoke --out runs/try      train one, in seconds; then eval runs/try\n"
+        "  hardtail gallery                                       the five tasks, easy and hard",
+        highlight=False,
+    )
+
+
+@app.command
+def gallery() -> None:
+    """One easy and one hard instance of every task, as a person would draw them."""
     from rich.text import Text
 
     from hardtail import Streams, show

@@ -48,11 +48,12 @@ class Failure:
 
 def chosen_failures(task: Addition, trace: Trace, most: int = 2) -> list[Failure]:
     """The failures to show: one in which a k cell lost its carry and one in which a g cell got one that never came,
-    as far as there are such, the surest first; then others of the longest chains."""
-    found = wrong_commits(task, trace)["top"]
+    as far as there are such, the surest first; then others of the longest chains. What was wrong first comes first."""
+    readings = wrong_commits(task, trace)
+    found, later_F = readings["top"], readings["top"].cell_F != readings["first"].cell_F
     if not len(found):
         raise HardtailError("there is no failure to draw: every sum of this trace is right")
-    best_F = np.lexsort((-found.prob_F, -found.chain_F, ~found.at_chain_msb_F))
+    best_F = np.lexsort((-found.prob_F, -found.chain_F, ~found.at_chain_msb_F, later_F))
     typical = [
         next((f for f in best_F if found.role_F[f] == role and found.difference_F[f] == way), None)
         for role, way in ((K, -1), (G, 1))
@@ -191,8 +192,8 @@ def _words(
     rank = int(one.gold_rank_NT[0, event])
     nth = {1: "second", 2: "third"}.get(rank, f"number {rank + 1}")
     said = (
-        f"step {failure.step + 1} of {steps}: writes {wrong} with p = {failure.prob:.4f}, while {hidden} of {chain} "
-        f"chain cells are masked; the true {gold} is {nth} (p = {float(one.gold_prob_NT[0, event]):.4f})"
+        f"step {failure.step + 1} of {steps}: writes {wrong} with {_chance(failure.prob)}, while {hidden} of {chain} "
+        f"chain cells are masked; the true {gold} is {nth} ({_chance(float(one.gold_prob_NT[0, event]))})"
     )
     at = failure.cell + 0.5
     bottom = _SHIFT[STEP] + 1.0
@@ -212,3 +213,10 @@ def _words(
             "relpos": (0, 1),
         },
     )
+
+
+def _chance(p: float) -> str:
+    """A probability to four digits that is never said to be 0 or 1."""
+    if p > 0.9999:
+        return "p > 0.9999"
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.4f}"

@@ -150,11 +150,13 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 
 def titles(names: Sequence[str]) -> dict[str, str]:
     """What a legend calls each: its scheme, where that tells it from the others."""
-    families = [family(name) for name in dict.fromkeys(names)]
-    return {
-        name: FOUR.get(found, found) if (found := family(name)) and families.count(found) == 1 else name
-        for name in names
-    }
+    return {name: FOUR.get(scheme, scheme) for name, scheme in schemes(names).items()}
+
+
+def schemes(models: Sequence[str]) -> dict[str, str]:
+    """The training scheme that each model is named after, where no other is; else the model's own name."""
+    families = [family(name) for name in dict.fromkeys(models)]
+    return {name: found if (found := family(name)) and families.count(found) == 1 else name for name in models}
 
 
 def ramp(part: float) -> tuple[tuple[float, float, float], str]:

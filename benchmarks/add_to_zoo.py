@@ -1,0 +1,46 @@
+"""Put a recorded run's weights into the zoo that ships with the package.
+
+    python benchmarks/add_to_zoo.py addition-puma runs/addition-puma-tf32-s42 "PUMA, released settings, tf32"
+
+The accuracy that the zoo lists is the recorded one (`results/`), of the weights that are shipped.
+"""
+
+import argparse
+from pathlib import Path
+
+from hardtail import zoo
+from hardtail.study.store import Store
+from hardtail.subject import load_subject
+
+STRATA = ("natural", "chain>=28")
+POLICIES = ("top1", "lsb")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="what it is called in the zoo")
+    parser.add_argument("run", type=Path, help="the run directory")
+    parser.add_argument("about", help="what it is, in a few words")
+    parser.add_argument("--kind", choices=("last", "best_probe"), default="last")
+    words = parser.parse_args()
+    subject = load_subject(str(words.run), kind=words.kind)
+    accuracy: dict[str, dict[str, float]] = {stratum: {} for stratum in STRATA}
+    for record in Store(Path("results")).evaluations():
+        wanted = record["kind"] == "accuracy" and (record["run"], record["checkpoint"]) == (words.run.name, words.kind)
+        if wanted and record["stratum"] in STRATA and record["policy"] in POLICIES:
+            accuracy[record["stratum"]][record["policy"]] = record["exact_match"]
+    zoo.add(
+        words.name,
+        words.run / f"{words.kind}.safetensors",
+        run=words.run.name,
+        task=subject.task.name,
+        kind=words.kind,
+        about=words.about,
+        accuracy=accuracy,
+        licence="Apache-2.0",
+    )
+    print(f"{words.name}: {accuracy}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""The study in small: the shipped models on easy and hard sums, the paper's figures beside ours, one failure drawn."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardtail import zoo
+from hardtail.diagnose.addition_commits import WrongCommits, wrong_commits
+from hardtail.evaluate import Decoding, accuracy, chosen_policies, measured_instances, traced
+from hardtail.solvers.addition import ROLES
+from hardtail.study.claims.addition import CHAINS
+from hardtail.study.claims.addition import TABLE as PAPER
+from hardtail.subject import Subject, load_subject
+from hardtail.tables import Cell, Table
+from hardtail.types import Trace
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+STRATA = ("natural", "chain>=12", "chain>=28")
+POLICIES = {"top1": "confidence", "lsb": "lsb"}
+N = 100
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One decode of the demonstration."""
+
+    model: str
+    stratum: str
+    policy: str
+    trace: Trace
+
+
+def decodes() -> int:
+    """How many instances `decode_all` decodes."""
+    return len(_models()) * len(STRATA) * len(POLICIES) * N
+
+
+def decode_all(progress: Callable[[int], None]) -> list[Shown]:
+    """Every shipped addition model on every stratum and in both orders."""
+    shown: list[Shown] = []
+    for name in _models():
+        subject = load_subject(zoo.PREFIX + name)
+        for stratum in STRATA:
+            instances = measured_instances(subject.task, stratum, N, subject.seed)
+            for policy, rule in chosen_policies(subject.task, tuple(POLICIES)).items():
+                parts = []
+                for part in traced(subject, policy, rule, instances, stratum, Decoding()):
+                    parts.append(part)
+                    progress(len(part))
+                shown.append(Shown(name, stratum, policy, Trace.concat(parts)))
+    return shown
+
+
+def table(shown: Sequence[Shown]) -> Table:
+    """Ours with its interval, and the paper's figure where it prints one."""
+    rows: list[tuple[Cell, ...]] = []
+    at = {(item.model, item.stratum, item.policy): item.trace for item in shown}
+    for model in dict.fromkeys(item.model for item in shown):
+        for stratum in STRATA:
+            cells: list[Cell] = []
+            for policy in POLICIES:
+                found = accuracy(at[model, stratum, policy].exact_N)
+                cells += [f"{found['exact_match']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"]
+                cells += [_paper(model, stratum, policy)]
+            rows.append((model, stratum, *cells))
+    columns = ("model", "stratum", "confidence", "paper", "LSB-first", "paper ")
+    return Table(f"exact match on 32-digit addition, {N} sums each (95 % interval)", columns, tuple(rows))
+
+
+def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | None":
+    """A sentence about the typical wrong commit under confidence, and a drawn example of it; None without failures."""
+    for item in shown:
+        if item.policy != "top1" or item.stratum != STRATA[-1]:
+            continue
+        task = load_subject(zoo.PREFIX + item.model).task
+        wrong = wrong_commits(task, item.trace)["top"]
+        if len(wrong):
+            i = int(wrong.instance_F[_example(wrong)])
+            picture = task.picture(item.trace.instances, i, item.trace.answer_NA[i])
+            return _sentence(item, wrong), picture
+    return None
+
+
+def _models() -> list[str]:
+    return [model.name for model in zoo.models() if model.task == "addition"]
+
+
+def _paper(model: str, stratum: str, policy: str) -> Cell:
+    scheme = model.removeprefix("addition-")
+    if scheme not in PAPER[POLICIES[policy]]:
+        return None
+    if stratum == "natural":
+        return "≥ 0.999" if policy == "top1" else None
+    return PAPER[POLICIES[policy]][scheme][CHAINS.index(int(stratum.removeprefix("chain>=")))]
+
+
+def _example(wrong: WrongCommits) -> int:
+    """The failure to draw: at the cell above the chain where there is one, the surest of them."""
+    at_msb_F = wrong.at_chain_msb_F if wrong.at_chain_msb_F.any() else np.ones(len(wrong), dtype=np.bool_)
+    return int(np.argmax(np.where(at_msb_F, wrong.prob_F, -1.0)))
+
+
+def _sentence(item: Shown, wrong: WrongCommits) -> str:
+    place = _example(wrong)
+    share = wrong.at_chain_msb_F.mean()
+    return (
+        f"{item.model} under confidence fails on {len(wrong)} of {len(item.trace)} sums with {item.stratum}; "
+        f"{share:.0%} of the most significant wrong digits are the one directly above the chain. Below: at step "
+        f"{wrong.step_F[place] + 1} of {item.trace.answer_NA.shape[1]} it wrote a digit that is off by "
+        f"{wrong.difference_F[place]:+d} in a cell of role {ROLES[wrong.role_F[place]]}, with probability "
+        f"{wrong.prob_F[place]:.3f}, while {wrong.masked_F[place]:.0%} of the chain that it depends on was still hidden."
+    )

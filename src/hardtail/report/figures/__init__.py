@@ -1,0 +1,78 @@
+"""Figures for a paper: everything that recorded runs and traces have data for, as PDF, PNG and SVG.
+
+`write_figures` makes them all; the functions in the modules here make one each. matplotlib is needed, torch is not.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hardtail.errors import HardtailError
+from hardtail.report.figures import addition, decodes, maze, recorded
+from hardtail.report.figures.charts import charts_figure
+from hardtail.report.figures.style import save, slug, style
+from hardtail.report.records import RunRecord
+from hardtail.report.stages import Stage
+from hardtail.tasks.addition import Addition
+from hardtail.tasks.maze import Maze
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["write_figures"]
+
+
+def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stage]) -> list[Path]:
+    """Draw what there is to draw; the files that were written."""
+    with style():  # a missing matplotlib is said before anything is drawn
+        drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
+    if not drawn:
+        raise HardtailError("there is nothing to draw: give runs or traces, or record runs with `hardtail study`")
+    written, names = [], [name for name, _ in drawn]
+    for place, (name, figure) in enumerate(drawn):
+        again = names[:place].count(name)
+        written += save(figure, folder, f"{name}-{again + 1}" if again else name)
+    return written
+
+
+def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
+    for task in dict.fromkeys(run.task for run in runs):
+        held = [run for run in runs if run.task == task]
+        if charts := recorded.training(task, held):
+            yield slug("training", task), charts_figure(charts)
+        for kind in recorded.kinds(held):
+            if charts := recorded.accuracy(task, held, kind):
+                yield slug("accuracy", task, kind), charts_figure(charts)
+            if charts := recorded.readiness(task, held, kind):
+                yield slug("readiness", task, kind), charts_figure(charts)
+
+
+def _of_states(runs: Sequence[RunRecord], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
+    """Mask states: of the tasks that were decoded with what their runs trained on, then of the other runs' tasks."""
+    decoded = {stage.task.name for stage in stages}
+    alone = dict.fromkeys(run.task for run in runs if run.task not in decoded)
+    pairs: list[tuple[str, Stage | None]] = [
+        *((stage.task.name, stage) for stage in stages),
+        *((task, None) for task in alone),
+    ]
+    for task, stage in pairs:
+        held = decodes.states(task, runs, stage)
+        if charts := decodes.coverage(task, held):
+            yield slug("coverage", task), charts_figure(charts)
+        if decodes.single_ranks(held):
+            yield slug("states", task), decodes.states_figure(held)
+
+
+def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
+    for stage in stages:
+        task = stage.task
+        if charts := decodes.readiness(stage):
+            yield slug("readiness", task.name, "decoded"), charts_figure(charts)
+        for decoder in stage.decoders:
+            if decoder.trace.exact_N.all():
+                continue
+            name = decoder.model.removeprefix(f"{task.name}-"), decoder.policy
+            if isinstance(task, Addition) and "role_NA" in stage.problems.extras:
+                yield slug("failures", task.name, *name), addition.failures_figure(task, decoder.trace)
+            elif isinstance(task, Maze):
+                yield slug("regions", task.name, *name), maze.regions_figure(task, decoder.trace)
