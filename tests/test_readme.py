@@ -1,13 +1,26 @@
-"""The README's Python runs as it stands there."""
+"""The Python in the documentation runs as it stands there."""
 
 import re
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = [
+    pytest.param(block, id=f"{path.name}-{number}")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL), start=1)
+]
 
 
-def test_python_blocks_run() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert blocks
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_python_block_runs(block: str) -> None:
+    exec(compile(block, "documentation", "exec"), {"__name__": "documentation"})
+
+
+def test_examples_of_bringing_your_own_are_short() -> None:
+    text = (ROOT / "docs" / "bring-your-own.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 4
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+        assert sum(bool(line.strip()) for line in block.splitlines()) < 30

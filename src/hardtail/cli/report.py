@@ -24,6 +24,7 @@ def report(
     device: Device = None,
     batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
     results: Annotated[Path | None, arg(help="recorded runs [results/ where there is one]")] = None,
+    figures: Annotated[Path | None, arg(metavar="DIR", help="also draw figures and write tables for a paper")] = None,
 ) -> None:
     """Write one HTML page to look at: tables beside the paper's, the claims, plots, and every decode to step through.
 
@@ -35,6 +36,10 @@ def report(
     from hardtail.report.sources import Showing, decoded, load_models, load_traces, rounds, sorted_sources
 
     positive("-n", n)
+    if figures is not None:
+        from hardtail.report.figures import ensure_matplotlib, write_all
+
+        ensure_matplotlib()
     sources = sorted_sources(runs)
     store = open_results(results)
     with busy("reading"):
@@ -51,3 +56,7 @@ def report(
     print(
         f"{out} ({size / 1e6:.1f} MB): runs {len(content['runs'])}, decoders to watch {decoders}; open it in a browser"
     )
+    if figures is not None:
+        with busy("drawing"):
+            written = write_all(figures, store, sources.runs, traces)
+        print(f"{figures}: {len(written)} files, figures as PDF, PNG and SVG, tables as Markdown, LaTeX and CSV")

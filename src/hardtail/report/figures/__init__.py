@@ -1,6 +1,7 @@
 """Figures for a paper: everything that recorded runs and traces have data for, as PDF, PNG and SVG.
 
-`write_figures` makes them all; the functions in the modules here make one each. matplotlib is needed, torch is not.
+`write_all` makes them all, and the tables; the functions in the modules here make one figure each. matplotlib is
+needed, torch is not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,24 +9,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardtail.errors import HardtailError
+from hardtail.report.export import write_tables
 from hardtail.report.figures import addition, decodes, maze, recorded
 from hardtail.report.figures.charts import charts_figure
-from hardtail.report.figures.style import save, slug, style
+from hardtail.report.figures.style import ensure_matplotlib, save, slug
 from hardtail.report.records import RunRecord
+from hardtail.report.records import recorded as recorded_runs
 from hardtail.report.stages import Stage
+from hardtail.report.stages import stages as stages_of
+from hardtail.study.claims import Results
+from hardtail.study.store import Store
 from hardtail.tasks.addition import Addition
 from hardtail.tasks.maze import Maze
+from hardtail.types import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["write_figures"]
+__all__ = ["ensure_matplotlib", "write_all", "write_figures"]
+
+
+def write_all(folder: Path, store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> list[Path]:
+    """Every figure and table of the recorded runs, of run directories besides them, and of traces."""
+    held = recorded_runs(store) if store else []
+    known = {run.name for run in held}
+    everything = [*held, *(run for run in runs if run.name not in known)]
+    tables = write_tables(folder, Results(store)) if store else []
+    return [*write_figures(folder, everything, stages_of(traces)), *tables]
 
 
 def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stage]) -> list[Path]:
     """Draw what there is to draw; the files that were written."""
-    with style():  # a missing matplotlib is said before anything is drawn
-        drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
+    ensure_matplotlib()
+    drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
     if not drawn:
         raise HardtailError("there is nothing to draw: give runs or traces, or record runs with `hardtail study`")
     written, names = [], [name for name, _ in drawn]

@@ -13,7 +13,7 @@ from hardtail.diagnose.addition_commits import WrongCommits, chain_cells, wrong_
 from hardtail.diagnose.commits import annotation
 from hardtail.diagnose.states import hidden_before, standing
 from hardtail.errors import HardtailError
-from hardtail.report.figures.style import CHAIN, HIDDEN, INK, PAGE, RULE, SOFT, WRONG, bare, ramp, sheet, styled
+from hardtail.report.figures.style import CHAIN, HIDDEN, INK, PAGE, RULE, SOFT, WRONG, bare, ramp, sheet, source, styled
 from hardtail.solvers.addition import ROLES, G, K
 from hardtail.tasks.addition import Addition
 from hardtail.types import Array, Trace
@@ -164,7 +164,7 @@ def _sign(
 
     top, size = _SHIFT[row], size * min(1.0, DENSE / axes.get_xlim()[1])
     if fill is not None:
-        box = Rectangle((cell + 0.06, top + 0.03), 0.88, 0.94, facecolor=fill, edgecolor=edge or "none", linewidth=1)  # type: ignore[arg-type]
+        box = Rectangle((cell + 0.06, top + 0.03), 0.88, 0.94, facecolor=fill, edgecolor=edge or "none", linewidth=1)
         axes.add_patch(box)
     axes.text(
         cell + 0.5, top + 0.53, sign, ha="center", va="center_baseline", color=color, fontweight=weight, fontsize=size
@@ -181,9 +181,7 @@ def _words(
     place = {"k": "k cell", "g": "g cell", "carry_out": "carry-out"}.get(kind, "p cell")
     left = _left(task.answer_len)
     axes.text(left, -2.1, f"({letter}) {place}: {what}", ha="left", va="center", fontweight="bold", fontsize=7.5)
-    about = one.about
-    source = ", ".join(str(about[key]) for key in ("model", "policy", "stratum", "note") if about.get(key))
-    axes.text(task.answer_len, -2.1, source, ha="right", va="center", color=SOFT)
+    axes.text(task.answer_len, -2.1, source(one), ha="right", va="center", color=SOFT)
 
     event = int(standing(one).event_NA[0, failure.cell])
     wrong, gold = (

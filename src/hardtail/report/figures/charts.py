@@ -103,15 +103,13 @@ def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str
     for one in chart.series:
         for line in one.lines:
             shift = (next(beside) - (lines - 1) / 2) * min(0.12, 0.5 / lines) if apart else 0.0
-            points = [
-                (x + shift, *rest)
-                for x, *rest in line.points
-                if not (chart.y.log and rest[0] is not None and rest[0] <= 0)
+            points: list[Point] = [
+                (x + shift, y, low, high) for x, y, low, high in line.points if y > 0 or not chart.y.log
             ]
             if one.style == PAPER:
-                _printed(axes, points, colour[one.hue])  # type: ignore[arg-type]
+                _printed(axes, points, colour[one.hue])
             else:
-                _line(axes, points, colour[one.hue], strokes[one.style], chart.marks, joined=not apart)  # type: ignore[arg-type]
+                _line(axes, points, colour[one.hue], strokes[one.style], chart.marks, joined=not apart)
     _limits(axes, chart)
     if chart.x.categories:
         axes.set_xticks(range(len(chart.x.categories)), chart.x.categories)

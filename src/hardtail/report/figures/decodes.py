@@ -128,7 +128,9 @@ def states_figure(held: dict[str, tuple[str, str, Histogram]]) -> "Figure":
     image = None
     for axes in panels.ravel():
         axes.set_visible(False)
-    for axes, (of, style, histogram) in ((panels[y, x], one) for y, line in enumerate(lines) for x, one in enumerate(line)):
+    for axes, (of, style, histogram) in (
+        (panels[y, x], one) for y, line in enumerate(lines) for x, one in enumerate(line)
+    ):
         axes.set_visible(True)
         hidden_KR = chance_hidden(histogram)
         extent = (-0.5, hidden_KR.shape[1] - 0.5, 0.5, len(hidden_KR) - 0.5)
@@ -141,7 +143,7 @@ def states_figure(held: dict[str, tuple[str, str, Histogram]]) -> "Figure":
     figure.supylabel("hidden cells", fontsize=7)
     if image is not None:
         bar = figure.colorbar(image, ax=panels, aspect=25 * rows, pad=0.01)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         bar.set_label("chance that the cell is hidden")
     return figure
 

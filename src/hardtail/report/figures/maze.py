@@ -12,7 +12,7 @@ import numpy as np
 from hardtail.diagnose.commits import first_in_time, wrong_cells
 from hardtail.diagnose.maze import ADDITION, REMOVAL, directions, grids
 from hardtail.errors import HardtailError
-from hardtail.report.figures.style import INK, PAGE, SOFT, bare, sheet, styled
+from hardtail.report.figures.style import INK, PAGE, SOFT, bare, sheet, source, styled
 from hardtail.tasks.maze import Maze
 from hardtail.types import Array, Trace
 
@@ -47,9 +47,7 @@ def regions_figure(task: Maze, trace: Trace, rows: Sequence[int] | None = None) 
     for place, (axes, row) in enumerate(zip(panels, rows, strict=False)):
         _draw(axes, task, trace.take(np.array([row])), chr(ord("a") + place))
     figure.legend(handles=_legend(), loc="outside upper center", ncols=6)
-    about = trace.about
-    source = ", ".join(str(about[key]) for key in ("model", "policy", "stratum", "note") if about.get(key))
-    figure.supxlabel(source, fontsize=7, color=SOFT)
+    figure.supxlabel(source(trace), fontsize=7, color=SOFT)
     return figure
 
 

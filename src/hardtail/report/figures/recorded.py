@@ -94,7 +94,7 @@ def _said(record: Record, key: str, run: RunRecord) -> str:
 
 
 def _difficulty(strata: Sequence[str]) -> tuple[Axis, dict[str, float]]:
-    """Where strata stand: at their numbers if they are conditions on one axis (natural instances at 0), else in a row."""
+    """Where strata stand: at their numbers if all are conditions on one axis (natural ones at 0), else in a row."""
     matches = [_CONDITION.fullmatch(stratum) for stratum in strata if stratum != "natural"]
     heads = {(match[1], match[2]) for match in matches if match}
     if not all(matches) or len(heads) != 1:

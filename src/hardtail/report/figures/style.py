@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from hardtail.errors import HardtailError
 from hardtail.files import atomic
 from hardtail.report.study_tables import FOUR
+from hardtail.types import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,13 +85,20 @@ _SETTINGS: Mapping[str, Any] = {
 P = ParamSpec("P")
 
 
-@contextmanager
-def style() -> Iterator[None]:
-    """The settings above, for as long as it lasts; a word to those who lack the extra."""
+def ensure_matplotlib() -> None:
+    """A word to those who lack the extra."""
     try:
-        import matplotlib as mpl
+        import matplotlib  # noqa: F401
     except ImportError as error:
         raise HardtailError("figures need matplotlib; pip install 'hardtail[report]'") from error
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The settings above, for as long as it lasts."""
+    ensure_matplotlib()
+    import matplotlib as mpl
+
     with mpl.rc_context():
         mpl.rcdefaults()  # a person's own matplotlibrc changes nothing
         mpl.rcParams.update(_SETTINGS)
@@ -171,6 +179,11 @@ def ramp(part: float) -> tuple[tuple[float, float, float], str]:
 def slug(*words: object) -> str:
     """A file name of words."""
     return "-".join(filter(None, (re.sub(r"[^A-Za-z0-9.]+", "-", str(word)).strip("-.") for word in words)))
+
+
+def source(trace: Trace) -> str:
+    """Where a trace comes from, in words; its `note` says what else a reader must know."""
+    return ", ".join(str(trace.about[key]) for key in ("model", "note", "policy", "stratum") if trace.about.get(key))
 
 
 def bare(axes: "Axes") -> None:
