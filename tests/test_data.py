@@ -7,7 +7,8 @@ import pytest
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.data import build, draw, load, parts_of
+from hardtail.data import KEPT, build, draw, load, parts_of
+from hardtail.tasks.base import Part
 from hardtail.testing import same
 from hardtail.types import Instances
 
@@ -93,3 +94,22 @@ def test_sweep_holds_every_stratum() -> None:
     assert counts.sum() == 100
     assert built.manifest["preset"] == "release"
     assert built.manifest["streams"][0] == "addition/sweep/chain>=2"
+
+
+def test_kept_instances_are_read_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = hardtail.task("listops")
+    drawn, built = draw(task, "test", Part("depth=2", 7), 1), build(task, "train", 1, 20)
+    monkeypatch.setenv(KEPT, str(tmp_path))
+    draw(task, "test", Part("depth=2", 7), 1)
+    build(task, "train", 1, 20)
+
+    def cannot(*given: object) -> Instances:
+        raise AssertionError("drawn again")
+
+    monkeypatch.setattr(type(task), "propose", cannot)
+    for name, array in drawn.arrays().items():
+        assert np.array_equal(draw(task, "test", Part("depth=2", 7), 1).arrays()[name], array)
+    assert np.array_equal(build(task, "train", 1, 20).instances.tokens_NL, built.instances.tokens_NL)
+    for other in ((task, "test", Part("depth=2", 8), 1), (task, "test", Part("depth=2", 7), 2)):
+        with pytest.raises(AssertionError, match="drawn again"):
+            draw(*other)

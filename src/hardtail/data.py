@@ -1,18 +1,21 @@
 """Building the study's data sets: chunks on all cores, and no problem both trained and measured on."""
 
+import hashlib
+import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hardtail import __version__
 from hardtail.errors import HardtailError
-from hardtail.files import file_hash
+from hardtail.files import file_hash, load_instances, save_instances
 from hardtail.seeds import Stream, Streams
 from hardtail.tasks.base import Part, Task
 from hardtail.types import Instances
@@ -22,6 +25,10 @@ TRAIN = "train"
 MEASURED = 4
 """One problem in so many, by a hash of the problem itself, belongs to the splits that are measured on, the others to
 training. So the two never meet, whatever their sizes and seeds, and the laws of difficulty stay as they are."""
+
+KEPT = "HARDTAIL_DATA"
+"""The environment variable that names a folder in which drawn instances are kept: drawn once, and read from there
+afterwards, also on machines that cannot draw them (no numba)."""
 
 Progress = Callable[[int], None]
 """Called with the number of instances that were just made."""
@@ -50,6 +57,8 @@ def build(
     The result does not depend on `workers`. Compiled code releases the interpreter lock, so threads fill all cores.
     """
     parts = parts_of(task, split, n)
+    if (kept := _kept(task, split, parts, seed, keep_overlap)) is not None and kept.exists():
+        return Built(*load_instances(kept))
     removed = 0
     made: list[Instances] = []
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
@@ -63,13 +72,33 @@ def build(
         apart = f"by a hash of the problem, 1 in {MEASURED} for measuring"
     origin = {"seed": seed, "streams": [stream_name(task, split, part) for part in parts]}
     facts = {"parts": [part._asdict() for part in parts], "train_and_test": apart, "removed": removed}
-    return Built(instances, _manifest(task, split, origin | facts, instances))
+    built = Built(instances, _manifest(task, split, origin | facts, instances))
+    if kept is not None:
+        save_instances(kept, built.instances, built.manifest)
+    return built
 
 
 def draw(task: Task, split: str, part: Part, seed: int) -> Instances:
     """The first instances of one part of a split, as `build` has them."""
+    part = Part(str(task.stratum(part.stratum)), part.n)
+    kept = _kept(task, split, [part], seed, False)
+    if kept is not None and kept.exists():
+        return load_instances(kept)[0]
     with ThreadPoolExecutor(1) as pool:
-        return _draw(task, split, part, seed, False, pool, lambda made: None)[0]
+        instances = _draw(task, split, part, seed, False, pool, lambda made: None)[0]
+    if kept is not None:
+        save_instances(kept, instances, _manifest(task, split, {"seed": seed, "part": part._asdict()}, instances))
+    return instances
+
+
+def _kept(task: Task, split: str, parts: Sequence[Part], seed: int, keep_overlap: bool) -> Path | None:
+    """Where these instances are kept, if anywhere: a name from everything that they depend on."""
+    folder = os.environ.get(KEPT)
+    if not folder:
+        return None
+    asked = [__version__, task.name, task.config(), split, [list(part) for part in parts], seed, keep_overlap]
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+    return Path(folder) / f"{task.name}-{split}-{digest}.npz"
 
 
 def load(task: Task, source: str, split: str = "", seed: int = 0, n: int | None = None) -> Built:

@@ -1,6 +1,7 @@
 """The study as a whole: its grids of runs, and the models that ship."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from hardtail.errors import HardtailError
 def study(
     words: Annotated[
         Positional[tuple[str, ...]],
-        arg(metavar="[advance] [GRID]", help="nothing: all grids; GRID: its runs; advance GRID: move it on"),
+        arg(metavar="[advance|prepare] [GRID]", help="nothing: all grids; GRID: its runs; advance GRID: move it on"),
     ] = (),
     /,
     minutes: Annotated[float, arg(help="how long `advance` may take")] = 9.0,
@@ -26,9 +27,11 @@ def study(
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
     `advance` trains the next unfinished run, resuming it where it stands, stops in time with a checkpoint, and measures
-    and records what is finished.
+    and records what is finished. `prepare` draws all data that a grid needs into the folder that the environment
+    variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set it there too.
     """
-    from hardtail.study.advance import advance, status
+    from hardtail.data import KEPT
+    from hardtail.study.advance import advance, prepare, status
     from hardtail.study.grids import GRIDS, grid_named
     from hardtail.study.store import Store
     from hardtail.tables import Cell, Table
@@ -43,6 +46,13 @@ def study(
                 rows.append((name, len(states), *counts))
         console.print(Table("grids", ("grid", "runs", "recorded", "trained", "started", "missing"), tuple(rows)).rich())
         print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 moves it on")
+        return
+    if words[0] == "prepare":
+        if len(words) != 2 or not os.environ.get(KEPT):
+            raise HardtailError(f"set {KEPT} to a folder and name one grid: {KEPT}=data hardtail study prepare maze")
+        with busy(f"drawing what {words[1]} needs"):
+            made = prepare(grid_named(words[1]), n=n)
+        print(f"{words[1]}: {made} sets of instances in {os.environ[KEPT]}")
         return
     if words[0] != "advance":
         if len(words) > 1:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hardtail import data
 from hardtail.errors import BusyError
-from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, records_of
-from hardtail.explain import explain_model
+from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
+from hardtail.explain import diagnosed, explain_model
 from hardtail.files import sole_writer
 from hardtail.study.grids import Entry
 from hardtail.study.store import Store
 from hardtail.subject import Kind, load_subject
-from hardtail.tasks.base import Task
+from hardtail.tasks.base import Part, Task
 from hardtail.train.run import FINISHED, train
 
 SPARE = 20.0
@@ -109,6 +110,25 @@ def measure(folder: Path, *, device: str, n: int) -> None:
         )
         keep(folder / "evaluations.jsonl", records_of(list(found)))
         keep(folder / "diagnoses.jsonl", explain_model(subject, (), (), None, decoding))
+
+
+def prepare(entries: Sequence[Entry], *, n: int = 500) -> int:
+    """Draw everything that training and measuring these runs needs, so that it is kept; how many sets that is.
+
+    They are kept in the folder that the environment variable `data.KEPT` names, for a machine that cannot draw.
+    """
+    made = 0
+    for task, seed, size, watch in dict.fromkeys(
+        (entry.recipe.task, entry.recipe.seed, entry.recipe.train_size, entry.recipe.watch) for entry in entries
+    ):
+        data.build(task, data.TRAIN, seed, size)
+        parts = [(watch.probe[0], Part(watch.probe[1], watch.probe_size)), ("sweep", Part(watch.hard, watch.decoded))]
+        measured = [Part(stratum, n) for stratum in chosen_strata(task, ())] + diagnosed(task, (), None)
+        parts += [(measured_split(task, part.stratum), part) for part in measured]
+        for split, part in parts:
+            data.draw(task, split, part, seed)
+        made += 1 + len(parts)
+    return made
 
 
 def study_policies(task: Task) -> tuple[str, ...]:

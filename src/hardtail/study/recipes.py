@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import hardtail
 from hardtail.errors import HardtailError
+from hardtail.schemes.base import Scheme
 from hardtail.schemes.mixture import Mixture
 from hardtail.schemes.papl import Papl
 from hardtail.schemes.puma import Puma, oracle_order
@@ -119,22 +120,28 @@ def with_mixture(recipe: Recipe) -> Recipe:
 
 def as_paper(recipe: Recipe) -> Recipe:
     """The text as written: its data, 3× MLP, betas, decay, 1/λ, cosine to 0; no dropout, no EMA, the last iterate."""
-    scheme = recipe.scheme
-    text = Random(at_least_one=False, weighting="rate")
-    if isinstance(scheme, Random):
-        scheme = text
-    elif isinstance(scheme, Papl):
-        scheme = replace(scheme, masking=replace(text, weighting="masked"))
-    elif isinstance(scheme, Puma) and isinstance(scheme.stages, Stairs):
-        scheme = puma_paper(Ramp(scheme.stages.start, scheme.stages.end))
     return replace(
         recipe,
         task=hardtail.task(recipe.task.name, "paper"),
-        scheme=scheme,
+        scheme=_as_text(recipe.scheme),
         sizes=replace(recipe.sizes, mlp_ratio=3, dropout=0.0),
         optimiser=replace(recipe.optimiser, beta2=0.95, weight_decay=0.01, floor=0.0, ema=None),
         selection="last",
     )
+
+
+def _as_text(scheme: Scheme) -> Scheme:
+    """The scheme as the text has it; which cells PUMA reveals first stays what it was."""
+    text = Random(at_least_one=False, weighting="rate")
+    if isinstance(scheme, Random):
+        return text
+    if isinstance(scheme, Papl):
+        return replace(scheme, masking=replace(text, weighting="masked"))
+    if isinstance(scheme, Puma) and isinstance(scheme.stages, Stairs):
+        return replace(puma_paper(Ramp(scheme.stages.start, scheme.stages.end)), score=scheme.score)
+    if isinstance(scheme, Mixture):
+        return replace(scheme, first=_as_text(scheme.first), second=_as_text(scheme.second))
+    return scheme
 
 
 def as_smoke(recipe: Recipe) -> Recipe:
