@@ -34,8 +34,8 @@ def write_all(folder: Path, store: Store | None, runs: Sequence[RunRecord], trac
     held = recorded_runs(store) if store else []
     known = {run.name for run in held}
     everything = [*held, *(run for run in runs if run.name not in known)]
-    tables = write_tables(folder, Results(store)) if store else []
-    return [*write_figures(folder, everything, stages_of(traces)), *tables]
+    figures = write_figures(folder, everything, stages_of(traces))
+    return [*figures, *(write_tables(folder, Results(store)) if store else [])]
 
 
 def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stage]) -> list[Path]:

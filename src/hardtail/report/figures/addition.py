@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 1.9
 """Inches that a failure takes."""
-GUTTER, WORDS = 0.14, 0.81
+GUTTER, WORDS = 0.14, 0.84
 """Parts of the width that the rows' names take, and the sentence under a drawing."""
 DENSE = 40
 """Columns from which on signs get smaller."""
@@ -44,6 +44,9 @@ class Failure:
     step: int
     prob: float
     difference: int
+    alike: int
+    """Failures of the trace with this role and difference, itself included: how typical it is."""
+    failures: int
 
 
 def chosen_failures(task: Addition, trace: Trace, most: int = 2) -> list[Failure]:
@@ -70,6 +73,8 @@ def _failure(found: WrongCommits, f: int) -> Failure:
         int(found.step_F[f]),
         float(found.prob_F[f]),
         int(found.difference_F[f]),
+        int(((found.role_F == found.role_F[f]) & (found.difference_F == found.difference_F[f])).sum()),
+        len(found),
     )
 
 
@@ -180,7 +185,9 @@ def _words(
     what = ways.get(failure.difference, f"the digit is off by {failure.difference:+d}".replace("-", "−"))
     place = {"k": "k cell", "g": "g cell", "carry_out": "carry-out"}.get(kind, "p cell")
     left = _left(task.answer_len)
-    axes.text(left, -2.1, f"({letter}) {place}: {what}", ha="left", va="center", fontweight="bold", fontsize=7.5)
+    typical = f"{failure.alike} of {failure.failures} failures"
+    heading = axes.text(left, -2.1, f"({letter}) {place}: {what}", va="center", fontweight="bold", fontsize=7.5)
+    axes.annotate(f"  {typical}", (1, 0), xycoords=heading, va="bottom", color=SOFT)
     axes.text(task.answer_len, -2.1, source(one), ha="right", va="center", color=SOFT)
 
     event = int(standing(one).event_NA[0, failure.cell])
@@ -193,13 +200,13 @@ def _words(
         f"step {failure.step + 1} of {steps}: writes {wrong} with {_chance(failure.prob)}, while {hidden} of {chain} "
         f"chain cells are masked; the true {gold} is {nth} ({_chance(float(one.gold_prob_NT[0, event]))})"
     )
-    at = failure.cell + 0.5
-    bottom = _SHIFT[STEP] + 1.0
+    at, end = failure.cell + 0.5, task.answer_len
+    fits = at - 1 + WORDS * (end - left) <= end
     axes.annotate(
         said,
-        xy=(at, bottom + 0.05),
-        xytext=(min(at - 1.0, task.answer_len - WORDS * (task.answer_len - left)), bottom + 1.1),
-        ha="left",
+        xy=(at, _SHIFT[STEP] + 1.05),
+        xytext=(at - 1 if fits else end, _SHIFT[STEP] + 2.1),
+        ha="left" if fits else "right",
         va="center",
         color=WRONG,
         arrowprops={
@@ -208,7 +215,7 @@ def _words(
             "linewidth": 0.9,
             "shrinkA": 0,
             "shrinkB": 0,
-            "relpos": (0, 1),
+            "relpos": (0 if fits else 0.02, 1),
         },
     )
 

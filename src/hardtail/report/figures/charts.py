@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count, zip_longest
-from math import ceil
+from math import ceil, log10
 from typing import TYPE_CHECKING, Any
 
 from hardtail.report.charts import Chart, Point
@@ -97,6 +97,8 @@ def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str
     axes.set_ylabel(chart.y.label)
     if chart.y.log:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(_power)
+        axes.yaxis.set_minor_formatter("")
     lines = sum(len(one.lines) for one in chart.series)
     apart = chart.marks and chart.x.categories is not None and len(chart.x.categories) <= FEW
     beside = count()
@@ -154,3 +156,8 @@ def _limits(axes: "Axes", chart: Chart) -> None:
 
 def _thousands(value: float, place: int | None = None) -> str:
     return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
+
+
+def _power(value: float, place: int | None = None) -> str:
+    """A power of ten in plain letters: text from data is never read as mathematics."""
+    return "10" + str(round(log10(value))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

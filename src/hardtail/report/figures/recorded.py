@@ -21,12 +21,9 @@ ACCURACY = Axis("", low=0.0, high=1.0)
 
 
 def kinds(runs: Sequence[RunRecord]) -> list[str]:
-    """The kinds of weights that were measured."""
-    return list(
-        dict.fromkeys(
-            str(record["checkpoint"]) for run in runs for record in run.evaluations if record.get("checkpoint")
-        )
-    )
+    """The kinds of weights that were measured or explained."""
+    records = (record for run in runs for record in (*run.evaluations, *run.diagnoses))
+    return list(dict.fromkeys(str(record["checkpoint"]) for record in records if record.get("checkpoint")))
 
 
 # -- training ---------------------------------------------------------------------------------------------------------

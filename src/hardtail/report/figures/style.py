@@ -69,6 +69,7 @@ _SETTINGS: Mapping[str, Any] = {
     "xtick.color": SOFT,
     "ytick.color": SOFT,
     "text.color": INK,
+    "text.parse_math": False,
     "legend.fontsize": 7,
     "legend.frameon": False,
     "legend.handlelength": 1.9,
@@ -129,6 +130,9 @@ def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
     """The figure as PDF, PNG and SVG: without dates, so that equal figures are equal files."""
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
     paths = []
+    with style():
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # arranged once, the same in all formats
     for kind in FORMATS:
         held = io.BytesIO()
         with style():

@@ -1,0 +1,77 @@
+"""Draw the pictures of these pages again: `python -m docs.images` in the root of the checkout, two minutes on a CPU.
+
+Curves come from `results/`, failures from decoding the shipped addition models, the mazes from a planted denoiser.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.planted_other import local_maze
+
+import hardtail
+from hardtail.decode import decode
+from hardtail.policies.named import policy_named
+from hardtail.report.figures.addition import failures_figure
+from hardtail.report.figures.charts import charts_figure
+from hardtail.report.figures.decodes import states, states_figure
+from hardtail.report.figures.maze import regions_figure
+from hardtail.report.figures.recorded import training
+from hardtail.report.figures.style import save
+from hardtail.report.records import RunRecord, recorded
+from hardtail.report.sources import Showing, decoded, load_models
+from hardtail.report.stages import stages
+from hardtail.study.store import Store
+from hardtail.tasks.addition import Addition
+from hardtail.tasks.maze import Maze
+from hardtail.types import Trace
+
+ROOT = Path(__file__).resolve().parents[1]
+MODELS = ("zoo:addition-random", "zoo:addition-puma")
+HARD = "chain>=28"
+
+
+def planted_mazes() -> tuple[Maze, Trace]:
+    """Mazes that a denoiser with a planted flaw decoded: there is no trained model of mazes yet."""
+    task, stratum = Maze(), "corridor>=20"
+    instances = task.sample(12, hardtail.Streams(0).named("figures/maze"), stratum)
+    about = {"policy": "top1", "stratum": stratum, "model": "planted denoiser", "note": "not a trained model"}
+    return task, decode(local_maze(task, instances, 6), instances, policy_named("top1"), about=about)
+
+
+def pictures(runs: list[RunRecord]) -> Iterator[tuple[str, Any]]:
+    yield "training", charts_figure(training("addition", runs))
+    alone = {
+        chart.title: chart for chart in training("addition", [run for run in runs if run.arm.startswith("random")])
+    }
+    hard = alone["Hard-tail accuracy"]
+    confidence, logical = hard.series
+    named = {
+        "natural sums, confidence": alone["Natural accuracy"].series[0],
+        f"{HARD}, lowest digit first": logical,
+        f"{HARD}, confidence": confidence,
+    }
+    lines = [replace(one, hue=name, style="") for name, one in named.items()]
+    yield "hard-tail", charts_figure([replace(hard, title="Random masking, exact match", series=lines)])
+
+    showing = Showing(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
+    (stage,) = stages(decoded(load_models(MODELS, showing), showing))
+    yield "states", states_figure(states("addition", runs, stage))
+    assert isinstance(stage.task, Addition)
+    yield "failures", failures_figure(stage.task, stage.decoders[0].trace)
+    task, trace = planted_mazes()
+    yield "regions", regions_figure(task, trace)
+
+
+def main() -> None:
+    for name, figure in pictures(recorded(Store(ROOT / "results"))):
+        made = save(figure, ROOT / "docs/images", name)
+        for path in made:
+            if path.suffix != ".svg":
+                path.unlink()
+        print(made[-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""Figures and tables for a paper: what they show is what was measured, and files are fit to print.
+
+Shapes: N instances, A answer cells, K hidden counts, R ranks.
+"""
+
+import csv
+import io
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import hardtail
+from hardtail import cli
+from hardtail.decode import decode
+from hardtail.diagnose.addition_commits import wrong_commits
+from hardtail.diagnose.commits import wrong_cells
+from hardtail.errors import HardtailError
+from hardtail.policies.named import policy_named
+from hardtail.report.export import escaped, study_csv, study_latex, write_tables
+from hardtail.report.figures import recorded, write_figures
+from hardtail.report.figures.addition import chosen_failures, failures_figure
+from hardtail.report.figures.charts import PAPER, charts_figure
+from hardtail.report.figures.decodes import chance_hidden, states
+from hardtail.report.figures.maze import ADDED, REMOVED, chosen_mazes, regions_figure
+from hardtail.report.figures.style import FAMILIES, save, slug, style
+from hardtail.report.records import RunRecord
+from hardtail.report.records import recorded as recorded_runs
+from hardtail.report.stages import Stage, stages
+from hardtail.report.study_tables import study_tables
+from hardtail.solvers.addition import G, K
+from hardtail.study.claims import Results, addition
+from hardtail.study.store import Store
+from hardtail.tasks.maze import Maze
+from hardtail.types import Trace
+from tests.planted_other import local_maze, reciting
+from tests.report_toys import TASK, addition_traces, results, saved
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    return stages(addition_traces())[0]
+
+
+@pytest.fixture(scope="module")
+def failing(stage: Stage) -> Trace:
+    """The planted shortcut with the shorter sight, by confidence."""
+    return next(held.trace for held in stage.decoders if held.name == "addition-puma · top1")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(results(tmp_path_factory.mktemp("results")))
+
+
+@pytest.fixture(scope="module")
+def runs(store: Store) -> list[RunRecord]:
+    return recorded_runs(store)
+
+
+def words(figure: Any) -> str:
+    """All text on a figure."""
+    return "\n".join(text.get_text() for text in figure.findobj(mpl.text.Text))
+
+
+def series(axes: Any, colour: str) -> list[tuple[list[float], list[float]]]:
+    """The lines of a panel in one colour."""
+    lines = [line for line in axes.lines if mpl.colors.same_color(line.get_color(), colour)]
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in lines]
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_fit_for_a_paper_and_the_same_every_time(failing: Trace, tmp_path: Path) -> None:
+    paths = save(failures_figure(TASK, failing), tmp_path / "one", "figure")
+    with mpl.rc_context({"font.size": 20, "pdf.fonttype": 3, "font.family": "DejaVu Serif"}):  # a person's own settings
+        again = save(failures_figure(TASK, failing), tmp_path / "two", "figure")
+    pdf, png, svg = (path.read_bytes() for path in paths)
+    assert [path.suffix for path in paths] == [".pdf", ".png", ".svg"]
+    assert [path.read_bytes() for path in again] == [pdf, png, svg]
+    assert b"/FontFile2" in pdf, "the fonts are embedded as TrueType"
+    assert b"/Type3" not in pdf, "which journals refuse"
+    assert b"CreationDate" not in pdf
+    assert b"<dc:date>" not in svg
+    assert b"<text" not in svg, "an SVG needs no font of the reader's"
+    assert png[16:20] == int(6.75 * 300).to_bytes(4, "big"), "as wide as a page of two columns"
+
+
+def test_every_figure_that_there_is_data_for(stage: Stage, runs: list[RunRecord], tmp_path: Path) -> None:
+    written = write_figures(tmp_path, runs, [stage])
+    assert {path.stem for path in written} == {
+        "training-addition",
+        "accuracy-addition-best-probe",
+        "readiness-addition-last",
+        "coverage-addition",
+        "states-addition",
+        "readiness-addition-decoded",
+        "failures-addition-puma-top1",
+        "failures-addition-random-top1",
+    }
+    assert all(path.stat().st_size > 1000 for path in written)
+
+
+def test_text_from_data_is_shown_not_read(failing: Trace, tmp_path: Path) -> None:
+    hostile = replace(failing, about={**failing.about, "model": r"$\frac{$ <script> ../../x"})
+    (held,) = stages([hostile])
+    written = write_figures(tmp_path / "figures", [], [held])
+    assert {path.parent for path in written} == {tmp_path / "figures"}
+    assert r"$\frac{$ <script>" in words(failures_figure(TASK, hostile))
+    assert slug("../../etc", "a b") == "etc-a-b"
+
+
+def test_nothing_to_draw_and_no_matplotlib_are_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HardtailError, match="nothing to draw"):
+        write_figures(tmp_path, [], [])
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(HardtailError, match=re.escape("pip install 'hardtail[report]'")):
+        write_figures(tmp_path, [], [])
+
+
+# -- addition ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_failures_shown_are_the_papers_two_kinds(failing: Trace) -> None:
+    lost, gained = chosen_failures(TASK, failing)
+    assert (lost.role, lost.difference) == (K, -1)
+    assert (gained.role, gained.difference) == (G, 1)
+
+
+def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
+    (chosen, *_) = chosen_failures(TASK, failing)
+    lines = wrong_commits(TASK, failing)["top"].records()
+    (line,) = [line for line in lines if line["instance"] == chosen.instance]
+    said = words(failures_figure(TASK, failing, [chosen]))
+    wrong = failing.answer_NA[chosen.instance, chosen.cell]
+    hidden = round(line["masked"] * line["chain"])
+    assert f"step {line['step'] + 1} of 13: writes {wrong} with p = {line['prob']:.4f}" in said
+    assert f"while {hidden} of {line['chain']} chain cells are masked" in said
+    assert f"carry chain: {line['chain']} cells" in said
+    alike = sum((other["role"], other["difference"]) == (line["role"], line["difference"]) for other in lines)
+    assert f"{alike} of {len(lines)} failures" in said, "how typical it is"
+
+
+def test_without_a_failure_there_is_no_figure_of_one(stage: Stage) -> None:
+    right = next(held.trace for held in stage.decoders if held.policy == "lsb")
+    with pytest.raises(HardtailError, match="every sum of this trace is right"):
+        failures_figure(TASK, right)
+
+
+# -- curves -----------------------------------------------------------------------------------------------------------
+
+
+def test_accuracy_is_drawn_with_intervals_beside_what_the_paper_prints(runs: list[RunRecord]) -> None:
+    charts = recorded.accuracy("addition", runs, "best_probe")
+    by_policy = {chart.title: chart for chart in charts}
+    assert set(by_policy) == {"top1", "lsb", "random"}
+    top1 = {(one.hue, one.style): one.lines[0].points for one in by_policy["top1"].series}
+    printed = addition.TABLE["confidence"]["papl"]
+    assert [(x, y) for x, y, _, _ in top1["papl", PAPER]] == list(zip(addition.CHAINS, printed, strict=True))
+    assert [x for x, *_ in top1["papl", ""]] == list(addition.CHAINS), "at the chain's length, not in a row"
+    assert all(low is not None and low <= y <= (high or 0) for _, y, low, high in top1["papl", ""])
+    figure = charts_figure(charts)
+    panel = next(axes for axes in figure.axes if axes.get_title(loc="left") == "top1")
+    ((xs, ys),) = series(panel, FAMILIES["papl"])[:1]
+    assert list(zip(xs, ys, strict=True)) == [(x, y) for x, y, _, _ in top1["papl", ""]]
+    assert "printed in the paper" in words(figure)
+
+
+def test_strata_that_are_no_numbers_stand_in_a_row() -> None:
+    axis, place = recorded._difficulty(["natural", "tier=easy", "rating>=106"])
+    assert axis.categories == ("natural", "tier=easy", "rating>=106")
+    assert list(place.values()) == [0, 1, 2]
+
+
+def test_training_curves_are_the_logs(runs: list[RunRecord]) -> None:
+    charts = {chart.title: chart for chart in recorded.training("addition", runs)}
+    hard = {(one.hue, one.style): one.lines for one in charts["Hard-tail accuracy"].series}
+    puma = next(run for run in runs if run.arm.startswith("puma"))
+    logged = [(line["step"], line["hard_logical"]) for line in puma.log]
+    assert [(x, y) for x, y, *_ in hard["puma", "logical order"][0].points] == logged
+    assert len(hard["puma", "confidence"]) == 2, "a line for each seed"
+
+
+def test_a_scheme_has_the_colour_of_the_page() -> None:
+    page = (Path(hardtail.__file__).parent / "report/web/colours.js").read_text()
+    assert dict(re.findall(r'\["(\w+)", "(#\w+)"\]', page)) == FAMILIES
+
+
+def test_states_visited_least_significant_first_are_a_staircase(stage: Stage) -> None:
+    held = states("addition", [], stage)
+    hidden_KR = chance_hidden(held["addition-puma · lsb"][2])
+    cells = TASK.answer_len
+    expected_KR = np.arange(cells) >= cells - np.arange(1, cells + 1)[:, None]
+    np.testing.assert_array_equal(hidden_KR[1:], expected_KR.astype(float))
+
+
+# -- mazes ------------------------------------------------------------------------------------------------------------
+
+
+def halves(figure: Any, colour: str) -> int:
+    found = [
+        len(held.get_paths())
+        for axes in figure.axes
+        for held in axes.collections
+        if held.get_paths() and mpl.colors.same_color(held.get_facecolor()[0], colour)
+    ]
+    return sum(found)
+
+
+def test_wrong_cells_of_a_maze_are_halved_in_the_colour_of_their_error() -> None:
+    task = Maze(size=5)
+    instances = task.sample(6, hardtail.Streams(1).named("figures"), "natural")
+    off, on = task.vocabulary.id("0"), task.vocabulary.id("1")
+    gold_NA = instances.answer_NA
+    swapped_NA = np.where(gold_NA == off, on, np.where(gold_NA == on, off, gold_NA))
+    cell_A = np.arange(task.answer_len)
+    answer_NA = np.where(cell_A % 3 == 0, swapped_NA, gold_NA)
+    about = {"task": task.name, "config": task.config(), "policy": "top1", "note": "planted"}
+    denoiser = reciting(task, instances, answer_NA, np.full(gold_NA.shape, 0.9))
+    trace = decode(denoiser, instances, policy_named("top1"), about=about)
+    shown = chosen_mazes(trace)
+    wrong_NA = wrong_cells(trace)[shown]
+    figure = regions_figure(task, trace)
+    with style():
+        figure.draw_without_rendering()
+    assert halves(figure, ADDED) == int((wrong_NA & (gold_NA[shown] == off)).sum()) > 0
+    assert halves(figure, REMOVED) == int((wrong_NA & (gold_NA[shown] == on)).sum()) > 0
+    assert "planted" in words(figure)
+    exact = decode(reciting(task, instances, gold_NA, np.full(gold_NA.shape, 0.9)), instances, policy_named("top1"))
+    with pytest.raises(HardtailError, match="every maze of this trace is right"):
+        regions_figure(task, exact)
+
+
+def test_a_planted_maze_says_so_wherever_it_is_drawn(tmp_path: Path) -> None:
+    task = Maze(size=5)
+    instances = task.sample(4, hardtail.Streams(2).named("figures"), "natural")
+    about = {"task": task.name, "config": task.config(), "policy": "top1", "note": "not a trained model"}
+    trace = decode(local_maze(task, instances, 1), instances, policy_named("top1"), about=about)
+    assert "not a trained model" in words(regions_figure(task, trace))
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_tables_hold_ours_and_the_papers(store: Store, tmp_path: Path) -> None:
+    written = write_tables(tmp_path, Results(store))
+    assert len(written) == 3 * (8 + 2)
+    table = study_tables(Results(store))[0]
+    rows = list(csv.DictReader(io.StringIO(study_csv(table))))
+    first = rows[0]
+    cell = table.rows[0][1][0]
+    assert (first["longest carry chain"], first["order"], first["scheme"]) == ("chain ≥ 4", "Confidence", "Random")
+    assert (float(first["ours"]), float(first["paper"])) == (cell.ours, addition.TABLE["confidence"]["random"][0])
+    assert len(rows) == sum(len(cells) for _, cells in table.rows)
+    assert (
+        f"{cell.ours:.3f} [{cell.low:.3f}, {cell.high:.3f}] (0.998)" in (tmp_path / "addition-table-1.md").read_text()
+    )
+
+
+def test_latex_rows_are_whole_and_escaped(store: Store, tmp_path: Path) -> None:
+    table = study_tables(Results(store))[0]
+    tex = study_latex(table)
+    columns = 1 + len(table.groups) * len(table.columns)
+    body = tex[tex.index(r"\midrule") : tex.index(r"\bottomrule")].splitlines()[1:]
+    assert len(body) == 2 * len(table.rows)
+    assert all(line.count("&") == columns - 1 and line.endswith(r"\\") for line in body)
+    write_tables(tmp_path, Results(store))
+    for path in tmp_path.glob("*.tex"):
+        text = path.read_text()
+        assert text.isascii(), "any LaTeX prints it"
+        assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}"), path.name
+    assert escaped("50 % of a_b & $x^2 {≥ \\}") == (
+        r"50 \% of a\_b \& \$x\textasciicircum{}2 \{$\geq$ \textbackslash{}\}"
+    )
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_report_draws_figures_when_asked(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = saved(tmp_path, addition_traces(4)[-2:])
+    monkeypatch.setattr(sys, "argv", ["hardtail", "report", *names, "--results", str(store.folder), "--figures", "out"])
+    cli.main()
+    assert "out: " in capsys.readouterr().out
+    made = {path.name for path in Path("out").iterdir()}
+    assert {"training-addition.pdf", "coverage-addition.svg", "claims.tex", "addition-table-1.csv"} <= made

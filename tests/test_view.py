@@ -1,0 +1,318 @@
+"""`hardtail view`: what a person sees of a decode, in a terminal (a pseudo-terminal here) and in a pipe.
+
+Shapes: N instances, A answer cells, S steps.
+"""
+
+import contextlib
+import fcntl
+import io
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hardtail
+from hardtail import cli
+from hardtail.decode import decode
+from hardtail.diagnose.states import hidden_before
+from hardtail.policies.named import policy_named
+from hardtail.traces import load_trace, save_trace
+from hardtail.types import Trace
+from hardtail.view import Theatre, open_theatre
+from hardtail.view.act import Act
+from hardtail.view.keyboard import Keyboard, keyboard
+from hardtail.view.scenes import HIDDEN
+from hardtail.view.watch import _scene, frame
+from tests.planted_other import reciting
+from tests.report_toys import TASK, addition_traces
+
+TASKS = ("addition", "maze", "listops", "countdown", "sudoku")
+WAIT = 20
+"""Seconds after which a program that shows nothing new has failed."""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The planted shortcut on hard sums by confidence: some are solved, some fail."""
+    trace = next(held for held in addition_traces(12, {"puma": 2})[2:] if held.about["policy"] == "top1")
+    instances = TASK.sample(3, hardtail.Streams(8).named("easy"), "chain=0-1")
+    easy = decode(
+        reciting(TASK, instances, instances.answer_NA, np.full((3, 13), 0.9)), instances, policy_named("top1")
+    )
+    both = Trace.concat([replace(easy, about=trace.about), trace])
+    path = tmp_path_factory.mktemp("traces") / "trace.npz"
+    save_trace(path, both)
+    return path
+
+
+@pytest.fixture(scope="module")
+def decoded() -> Callable[[str], Trace]:
+    """Three instances of a task, wrong in one scored cell of the first two."""
+
+    def make(name: str) -> Trace:
+        task = hardtail.task(name)
+        instances = task.sample(3, hardtail.Streams(5).named(name), task.gallery()[0])
+        answer_NA, rng = instances.answer_NA.copy(), np.random.default_rng(0)
+        sure_NA = rng.uniform(0.5, 0.99, answer_NA.shape)
+        for row in range(2):
+            cell = np.flatnonzero(instances.scored_NA[row] & instances.maskable_NA[row])[row]
+            answer_NA[row, cell] = next(token for token in task.answer_tokens if token != answer_NA[row, cell])
+        about = {"task": name, "config": task.config(), "policy": "top1", "model": "planted"}
+        return decode(reciting(task, instances, answer_NA, sure_NA), instances, policy_named("top1"), about=about)
+
+    return make
+
+
+# -- in a terminal ----------------------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A pseudo-terminal in which `hardtail view` runs."""
+
+    def __init__(self, *words: str) -> None:
+        self.here, self.there = pty.openpty()
+        fcntl.ioctl(self.here, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        self.before = termios.tcgetattr(self.there)
+        env = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}
+        self.program = subprocess.Popen(
+            [sys.executable, "-m", "hardtail", "view", *words],
+            stdin=self.there,
+            stdout=self.there,
+            stderr=self.there,
+            env=env | {"TERM": "xterm-256color"},
+            start_new_session=True,
+        )
+        self.said = b""
+
+    def press(self, keys: str, wanted: str) -> str:
+        """Press keys and wait for a screen that says `wanted`; the screen."""
+        os.write(self.here, keys.encode())
+        while wanted not in (screen := self.screen()):
+            assert self._read(), f"after {keys!r} no {wanted!r} in:\n{screen}"
+        return screen
+
+    def screen(self) -> str:
+        """The last screen that is whole."""
+        whole = self.said.rpartition(b"q quit")[0]
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", whole.rpartition(b"\x1b[H")[2].decode())
+
+    def _read(self, wait: float = WAIT) -> bool:
+        ready, _, _ = select.select([self.here], [], [], wait)
+        if ready:
+            self.said += os.read(self.here, 65536)
+        return bool(ready)
+
+    def ended(self) -> int:
+        """Its exit code, after checking that the terminal is as it was."""
+        while self.program.poll() is None:
+            self._read(0.05)  # it cannot end before someone has read what it says
+        while self._read(0):
+            pass
+        code = self.program.returncode
+        assert termios.tcgetattr(self.there) == self.before
+        assert self.said.rfind(b"\x1b[?1049l") > self.said.rfind(b"\x1b[?1049h"), "the screen of before is back"
+        assert self.said.rfind(b"\x1b[?25h") > self.said.rfind(b"\x1b[?25l"), "the cursor is back"
+        return code
+
+
+@pytest.fixture
+def terminal() -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def start(*words: str) -> Terminal:
+        opened.append(Terminal(*words))
+        return opened[-1]
+
+    yield start
+    for held in opened:
+        held.program.kill()
+        held.program.wait()
+        os.close(held.here)
+        os.close(held.there)
+
+
+def test_keys_step_jump_to_failures_and_quit(terminal: Callable[..., Terminal], path: Path) -> None:
+    at = terminal(str(path))
+    assert "instance 0 of 0–14: solved" in at.press("", "step 0 of 13")
+    at.press("\x1b[C", "step 1 of 13")
+    assert "right: gold ranked 1" in at.press("\x1b[C\x1b[C", "step 3 of 13")
+    at.press("\x1b[D", "step 2 of 13")
+    at.press("\x1b[F", "step 13 of 13")
+    at.press("\x1b[H", "step 0 of 13")
+    first, second, *_ = np.flatnonzero(~load_trace(path).exact_N).tolist()
+    failed = at.press("f", f"instance {first} of 0–14: failed")
+    assert "WRONG" in failed
+    assert "not ready: waits for 10^" in failed
+    assert "WRONG" in at.press("f", f"instance {second} of 0–14: failed")
+    at.press("p", "step 0 of 13")
+    at.press(" ", "step 13 of 13")  # plays to the end by itself
+    os.write(at.here, b"q")
+    assert at.ended() == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_however_it_is_stopped_the_terminal_is_put_back(
+    terminal: Callable[..., Terminal], path: Path, number: int, code: int
+) -> None:
+    at = terminal(str(path), "--failures")
+    at.press("", "step 0 of 13")
+    at.press("f", "WRONG")
+    at.program.send_signal(number)
+    assert at.ended() == code
+
+
+def test_an_exception_puts_the_terminal_back() -> None:
+    here, there = pty.openpty()
+    before = termios.tcgetattr(there)
+    with contextlib.suppress(RuntimeError), keyboard(there):
+        assert termios.tcgetattr(there) != before
+        raise RuntimeError
+    assert termios.tcgetattr(there) == before
+    os.close(here)
+    os.close(there)
+
+
+def test_keys_are_told_apart_however_they_arrive() -> None:
+    out, into = os.pipe()
+    keys = Keyboard(out)
+    os.write(into, b"\x1b[Cf\x1b[1~\x1bOF\x1b[1;5D\x1b[15~ \x1b[")
+    assert [keys.next(1) for _ in range(7)] == ["right", "f", "home", "end", "left", "", " "]
+    os.write(into, b"A")  # the rest of a sequence that was split
+    assert keys.next(1) == "up"
+    os.write(into, b"\x1b")
+    assert [keys.next(1), keys.next(0)] == ["", None], "Escape alone is no key of ours"
+    os.close(into)
+    assert keys.next(1) == "q", "a terminal that is gone quits"
+    os.close(out)
+
+
+# -- what is shown ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_hidden_cells_are_dots_and_the_end_is_the_answer(
+    name: str, decoded: Callable[[str], Trace], tmp_path: Path
+) -> None:
+    save_trace(tmp_path / "trace.npz", decoded(name))
+    theatre = open_theatre(tmp_path / "trace.npz")
+    cells = int(theatre.act.one.maskable_NA[0].sum())
+    for step in range(theatre.act.steps + 1):
+        assert (theatre.now, _scene(theatre).plain.count(HIDDEN)) == (step, cells - step)
+        theatre.press("right")
+    np.testing.assert_array_equal(theatre.act.token_SA[-1], theatre.trace.answer_NA[0])
+    red = [span for span in _scene(theatre).spans if "#c62f10" in str(span.style)]
+    assert len(red) == 1, "the wrong cell"
+
+
+@pytest.mark.parametrize("policy", ["remdm", "threshold"])
+def test_states_are_those_of_the_trace_under_any_policy(policy: str) -> None:
+    instances = TASK.sample(3, hardtail.Streams(4).named("any"), "natural")
+    sure_NA = np.random.default_rng(1).uniform(0.5, 0.99, instances.maskable_NA.shape)
+    trace = decode(reciting(TASK, instances, instances.answer_NA, sure_NA), instances, policy_named(policy))
+    hidden_NSA = hidden_before(trace)
+    for row in range(3):
+        act = Act.of(TASK, trace, row)
+        hidden_SA = act.token_SA == trace.mask_id
+        np.testing.assert_array_equal(hidden_SA[:-1], hidden_NSA[row, : act.steps])
+        np.testing.assert_array_equal(act.token_SA[-1], trace.answer_NA[row])
+
+
+def test_a_commit_says_what_it_did_not_wait_for(path: Path) -> None:
+    theatre = open_theatre(path, failures=True)
+    theatre.press("f")
+    (event,) = theatre.act.events_of(theatre.now - 1)
+    power = TASK.digits - event.cell
+    assert theatre.act.missing(event) == [f"10^{power - 1}"], "the digit below is the one that was hidden"
+    trace = load_trace(path)
+    bare = replace(trace, instances=trace.instances.bare())
+    assert Act.of(TASK, bare, theatre.row).missing(event) is None, "nothing is known of bare instances"
+
+
+def test_the_words_stand_beside_the_drawing_where_there_is_room(
+    decoded: Callable[[str], Trace], tmp_path: Path
+) -> None:
+    from rich.console import Console
+
+    save_trace(tmp_path / "maze.npz", decoded("maze"))
+    theatre = open_theatre(tmp_path / "maze.npz")
+    for width, height in ((80, 24), (60, 40)):
+        console = Console(width=width, file=io.StringIO(), record=True)
+        console.print(frame(theatre, width))
+        lines = console.export_text().splitlines()
+        assert len(lines) <= height
+        assert any("step 0 of" in line and line.startswith("██") for line in lines) is (width == 80)
+
+
+def test_f_finds_the_wrong_commit_before_it_moves_on(path: Path) -> None:
+    trace = load_trace(path)
+    failing = np.flatnonzero(~trace.exact_N).tolist()
+    theatre = Theatre(TASK, trace, list(range(len(trace))), failing[0])
+    theatre.press("f")
+    assert (theatre.row, theatre.now - 1) == (failing[0], theatre.act.first_wrong)
+    visited = []
+    for _ in failing:
+        theatre.press("f")
+        visited.append(theatre.row)
+    assert visited == [*failing[1:], failing[0]], "all of them, then round again"
+
+
+# -- as text, and mistakes --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def view(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["hardtail", "view", *words])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        code: Any = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        out, err = capsys.readouterr()
+        return int(code or 0), out, err
+
+    return run
+
+
+def test_in_a_pipe_every_commit_is_a_line(view: Callable[..., tuple[int, str, str]], path: Path) -> None:
+    code, out, _ = view(str(path), "--failures")
+    steps = [line for line in out.splitlines() if line.startswith("step")]
+    assert (code, len(steps)) == (0, 13)
+    assert sum("WRONG: gold" in line for line in steps) >= 1
+    assert "digits are wrong" in out
+    assert "\x1b" not in out
+    assert "the answer is right" in view(str(path), "--instance", "0")[1]
+
+
+def test_mistakes_are_sentences(view: Callable[..., tuple[int, str, str]], path: Path, tmp_path: Path) -> None:
+    trace = load_trace(path)
+    damaged, unknown, right = (tmp_path / f"{name}.npz" for name in ("damaged", "unknown", "right"))
+    save_trace(damaged, trace)
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    save_trace(unknown, replace(trace, about={**trace.about, "task": "chess"}))
+    save_trace(right, trace.take(trace.exact_N))
+    for words, said in {
+        (str(tmp_path / "none.npz"),): "is missing",
+        (str(damaged),): "hashes differ",
+        (str(unknown),): "chess",
+        (str(right), "--failures"): "no failure",
+        (str(path), "--instance", "99"): "give 0 to 14",
+        (str(path), "--instance", "0", "--failures"): "is right",
+    }.items():
+        code, _, err = view(*words)
+        assert code == 2
+        assert said in err
+        assert (err.count("\n"), err.startswith("hardtail: ")) == (1, True), err
