@@ -22,7 +22,8 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from hardtail.model import Block, Shape, Transformer
-from hardtail.schemes import Corpus, Mixture, Papl, Puma, Random, Scheme
+from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme
+from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed
 from hardtail.train.optimiser import AdamW
 from hardtail.train.step import AttentionPrecision, Precision, Step
@@ -87,7 +88,16 @@ SETTINGS = {
 
 def schemes(setting: Setting) -> dict[str, Scheme]:
     puma = Puma(stages=Fixed(setting.stages))
-    return {"random": Random(), "papl": Papl(), "puma": puma, "mixture": Mixture(puma, Random())}
+    return {
+        "random": Random(),
+        "papl": Papl(),
+        "puma": puma,
+        "mixture": Mixture(puma, Random()),
+        "focal": Focal(),
+        "puma-paper": paper(puma.stages),
+        "puma-official": official(puma.stages),
+        "oracle": oracle_order(puma.stages),
+    }
 
 
 class Plain:
@@ -269,7 +279,10 @@ def _side_by_side(rows: list[Row], jobs: int) -> Iterator[tuple[Row, float, str]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
-    parser.add_argument("--schemes", nargs="+", default=["random", "papl", "puma", "mixture"])
+    known = list(schemes(SETTINGS["addition"]))
+    parser.add_argument(
+        "--schemes", nargs="+", choices=known, default=known[:4], help="all of them: " + " ".join(known)
+    )
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["bf16"])
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0])
     parser.add_argument("--batch", type=int, default=256)
@@ -291,7 +304,7 @@ def main() -> None:
             words.schemes, words.precision, words.dropout, words.shapes
         )
     ]
-    print("shape      precision dropout scheme    plain ms  ours ms  ratio  TFLOP/s of ceiling", flush=True)
+    print("shape      precision dropout scheme         plain ms  ours ms  ratio  TFLOP/s of ceiling", flush=True)
     plain: dict[tuple[str, str, float], float] = {}
     for row, ours, how in _one_after_another(rows) if words.jobs == 1 else _side_by_side(rows, words.jobs):
         key = row.shape, row.precision, row.dropout
@@ -299,7 +312,7 @@ def main() -> None:
             plain[key] = float("nan") if words.no_plain else row.plain()
         rate = row.setting.flops(words.batch) / ours * 1000
         print(
-            f"{row.shape:10} {row.precision:9} {row.dropout:7.1f} {row.scheme:8} {plain[key]:9.2f} {ours:8.3f} "
+            f"{row.shape:10} {row.precision:9} {row.dropout:7.1f} {row.scheme:13} {plain[key]:9.2f} {ours:8.3f} "
             f"{plain[key] / ours:5.1f}× {rate / 1e12:8.1f} {rate / ceilings[row.precision]:9.1%}  {how}",
             flush=True,
         )

@@ -77,6 +77,9 @@ def test_bad_shapes() -> None:
         Shape(2, 5, 128, 14, 99)
     with pytest.raises(HardtailError, match="dropout"):
         Shape(2, 2, 128, 14, 99, dropout=1.0)
+    for sizes, name in (((0, 2, 128), "layers"), ((2, 0, 128), "heads"), ((2, 2, 0), "width")):
+        with pytest.raises(HardtailError, match=f"{name} is 0"):
+            Shape(*sizes, 14, 99)
 
 
 def test_the_embedding_gradient_is_torchs() -> None:

@@ -14,7 +14,9 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_python_block_runs(block: str) -> None:
+def test_a_python_block_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks marked `python`; those that need files which only their reader has are marked `py`."""
+    monkeypatch.chdir(tmp_path)
     exec(compile(block, "documentation", "exec"), {"__name__": "documentation"})
 
 

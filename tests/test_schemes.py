@@ -1,8 +1,7 @@
-"""Schemes against slow references written from their formulas, and PUMA's buffer against its promises."""
+"""Schemes against slow references written from their formulas; mixtures. PUMA's buffer is in `test_puma`."""
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,8 +12,8 @@ import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.noise import Moment
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
-from hardtail.schemes.puma import official, oracle_order, paper
-from hardtail.schemes.stages import Fixed, Ramp, Stairs
+from hardtail.schemes.puma import official, oracle_order
+from hardtail.schemes.stages import Fixed, Stairs
 
 CPU = torch.device("cpu")
 TASK = hardtail.task("addition", digits=7)
@@ -167,106 +166,6 @@ def test_an_epoch_shows_everything_once() -> None:
     assert not torch.equal(rows[: 6 * 32], rows[6 * 32 :])
 
 
-# -- PUMA ---------------------------------------------------------------------------------------------------------
-
-READINGS = {
-    "release": Puma(stages=Stairs(2, 4, 1)),
-    "paper": paper(Ramp(2, 6)),
-    "official": official(Fixed(4)),
-    "collapse": official(Fixed(4), threshold=0.9),
-    "oracle": oracle_order(Fixed(4)),
-    "no-threshold": Puma(stages=Fixed(3), threshold=None),
-}
-
-
-@pytest.mark.parametrize("reading", READINGS)
-def test_chains_only_ever_reveal(reading: str) -> None:
-    """A chain that goes on keeps its sequence and hides a proper subset; a new one comes from the order, in turn."""
-    scheme, data = READINGS[reading], corpus(300)
-    seen: list[int] = []
-    before: tuple[Tensor, Tensor] | None = None
-    for view, _ in views(scheme, data, 60):
-        if before is None:
-            seen += view.row_B.tolist()
-        else:
-            for b in range(32):
-                same = view.row_B[b] == before[0][b]
-                if same and not (view.hidden_BA[b] & ~before[1][b]).any():
-                    fewer = int(view.hidden_BA[b].sum()) < int(before[1][b].sum())
-                    assert fewer or scheme.law == "interval"  # an interval may ask for no more than is revealed
-                else:
-                    seen.append(int(view.row_B[b]))
-        before = (view.row_B, view.hidden_BA)
-    # Without replacement: an epoch ends when fewer are left than a step needs, so no sequence comes twice before that.
-    first_repeat = next((i for i, row in enumerate(seen) if row in seen[:i]), len(seen))
-    assert first_repeat > 300 - 32
-
-
-def test_release_counts() -> None:
-    """n_reveal = max(1, ⌈n / (K - s)⌉), so 8 cells in 3 stages go 8, 5, 2 (study §1.8)."""
-    data = corpus(300)
-    scheme = Puma(stages=Fixed(3), threshold=None)
-    shown = [view.hidden_BA.sum(1) for view, _ in views(scheme, data, 7)]
-    assert [int(count[0]) for count in shown] == [8, 5, 2, 8, 5, 2, 8]
-    assert all((count == count[0]).all() for count in shown)
-
-
-def test_the_surest_go_first_and_the_threshold_besides() -> None:
-    data = corpus(100)
-    scheme = Puma(stages=Fixed(8), threshold=0.9)
-    state = scheme.begin(data, 4, now(-1))
-    view = scheme.corrupt(state, data, 4, now(0))
-    logits = torch.zeros(4, 8, 14)
-    logits[:, 3, 2] = 3.0  # the surest, at a probability of 0.6
-    logits[1, 5, 1] = 9.0
-    logits[1, 6, 1] = 8.0  # two above the threshold
-    logits[2, 4, MASK] = 50.0  # sure of the mask: does not count
-    scheme.advance(state, logits, view, data, now(0))
-    revealed = [torch.nonzero(view.hidden_BA[b] & ~state["hidden_BA"][b]).flatten().tolist() for b in range(4)]
-    assert revealed == [[3], [5, 6], [3], [3]]
-
-
-def test_oracle_order_follows_the_ranks() -> None:
-    data = corpus(100)
-    for view, _ in views(oracle_order(Fixed(8)), data, 20):
-        count = view.hidden_BA.sum(1)
-        for b in range(len(count)):
-            assert view.hidden_BA[b].tolist() == [cell < int(count[b]) for cell in range(8)]  # lowest digits revealed
-
-
-def test_stairs_match_the_study() -> None:
-    """Study §1.8: addition climbs 3, 6, 9, 12, 15, 16 every 25,000 of 300,000 steps."""
-    stairs = Stairs(3, 16, 3)
-    steps = torch.tensor([0, 24_999, 25_000, 50_000, 75_000, 100_000, 125_000, 299_999])
-    assert stairs.at(steps, 300_000).tolist() == [3, 3, 6, 9, 12, 15, 16, 16]
-    assert Stairs(10, 40, 3).at(torch.tensor([1665, 1666, 16_659, 16_660]), 50_000).tolist() == [10, 13, 37, 40]
-    assert Stairs(8, 40, 5).at(torch.tensor([16_665, 116_661, 116_662]), 300_000).tolist() == [8, 38, 40]
-    assert Ramp(3, 16).at(torch.tensor([0, 50_000, 100_000, 200_000]), 300_000).tolist() == [3, 9, 16, 16]
-
-
-def test_official_with_random_scores_is_uniform_masking() -> None:
-    """Study §10.1: revealed = min(round(n·u), n-1) with u uniform, and any cell as likely as any other."""
-    task = hardtail.task("addition", digits=19)
-    data = Corpus.on(CPU, task.sample(2000, Streams(0).named("uniform")), MASK, "lsb")
-    n = 20
-    scheme = official(Fixed(5))
-    scheme = Puma(**{**vars(scheme), "score": "random"})
-    counts = hidden_counts(scheme, 120, data)
-    expected = np.full(n + 1, 1 / n)
-    expected[[0, 1, n]] = [0, 1.5 / n, 0.5 / n]
-    assert counts == pytest.approx(expected, abs=0.008)
-    hidden = torch.cat([view.hidden_BA for view, _ in views(scheme, data, 100, batch=200)]).float().mean(0)
-    assert hidden.max() - hidden.min() < 0.05
-
-
-def test_a_new_k_rebuilds_the_official_pool() -> None:
-    data = corpus(300)
-    scheme = official(Ramp(2, 8, over=0.01))
-    rows = [view.row_B.clone() for view, _ in views(scheme, data, 12)]
-    kept = [float((one == other).float().mean()) for one, other in pairwise(rows)]
-    assert min(kept) == 0.0
-
-
 # -- mixtures -----------------------------------------------------------------------------------------------------
 
 
@@ -298,6 +197,18 @@ def test_a_mixtures_loss_is_the_sum_of_its_parts() -> None:
         )
         total += float(part.loss(logits, alone))
     assert float(scheme.loss(logits, view)) == pytest.approx(total, rel=1e-5)
+
+
+def test_one_mean_over_the_batch_keeps_its_share_in_a_mixture() -> None:
+    """Each scheme's mean counts by the part of the batch that it has, so that the whole weighs as one batch."""
+    data = corpus(300)
+    alone, mixed = Random(weighting="batch"), Mixture(Random(weighting="batch"), Random(weighting="batch"), share=0.25)
+    view, _ = next(views(mixed, data, 1))
+    assert view.second_B is not None
+    assert 0 < view.second_B.float().mean() < 0.5
+    logits = torch.zeros((*view.gold_BA.shape, 14))  # log 14 at every cell, so that only the weights' sum matters
+    assert float(alone.loss(logits, view)) == pytest.approx(math.log(14), rel=1e-5)
+    assert float(mixed.loss(logits, view)) == pytest.approx(math.log(14), rel=1e-5)
 
 
 def test_share_moves_to_its_end() -> None:

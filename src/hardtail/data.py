@@ -26,6 +26,8 @@ MEASURED = 4
 """One problem in so many, by a hash of the problem itself, belongs to the splits that are measured on, the others to
 training. So the two never meet, whatever their sizes and seeds, and the laws of difficulty stay as they are."""
 
+WHOLE = "all"
+"""In place of a stratum: a split with all its parts, in its own proportions."""
 KEPT = "HARDTAIL_DATA"
 """The environment variable that names a folder in which drawn instances are kept: drawn once, and read from there
 afterwards, also on machines that cannot draw them (no numba)."""
@@ -79,7 +81,11 @@ def build(
 
 
 def draw(task: Task, split: str, part: Part, seed: int) -> Instances:
-    """The first instances of one part of a split, as `build` has them."""
+    """The first instances of one part of a split, as `build` has them; `WHOLE` is all its parts, shuffled."""
+    if part.stratum == WHOLE:
+        instances = build(task, split, seed, part.n).instances
+        shuffled = Streams(seed).named(f"{task.name}/{split}/shuffled").keys(len(instances))
+        return instances.take(np.argsort(shuffled, kind="stable"))
     part = Part(str(task.stratum(part.stratum)), part.n)
     kept = _kept(task, split, [part], seed, False)
     if kept is not None and kept.exists():

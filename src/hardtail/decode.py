@@ -3,11 +3,13 @@
 A row's result depends on nothing but that row. On a CPU forward passes always have the same number of rows, because
 matrix products of another shape may round differently; on a GPU the batch is fixed and the step captured as one graph.
 
-Shapes: N instances, B batch, L sequence, A answer cells, T events, V vocabulary.
+Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,10 @@ from torch import Tensor
 
 from hardtail.denoiser import Denoiser
 from hardtail.errors import HardtailError
+from hardtail.events import MOST_STEPS, MOST_TOKENS, Events, Segment, joined
 from hardtail.noise import mix, stream
-from hardtail.policies.base import REFUSED, Commit, Guess, Policy, State, only_hidden, ranked
-from hardtail.types import NO_EVENT, Instances, Trace
+from hardtail.policies.base import REFUSED, Commit, Guess, Policy, State, fitting, only_hidden, ranked
+from hardtail.types import Instances, Trace
 
 ONE = Commit()
 CPU_BATCH = 32
@@ -80,7 +83,7 @@ def decode_stream(
 ) -> Iterator[Trace]:
     """As `decode`, a part at a time and in the instances' order, so that any number of them fits in memory."""
     device = torch.device(device)
-    _refuse(instances, batch, temperature)
+    _refuse(instances, batch, temperature, seed)
     rows = batch or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)
     if device.type == "cpu":
         rows = -(-rows // CPU_BATCH) * CPU_BATCH
@@ -105,13 +108,15 @@ def tile(length: int) -> int:
     return min(1 << (fitting.bit_length() - 1), CPU_BATCH)
 
 
-def _refuse(instances: Instances, batch: int | None, temperature: float) -> None:
+def _refuse(instances: Instances, batch: int | None, temperature: float, seed: int) -> None:
     if not len(instances):
         raise HardtailError("there is nothing to decode: no instance was given")
     if batch is not None and batch < 1:
         raise HardtailError(f"the batch is {batch}; it must be at least 1")
-    if temperature < 0:
+    if not 0 <= temperature < math.inf:
         raise HardtailError(f"the temperature is {temperature}; it is 0 for the most probable token, or more")
+    if not 0 <= seed < 1 << 63:
+        raise HardtailError(f"the seed is {seed}; it must be at least 0 and below 2^63")
 
 
 class _Loop:
@@ -132,7 +137,6 @@ class _Loop:
         self.denoiser, self.policy, self.commit = denoiser, policy, commit
         self.rows, self.device, self.seed, self.temperature = rows, device, seed, temperature
         self.cells = like.answer_len
-        self.capacity = 8 * self.cells if policy.remasks else self.cells
 
         def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -148,9 +152,7 @@ class _Loop:
             orders={name: zeros(rows, self.cells, dtype=torch.float32) for name in like.orders},
         )
         self.gold_BA = zeros(rows, self.cells)
-        self.used_B = zeros(rows)
-        # One column more than there can be events: whatever is no event is written there.
-        self.events = {name: zeros(rows, self.capacity + 1, dtype=dtype) for name, dtype in _EVENTS.items()}
+        self.events = Events(rows, self.cells, policy.remasks, device)
         self.allowed_V = self._allowed(like, allowed)
         self.state.vocab_size = len(self.allowed_V)
         self._load(like)
@@ -162,16 +164,20 @@ class _Loop:
         """Decode up to `rows` instances."""
         self._load(instances)
         n, most = len(instances), self.policy.steps(int(instances.maskable_NA.sum(axis=1).max()), self.commit)
-        segments: list[_Segment] = []
+        if most > MOST_STEPS:
+            raise HardtailError(f"{self.policy} may take {most:,} steps; a trace counts at most {MOST_STEPS:,}")
+        segments: list[Segment] = []
         for step in range(most):
             if (self.device.type == "cpu" or step % LOOK_EVERY == 0) and bool(self.policy.finished(self.state).all()):
                 break
-            if self.policy.remasks and int(self.used_B.max()) + 2 * self.cells > self.capacity:
-                segments.append(self._flush(n))
+            if self.policy.remasks and self.events.crowded:
+                segments.append(self.events.flush(n))
             self._step()
-        segments.append(self._flush(n))
+        segments.append(self.events.flush(n))
+        if bool(self.state.hidden_BA.any()):
+            raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow for more")
         answer_NA = self.state.token_BA[:n].to(torch.uint8).cpu().numpy()
-        return Trace(instances, self.denoiser.mask_id, answer_NA, **_joined(segments), about=about)
+        return Trace(instances, self.denoiser.mask_id, answer_NA, **joined(segments), about=about)
 
     def _load(self, instances: Instances) -> None:
         """Put instances into the batch, before the first step."""
@@ -198,16 +204,18 @@ class _Loop:
         state.hidden_BA[n:] = False
         state.tokens_BL.scatter_(1, state.at_BA, self.gold_BA.masked_fill(state.hidden_BA, state.mask_id))
         state.step.zero_()
-        self.used_B.zero_()
+        self.events.used_B.zero_()
 
     # -- one step -----------------------------------------------------------------------------------------------
 
     def _once(self) -> None:
         state, policy = self.state, self.policy
         guess = self._look()
-        score_BA = only_hidden(policy.score(guess, state), state.hidden_BA)
+        note = partial(self.events.note, guess, state.step, self.gold_BA)
+        score_BA = only_hidden(fitting(policy.score(guess, state), state.hidden_BA, policy, "score"), state.hidden_BA)
         hidden_B = state.hidden_BA.sum(dim=1)
-        count_B = policy.count(guess, score_BA, state, self.commit).clamp(min=1).minimum(hidden_B)
+        count_B = fitting(policy.count(guess, score_BA, state, self.commit), hidden_B, policy, "count")
+        count_B = count_B.clamp(min=1).minimum(hidden_B)
         best_BA, cell_BA = ranked(score_BA)
         chosen_BA = torch.arange(self.cells, device=self.device) < count_B[:, None]
         commit_BA = torch.zeros_like(chosen_BA).scatter_(1, cell_BA, chosen_BA)
@@ -216,16 +224,17 @@ class _Loop:
         last_B1 = (count_B == hidden_B)[:, None] | (next_score_B1 <= REFUSED)
         runner_up_B1 = cell_BA.gather(1, next_B1).masked_fill(last_B1, -1)
         margin_BA = (best_BA - next_score_B1).masked_fill(last_B1, torch.nan)
-        self._note(guess, cell_BA, chosen_BA, guess.token_BA, guess.token_BA, runner_up_B1, margin_BA)
+        note(cell_BA, chosen_BA, guess.token_BA, guess.token_BA, runner_up_B1, margin_BA)
         self._write(commit_BA, guess.token_BA)
         state.hidden_BA.logical_and_(~commit_BA)
         if policy.remasks:
-            again_BA = policy.review(guess, state, self._logits) & state.maskable_BA & ~state.hidden_BA
+            again_BA = fitting(policy.review(guess, state, self._logits), state.hidden_BA, policy, "review")
+            again_BA = again_BA & state.maskable_BA & ~state.hidden_BA
             first_BA, cell_BA = ranked(again_BA.to(torch.uint8))
             mask_BA = torch.full_like(cell_BA, state.mask_id)
             nothing_BA = torch.full_like(margin_BA, torch.nan)
             none_B1 = torch.full_like(runner_up_B1, -1)
-            self._note(guess, cell_BA, first_BA.bool(), mask_BA, state.token_BA, none_B1, nothing_BA)
+            note(cell_BA, first_BA.bool(), mask_BA, state.token_BA, none_B1, nothing_BA)
             self._write(again_BA, mask_BA)
             state.hidden_BA.logical_or_(again_BA)
         state.step.add_(1)
@@ -234,43 +243,15 @@ class _Loop:
         """Change the answer in the sequence."""
         self.state.tokens_BL.scatter_(1, self.state.at_BA, torch.where(where_BA, token_BA, self.state.token_BA))
 
-    def _note(
-        self,
-        guess: Guess,
-        cell_BA: Tensor,
-        chosen_BA: Tensor,
-        token_BA: Tensor,
-        judged_BA: Tensor,
-        runner_up_B1: Tensor,
-        margin_BA: Tensor,
-    ) -> None:
-        """Append one event for each chosen cell. `cell_BA` lists cells from the best on and `chosen_BA` says how many
-        of them; `token_BA` (what is written) and `judged_BA` (whose probability is noted) are by cell."""
-        log_p_BA = guess.log_p_BAV.gather(-1, judged_BA[..., None])[..., 0]
-        gold_log_p_BA1 = guess.log_p_BAV.gather(-1, self.gold_BA[..., None])
-        columns = {
-            "cell_NT": cell_BA,
-            "step_NT": self.state.step.expand_as(cell_BA),
-            "token_NT": token_BA.gather(1, cell_BA),
-            "prob_NT": log_p_BA.exp().gather(1, cell_BA),
-            "gold_prob_NT": gold_log_p_BA1[..., 0].exp().gather(1, cell_BA),
-            "gold_rank_NT": (guess.log_p_BAV > gold_log_p_BA1).sum(dim=-1).gather(1, cell_BA),
-            "runner_up_NT": runner_up_B1.expand_as(cell_BA),
-            "margin_NT": margin_BA,
-        }
-        place_BA = self.used_B[:, None] + torch.arange(self.cells, device=self.device)
-        place_BA = place_BA.masked_fill(~chosen_BA, self.capacity)
-        for name, column_BA in columns.items():
-            self.events[name].scatter_(1, place_BA, column_BA.to(_EVENTS[name]))
-        self.used_B.add_(chosen_BA.sum(dim=1))
-
     def _look(self) -> Guess:
         logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)
         log_p_BAV = logits_BAV.log_softmax(dim=-1)
         top_BA, token_BA = log_p_BAV.max(dim=-1)
         if self.temperature > 0:
             noise_BAV = self.state.noise(_TOKEN, *logits_BAV.shape[1:])
-            token_BA = (log_p_BAV / self.temperature - (-noise_BAV.log()).log()).argmax(dim=-1)
+            # Of the most probable token 0, so that nothing but the impossible becomes -inf at a tiny temperature.
+            below_BAV = (log_p_BAV - top_BA[..., None]) / self.temperature
+            token_BA = (below_BAV - (-noise_BAV.log()).log()).argmax(dim=-1)
         return Guess(logits_BAV, log_p_BAV, token_BA, top_BA)
 
     def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
@@ -287,8 +268,19 @@ class _Loop:
         """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer."""
         self._fill(like)
         few = tile(self.state.tokens_BL.shape[1])
-        size = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few]).shape[-1]
-        token_V = torch.arange(size, device=self.device)
+        logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
+        shape = tuple(logits_BAV.shape)
+        if len(shape) != 3 or shape[:2] != (few, self.cells):
+            raise HardtailError(
+                f"the denoiser's logits have the shape {list(shape)}; for {few} rows of {self.cells} answer cells it "
+                f"is [{few}, {self.cells}, vocabulary]"
+            )
+        if max(shape[2], self.denoiser.mask_id + 1) > MOST_TOKENS:
+            raise HardtailError(
+                f"the denoiser has {shape[2]:,} tokens and its mask is {self.denoiser.mask_id:,}; traces hold tokens "
+                f"below {MOST_TOKENS}"
+            )
+        token_V = torch.arange(shape[2], device=self.device)
         allowed_V = token_V != self.denoiser.mask_id
         if allowed is not None:
             allowed_V &= torch.isin(token_V, torch.tensor(list(allowed), dtype=torch.int64, device=self.device))
@@ -311,49 +303,6 @@ class _Loop:
             warnings.warn(f"{self.policy} could not be captured and runs step by step: {error}", stacklevel=2)
             return self._once
         return graph.replay
-
-    def _flush(self, n: int) -> "_Segment":
-        """The events noted so far, of the first `n` rows; there is room for new ones afterwards."""
-        used_N = self.used_B[:n].cpu().numpy().copy()
-        self.used_B.zero_()
-        longest = int(used_N.max())
-        happened_NT = np.arange(longest) < used_N[:, None]
-        arrays: dict[str, NDArray[Any]] = {}
-        for name, buffer in self.events.items():
-            array_NT = buffer[:n, :longest].cpu().numpy()
-            arrays[name] = np.where(happened_NT, array_NT, array_NT.dtype.type(NO_EVENT.get(name, 0)))
-        return used_N, arrays
-
-
-_Segment = tuple[NDArray[np.int64], dict[str, NDArray[Any]]]
-_EVENTS = {
-    "cell_NT": torch.int16,
-    "step_NT": torch.int16,
-    "token_NT": torch.uint8,
-    "prob_NT": torch.float32,
-    "gold_prob_NT": torch.float32,
-    "gold_rank_NT": torch.int32,
-    "runner_up_NT": torch.int16,
-    "margin_NT": torch.float32,
-}
-
-
-def _joined(segments: Sequence[_Segment]) -> dict[str, NDArray[Any]]:
-    """The events of several segments behind each other, row by row without gaps."""
-    if len(segments) == 1:
-        return segments[0][1]
-    total_N = np.sum([used_N for used_N, _ in segments], axis=0)
-    n, longest = len(total_N), int(total_N.max())
-    joined = {
-        name: np.full((n, longest), NO_EVENT.get(name, 0), dtype=array.dtype) for name, array in segments[0][1].items()
-    }
-    offset_N = np.zeros(n, dtype=np.int64)
-    for used_N, arrays in segments:
-        row_K, event_K = np.nonzero(np.arange(int(used_N.max())) < used_N[:, None])
-        for name, array in arrays.items():
-            joined[name][row_K, offset_N[row_K] + event_K] = array[row_K, event_K]
-        offset_N += used_N
-    return joined
 
 
 def _keys(instances: Instances, seed: int) -> NDArray[np.int64]:

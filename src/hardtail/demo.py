@@ -12,7 +12,7 @@ from hardtail.evaluate import Decoding, accuracy, chosen_policies, measured_inst
 from hardtail.solvers.addition import ROLES
 from hardtail.study.claims.addition import CHAINS
 from hardtail.study.claims.addition import TABLE as PAPER
-from hardtail.subject import Subject, load_subject
+from hardtail.subject import load_subject
 from hardtail.tables import Cell, Table
 from hardtail.types import Trace
 
@@ -112,5 +112,5 @@ def _sentence(item: Shown, wrong: WrongCommits) -> str:
         f"{share:.0%} of the most significant wrong digits are the one directly above the chain. Below: at step "
         f"{wrong.step_F[place] + 1} of {item.trace.answer_NA.shape[1]} it wrote a digit that is off by "
         f"{wrong.difference_F[place]:+d} in a cell of role {ROLES[wrong.role_F[place]]}, with probability "
-        f"{wrong.prob_F[place]:.3f}, while {wrong.masked_F[place]:.0%} of the chain that it depends on was still hidden."
+        f"{wrong.prob_F[place]:.3f}, while {wrong.masked_F[place]:.0%} of the chain that it waits for was still hidden."
     )

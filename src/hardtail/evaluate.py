@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from hardtail import data
-from hardtail.decode import ONE, decode_stream
+from hardtail.decode import ONE, decode_stream, tile
 from hardtail.files import append_records, sole_writer
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.named import policy_named
@@ -43,6 +43,16 @@ class Decoding:
     """Only tokens that the task's answers are made of may be committed."""
     temperature: float = 0.0
 
+    def as_json(self) -> Record:
+        """What of it a result depends on; the batch is no part of that."""
+        commit = self.commit
+        return {
+            "commit_rule": f"{commit.each} a step" if commit.steps is None else f"{commit.steps} steps",
+            "restrict": self.restrict,
+            "temperature": self.temperature,
+            "decode_seed": self.seed,
+        }
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -65,7 +75,7 @@ def measured_split(task: Task, stratum: str) -> str:
 
 def measured_instances(task: Task, stratum: str, n: int, seed: int) -> Instances:
     """`n` instances of a stratum that no training run of this task has seen."""
-    return data.draw(task, measured_split(task, stratum), Part(str(task.stratum(stratum)), n), seed)
+    return data.draw(task, measured_split(task, stratum), Part(stratum, n), seed)
 
 
 def evaluate(
@@ -115,7 +125,7 @@ def traced(
 ) -> Iterator[Trace]:
     """The trace of one policy, part by part; it says what it is of."""
     task = subject.task
-    about = {"task": task.name, "config": task.config(), "policy": name, "stratum": stratum, "model": subject.name}
+    head = {"task": task.name, "config": task.config(), "policy": name, "stratum": stratum, "model": subject.name}
     return decode_stream(
         subject.denoiser,
         instances,
@@ -126,7 +136,7 @@ def traced(
         seed=decoding.seed,
         temperature=decoding.temperature,
         allowed=task.answer_tokens if decoding.restrict else None,
-        about=about | dict(subject.origin) | origin(decoding.device),
+        about=head | dict(subject.origin) | decoding.as_json() | origin(decoding.device),
     )
 
 
@@ -147,7 +157,6 @@ def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Out
 
 def _head(subject: Subject, policy: str, stratum: str, kind: str, decoding: Decoding) -> Record:
     """What every record starts with."""
-    commit = decoding.commit
     return {
         "kind": kind,
         "task": subject.task.name,
@@ -155,9 +164,7 @@ def _head(subject: Subject, policy: str, stratum: str, kind: str, decoding: Deco
         "stratum": stratum,
         **subject.origin,
         "model": subject.name,
-        "commit_rule": f"{commit.each} a step" if commit.steps is None else f"{commit.steps} steps",
-        "restrict": decoding.restrict,
-        "temperature": decoding.temperature,
+        **decoding.as_json(),
         **origin(decoding.device),
     }
 
@@ -208,15 +215,19 @@ def _one_pass(
     subject: Subject, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding
 ) -> tuple[float, int, int]:
     """Mean NLL, right tokens and number of the judged cells, with all maskable cells hidden."""
-    mask_id, rows = subject.denoiser.mask_id, decoding.batch or 256
+    mask_id, cpu = subject.denoiser.mask_id, torch.device(decoding.device).type == "cpu"
+    rows = tile(instances.tokens_NL.shape[1]) if cpu else decoding.batch or 256
     loss, right = 0.0, 0
     for start in range(0, len(instances), rows):
-        part = instances.take(slice(start, start + rows))
+        index_B = np.arange(start, start + rows)
+        there_B1 = (index_B < len(instances))[:, None]
+        index_B = np.minimum(index_B, len(instances) - 1)  # always so many rows: another shape may round differently
+        part = instances.take(index_B)
         tokens_BL = part.tokens_NL.copy()
         np.put_along_axis(tokens_BL, part.answer_at_NA, np.where(part.maskable_NA, mask_id, part.answer_NA), axis=1)
         at_BA, gold_BA, judged_BA = (
             torch.from_numpy(array).to(decoding.device)
-            for array in (part.answer_at_NA, part.answer_NA.astype(np.int64), judged_NA[start : start + rows])
+            for array in (part.answer_at_NA, part.answer_NA.astype(np.int64), judged_NA[index_B] & there_B1)
         )
         shown_BL = torch.from_numpy(tokens_BL).to(decoding.device).long()
         logits_BAV = subject.denoiser.logits(shown_BL, at_BA).float()
@@ -245,8 +256,11 @@ def evaluate_all(
 ) -> Iterator[Outcome | Record]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
     task = subject.task
-    drawn = [(stratum, measured_instances(task, stratum, n, data_seed)) for stratum in strata]  # mistakes show first
-    for stratum, instances in drawn:
+    subject = replace(subject, origin={**subject.origin, "data_seed": data_seed})
+    for stratum in strata:  # an impossible one shows before anything is decoded
+        measured_instances(task, stratum, 1, data_seed)
+    for stratum in strata:
+        instances = measured_instances(task, stratum, n, data_seed)
         yield probe(subject, instances, stratum, decoding)
         outcomes: dict[str, Outcome] = {}
         for name, policy in policies.items():
@@ -262,7 +276,9 @@ def evaluate_all(
             yield reveal(subject, instances, stratum, decoding)
             half = half_reveal(task, instances, decoding.seed)
             name, policy = next(iter(policies.items()))
-            yield evaluate(subject, f"{name}, half revealed", policy, half, stratum, decoding)
+            yield evaluate(
+                subject, f"{name}, half revealed", policy, half, stratum, decoding, failures=failures, progress=progress
+            )
 
 
 def _file_name(text: str) -> str:
@@ -277,7 +293,7 @@ def _file_name(text: str) -> str:
 
 def chosen_policies(task: Task, names: Sequence[str]) -> dict[str, Policy]:
     """The named policies; by default confidence, the study's logical order and random order."""
-    chosen = names or ("top1", task.order_names[0], "random")
+    chosen = names or ("top1", *task.order_names[:1], "random")
     return {name: policy_named(name, task.order_names) for name in dict.fromkeys(chosen)}
 
 
@@ -293,6 +309,6 @@ def records_of(found: Sequence[Outcome | Record]) -> list[Record]:
 def keep(path: Path | None, records: Sequence[Record]) -> Path | None:
     """Add records to a file, where there is one to add them to."""
     if path is not None:
-        with sole_writer(path):
+        with sole_writer(path, wait=60.0):  # whoever else adds to it is done at once
             append_records(path, records)
     return path

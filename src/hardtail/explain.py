@@ -1,19 +1,18 @@
 """Diagnoses of trained models and of saved traces: decode what is to be explained, then explain it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hardtail import task as make_task
 from hardtail.diagnose import diagnose
 from hardtail.diagnose.cross import cross
-from hardtail.errors import HardtailError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.subject import Subject
 from hardtail.tasks.base import Part, Task
+from hardtail.tasks.named import task_of_file
 from hardtail.traces import load_trace
 from hardtail.types import Trace
 
@@ -36,6 +35,7 @@ def explain_model(
     """
     task = subject.task
     seed = subject.seed if data_seed is None else data_seed
+    subject = replace(subject, origin={**subject.origin, "data_seed": seed})
     drawn = [
         (part.stratum, measured_instances(task, part.stratum, part.n, seed)) for part in diagnosed(task, strata, n)
     ]
@@ -43,7 +43,7 @@ def explain_model(
     groups = {stratum: stratum_N == place for place, (stratum, _) in enumerate(drawn)}
     found: list[dict[str, Any]] = []
     first: Trace | None = None
-    for name, policy in chosen_policies(task, policies or ("top1", task.order_names[0])).items():
+    for name, policy in chosen_policies(task, policies or ("top1", *task.order_names[:1])).items():
         parts: list[Trace] = []
         for stratum, instances in drawn:
             for part in traced(subject, name, policy, instances, stratum, decoding):
@@ -65,10 +65,8 @@ def explain_model(
 def explain_trace(path: Path) -> dict[str, Any]:
     """The diagnosis of a trace that `eval --traces` wrote."""
     trace = load_trace(path)
-    name, config = trace.about.get("task"), trace.about.get("config")
-    if not isinstance(name, str) or not isinstance(config, dict):
-        raise HardtailError(f"{path} does not say what task it is of")
-    return _head(trace.about, [trace.about.get("stratum")]) | diagnose(make_task(name, **config), trace)
+    task = task_of_file(trace.about.get("task"), trace.about.get("config"), str(path))
+    return _head(trace.about, [trace.about.get("stratum")]) | diagnose(task, trace)
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:

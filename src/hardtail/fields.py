@@ -6,6 +6,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from hardtail.errors import HardtailError
 
+LARGE = 1 << 62
+"""Whole numbers end here: a tensor holds no more, and sums of two must fit."""
+
 
 def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, Any]:
     """The values of `given` in the types that the fields of the dataclass `kind` have; errors start with `name`."""
@@ -33,6 +36,8 @@ def check_fields(config: Any, name: str) -> None:
             raise HardtailError(f"{name}: {item.name} is {value!r}; it is one of {options}")
         if hint in (int, float, bool, str) and not isinstance(value, (int, float) if hint is float else hint):
             raise HardtailError(f"{name}: {item.name} is {value!r}; it takes a value of type {hint.__name__}")
+        if hint is int and not -LARGE < value < LARGE:
+            raise HardtailError(f"{name}: {item.name} is {value}; a whole number here is below 2^62")
 
 
 def _convert(what: str, value: str, hint: Any) -> Any:

@@ -44,29 +44,33 @@ def sole_writer(path: Path, wait: float = 0.0) -> Iterator[None]:
     A second process is refused while the first lives, after waiting for so many seconds.
     """
     lock = path / "lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        held = lock.open("w")
-    except OSError as error:
-        raise HardtailError(f"{path} cannot be written: {error.strerror or error}") from error
+    until = time.monotonic() + wait
+    while (held := _locked(lock, path)) is None:
+        if time.monotonic() >= until:
+            raise BusyError(f"{path} is being written by another process; wait for it or give another name")
+        time.sleep(0.1)
     with held:
-        until = time.monotonic() + wait
-        while not _locked(held):
-            if time.monotonic() >= until:
-                raise BusyError(f"{path} is being written by another process; wait for it or give another name")
-            time.sleep(0.1)
         try:
             yield
         finally:
             lock.unlink(missing_ok=True)
 
 
-def _locked(file: IO[str]) -> bool:
+def _locked(lock: Path, path: Path) -> IO[str] | None:
+    """The lock's file, locked; None while another holds it, or has just taken it away with its name."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        held = lock.open("w")
+    except OSError as error:
+        raise HardtailError(f"{path} cannot be written: {error.strerror or error}") from error
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(held.fileno()), lock.stat()):
+            return held
     except OSError:
-        return False
-    return True
+        pass
+    held.close()
+    return None
 
 
 def append_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:

@@ -33,6 +33,9 @@ class Shape:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("layers", "heads", "width", "mlp_ratio"):
+            if getattr(self, name) < 1:
+                raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.width % self.heads:
             raise HardtailError(f"a width of {self.width} does not divide into {self.heads} heads")
         if not 0 <= self.dropout < 1:

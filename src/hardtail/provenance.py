@@ -3,15 +3,18 @@
 import os
 import platform
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hardtail import __version__
 
 
+@cache
 def code_version() -> str:
     """The commit of the checkout that this package runs from, with `+` where it has uncommitted changes.
 
+    Asked once: a checkout that moves on under a running process does not change the code that runs.
     A copy without its history is told by the environment variable HARDTAIL_COMMIT; an installed package has a version.
     """
     if told := os.environ.get("HARDTAIL_COMMIT"):

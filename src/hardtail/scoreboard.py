@@ -11,6 +11,9 @@ from hardtail.tasks.base import Task
 if TYPE_CHECKING:
     from rich.console import Console
 
+BESIDE = 4
+"""Policies whose accuracies, intervals included, a screen still shows beside each other."""
+
 
 def eval_tables(subject: Subject, records: Sequence[Record]) -> list[Table]:
     """Accuracy by stratum and policy, as the study prints it; then what goes beside it."""
@@ -18,11 +21,11 @@ def eval_tables(subject: Subject, records: Sequence[Record]) -> list[Table]:
         [record for record in records if record["kind"] == kind] for kind in ("accuracy", "probe", "reveal", "paired")
     )
     title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}"
-    found = [_grid(title, accuracies, _share, {record["stratum"]: record for record in probes})]
+    found = _grids(title, accuracies, _share, {record["stratum"]: record for record in probes})
     if any(record["valid"] != record["exact_match"] for record in accuracies):
-        found.append(_grid("valid answers, gold or not", accuracies, lambda record: record["valid"]))
+        found += _grids("valid answers, gold or not", accuracies, lambda record: record["valid"])
     if any(record["exact_match"] < 1 for record in accuracies):
-        found.append(_grid("accuracy of single cells", accuracies, lambda record: record["cell_accuracy"]))
+        found += _grids("accuracy of single cells", accuracies, lambda record: record["cell_accuracy"])
     if reveals:
         rows = tuple((record["stratum"], record["token_accuracy"], record["tokens"]) for record in reveals)
         found.append(Table("one pass over half-revealed answers", ("stratum", "token accuracy", "tokens"), rows))
@@ -37,11 +40,24 @@ def eval_tables(subject: Subject, records: Sequence[Record]) -> list[Table]:
     return found
 
 
-def _grid(
+def _grids(
     title: str,
     accuracies: Sequence[Record],
     cell: Callable[[Record], Cell],
     probes: Mapping[str, Record] | None = None,
+) -> list[Table]:
+    """`_grid`, in as many tables as it takes for a screen to show every policy."""
+    names = list(dict.fromkeys(record["policy"] for record in accuracies))
+    groups = [names[start : start + BESIDE] for start in range(0, len(names), BESIDE)]
+    titles = [title] + ["the same, other policies"] * (len(groups) - 1)
+    return [
+        _grid(above, [record for record in accuracies if record["policy"] in group], cell, probes)
+        for above, group in zip(titles, groups, strict=True)
+    ]
+
+
+def _grid(
+    title: str, accuracies: Sequence[Record], cell: Callable[[Record], Cell], probes: Mapping[str, Record] | None
 ) -> Table:
     """One row a stratum and one column a policy; with `probes` also the probe's NLL and the number of instances."""
     policies = tuple(dict.fromkeys(record["policy"] for record in accuracies))

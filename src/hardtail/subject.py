@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from hardtail import zoo
 from hardtail.denoiser import ModelDenoiser
@@ -14,6 +14,7 @@ from hardtail.tasks.base import Task
 from hardtail.train.checkpoint import load_weights
 from hardtail.train.step import Precision
 
+T = TypeVar("T")
 Kind = Literal["last", "best_probe"]
 
 
@@ -34,7 +35,8 @@ class Subject:
     @property
     def seed(self) -> int:
         """The seed of its training, which also names the instances that it is measured on."""
-        return int(self.origin.get("seed") or 0)
+        seed: int | None = self.origin.get("seed")
+        return seed or 0
 
     def file(self, name: str) -> Path | None:
         """A file in its run directory, where it has one."""
@@ -81,15 +83,15 @@ def load_subject(
     if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they say they are for")
     origin = {
-        "recipe": fields.get("name") or path.stem,
-        "seed": fields.get("seed"),
-        "checkpoint": about.get("kind"),
-        "step": about.get("step"),
+        "recipe": _said(fields, "name", str) or path.stem,
+        "seed": _said(fields, "seed", int),
+        "checkpoint": _said(about, "kind", str),
+        "step": _said(about, "step", int),
         "decode_precision": precision,
         "reading": task.preset_name(),
     }
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
-    order = fields.get("watch", {}).get("fields", {}).get("order")
+    order = _said(_said(_said(fields, "watch", dict) or {}, "fields", dict) or {}, "order", str)
     return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder)
 
 
@@ -111,6 +113,12 @@ def _selection(folder: Path) -> Kind:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HardtailError(f"{path} cannot be read ({error})") from error
     return "last" if chosen == "last" else "best_probe"
+
+
+def _said(held: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
+    """What a file says under a name; None where it says nothing, or nothing of the right kind."""
+    value = held.get(name)
+    return value if isinstance(value, kind) else None
 
 
 def _task(about: Mapping[str, Any], path: Path) -> tuple[Task, Mapping[str, Any]]:

@@ -40,15 +40,16 @@ class TraceWriter:
 
 @contextmanager
 def trace_writer(path: Path) -> Iterator[TraceWriter]:
-    """Write `path` (`.npz`) and its manifest (`.json`); neither appears before both are whole."""
+    """Write `path` (`.npz`) and its manifest (`.json`); neither takes its name before both are whole."""
     if path.suffix != ".npz":
         raise HardtailError(f"{path} must end in .npz; the trace's manifest is written beside it as .json")
-    with atomic(manifest_path(path)) as side:
-        with atomic(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with atomic(path) as file, atomic(manifest_path(path)) as side:
+        with zipfile.ZipFile(file, "w") as archive:
             writer = TraceWriter(archive)
             yield writer
+        file.flush()
         manifest = {"format": FORMAT, "kind": "trace", "count": writer.count, "parts": writer.parts, **writer.head}
-        side.write(json.dumps(manifest | {"sha256": file_hash(path)}, indent=1).encode() + b"\n")
+        side.write(json.dumps(manifest | {"sha256": file_hash(Path(file.name))}, indent=1).encode() + b"\n")
 
 
 def save_trace(path: Path, trace: Trace) -> None:
@@ -58,7 +59,10 @@ def save_trace(path: Path, trace: Trace) -> None:
 
 def load_trace(path: Path) -> Trace:
     """A whole trace; refuses what is truncated, altered or something else."""
-    return Trace.concat(list(trace_parts(path)))
+    parts = list(trace_parts(path))
+    if not parts:
+        raise HardtailError(f"{path} holds no part of a trace; decode it again")
+    return Trace.concat(parts)
 
 
 def trace_parts(path: Path) -> Iterator[Trace]:
@@ -71,9 +75,43 @@ def trace_parts(path: Path) -> Iterator[Trace]:
                 arrays: dict[str, Array] = {
                     name.removeprefix(prefix): archive[name] for name in archive.files if name.startswith(prefix)
                 }
-                yield Trace.from_arrays(arrays, manifest["mask_id"], manifest["about"])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+                trace = Trace.from_arrays(arrays, int(manifest["mask_id"]), dict(manifest["about"]))
+                _check(trace)
+                yield trace
+    except GeneratorExit:
+        raise
+    except Exception as error:  # a damaged archive fails in a dozen ways, from zlib's to "encrypted"
         raise HardtailError(f"{path} is damaged or no trace ({error}); decode it again") from error
+
+
+def _check(trace: Trace) -> None:
+    """Refuse arrays that do not go together: everything that reads a trace trusts its shapes and indices."""
+    n, cells, events = len(trace), trace.instances.answer_len, trace.cell_NT.shape[-1]
+    for name, array in trace.arrays().items():
+        by_cell = name.endswith("_NA") or name.startswith("instances/orders/")
+        shape = (n, events) if name.endswith("_NT") else (n, cells) if by_cell else (n, *array.shape[1:])
+        if array.shape != shape or array.dtype.kind != _KINDS.get(name, array.dtype.kind):
+            raise HardtailError(
+                f"the array {name!r} is {list(array.shape)} of {array.dtype} in a trace of {n} instances"
+            )
+    last = trace.instances.tokens_NL.shape[1] - cells
+    if ((trace.instances.prompt_len_N < 0) | (trace.instances.prompt_len_N > last)).any():
+        raise HardtailError(f"its sequences have no room for {cells} answer cells")
+    if ((trace.cell_NT < -1) | (trace.cell_NT >= cells) | (trace.step_NT < 0)).any():
+        raise HardtailError("it has events outside of the answer, which a trace cannot have")
+    parents_NAE = trace.instances.parents_NAE
+    if parents_NAE is not None and ((parents_NAE < -1) | (parents_NAE >= cells)).any():
+        raise HardtailError("its cells wait for cells outside of the answer")
+
+
+_KINDS = {"cell_NT": "i", "step_NT": "i", "token_NT": "u", "answer_NA": "u", "gold_rank_NT": "i"} | {
+    "instances/tokens_NL": "u",
+    "instances/prompt_len_N": "i",
+    "instances/maskable_NA": "b",
+    "instances/scored_NA": "b",
+    "instances/parents_NAE": "i",
+}
+"""The arrays that others are indexed by or masked with, and numpy's letter for what they hold."""
 
 
 def _manifest(path: Path) -> dict[str, Any]:

@@ -169,14 +169,6 @@ class Trace:
         return self.commit_NT & (self.token_NT != self.gold_NT)
 
     @property
-    def commit_step_NA(self) -> NDArray[np.int16]:
-        """The step in which each cell got the token that it has at the end; -1 for cells that were never hidden."""
-        step_NA = np.full(self.answer_NA.shape, -1, dtype=np.int16)
-        row_K, event_K = np.nonzero(self.commit_NT)
-        np.maximum.at(step_NA, (row_K, self.cell_NT[row_K, event_K]), self.step_NT[row_K, event_K])
-        return step_NA
-
-    @property
     def exact_N(self) -> NDArray[np.bool_]:
         """Exact match: every scored cell has its gold token at the end."""
         return ((self.answer_NA == self.instances.answer_NA) | ~self.instances.scored_NA).all(axis=1)

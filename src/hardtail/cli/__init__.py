@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from tyro.conf import FlagCreatePairsOff
 
-from hardtail.cli import claims, data, measure, report, show, study  # noqa: F401  (they register their commands)
+from hardtail.cli import claims, data, measure, report, show, study, view  # noqa: F401  (they register their commands)
 from hardtail.cli.common import app
 from hardtail.errors import HardtailError
 
@@ -38,6 +38,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"hardtail {__version__}")
         return
+    sys.path.append("")  # a person's own classes in the folder they work in, as `my_policies:MyPolicy`
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # an exit cleans up; plain death does not
     try:
         app.cli(

@@ -56,7 +56,7 @@ def usable_device(given: str | None) -> str:
 
     chosen = given or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.zeros(1, device=chosen)
+        torch.zeros(1, device=chosen).item()
     except (RuntimeError, AssertionError) as error:
         raise HardtailError(f"--device {chosen} cannot be used here: {str(error).splitlines()[0]}") from error
     return chosen

@@ -171,10 +171,11 @@ def inspect(
     """Check a saved data set against its manifest and show what it holds."""
     from hardtail import show
     from hardtail.files import load_instances
+    from hardtail.tasks.named import task_of_file
 
     with busy("loading"):
         instances, manifest = load_instances(file)
-    task = make_task(manifest["task"], **manifest["config"])
+    task = task_of_file(manifest.get("task"), manifest.get("config"), str(file))
     for i in range(min(n, len(instances))) if as_json else ():
         print_json(show.as_json(task, instances, i))
     if as_json:

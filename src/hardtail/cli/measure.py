@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
@@ -19,6 +19,9 @@ from hardtail.cli.common import (
     usable_device,
 )
 from hardtail.errors import HardtailError
+
+if TYPE_CHECKING:
+    from hardtail.evaluate import Outcome, Record
 
 
 @app.command(name="eval")
@@ -59,30 +62,26 @@ def evaluate(
     decoding = Decoding(Commit(each, steps), batch, device, seed, restrict, temperature)
     data_seed = subject.seed if data_seed is None else data_seed
     rounds = len(wanted) * (len(chosen) + subject.task.reveals)
+    into = out or subject.file("evaluations.jsonl")
+    found: list[Outcome | Record] = []
     with progress_bar(f"decoding {subject.name}", rounds * n) as advance:
-        found = list(
-            evaluate_all(
-                subject,
-                chosen,
-                wanted,
-                n,
-                decoding,
-                data_seed=data_seed,
-                traces=traces,
-                failures=gallery,
-                progress=advance,
-            )
-        )
+        options: dict[str, Any] = {"data_seed": data_seed, "traces": traces, "failures": gallery, "progress": advance}
+        try:
+            for item in evaluate_all(subject, chosen, wanted, n, decoding, **options):
+                found.append(item)
+        except KeyboardInterrupt:  # what was measured so far is not lost
+            keep(into, records_of(found))
+            raise
     records = records_of(found)
-    kept = keep(out or subject.file("evaluations.jsonl"), records)
     if as_json:
-        print(json.dumps([record for record in records if record["kind"] == "accuracy"], indent=1))
-        return
-    console = open_console(at_least=120)
-    for table in eval_tables(subject, records):
-        console.print(table.rich())
-    show_failures(console, subject.task, found)
-    if kept:
+        print(json.dumps([record for record in records if record["kind"] == "accuracy"], indent=1), flush=True)
+    else:
+        console = open_console(at_least=120)
+        for table in eval_tables(subject, records):
+            console.print(table.rich())
+        show_failures(console, subject.task, found)
+    kept = keep(into, records)  # last: what cannot be kept has been shown
+    if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
 
 
@@ -121,18 +120,16 @@ def diagnose(
             with progress_bar(f"decoding {subject.name}", None) as advance:
                 diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=seed, progress=advance)
             kept = out or subject.file("diagnoses.jsonl")
-        keep(kept, diagnoses)
         found.extend(diagnoses)
-        if as_json:
-            continue
         console = open_console(at_least=120)
-        for diagnosis in diagnoses:
+        for diagnosis in diagnoses if not as_json else ():
             console.rule(
                 f"[bold]{diagnosis['task']}, {diagnosis['policy']}[/bold] of {diagnosis['model']}", align="left"
             )
             for table in tables(diagnosis):
                 console.print(table.rich())
-        if kept:
+        keep(kept, diagnoses)
+        if kept and not as_json:
             print(f"{len(diagnoses)} diagnoses added to {kept}")
     if as_json:
         print(json.dumps(found, indent=1))

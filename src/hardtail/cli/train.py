@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
+from hardtail.cli.common import Device, usable_device
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.train.estimate import estimate
 from hardtail.train.recipe import Recipe
@@ -28,7 +29,7 @@ def main(words: Sequence[str]) -> None:
     def command(
         recipe: Annotated[Recipe, arg(name="")] = recipe,
         out: Annotated[Path | None, arg(help="run directory [runs/RECIPE-sSEED]")] = None,
-        device: Annotated[str | None, arg(help="cpu, cuda or cuda:1 [a GPU where there is one]")] = None,
+        device: Device = None,
         data: Annotated[Path | None, arg(help="training data built by `hardtail data` [built here]")] = None,
         dry_run: Annotated[bool, arg(help="show what would run, and what it would cost")] = False,
     ) -> None:
@@ -36,7 +37,7 @@ def main(words: Sequence[str]) -> None:
         if dry_run:
             _show(recipe, folder)
         else:
-            _train(name, recipe, folder, device, data)
+            _train(name, recipe, folder, usable_device(device), data)
 
     tyro.cli(
         command, args=rest, prog=f"hardtail train {name}", config=(FlagCreatePairsOff,), description=f"Train {name}."
@@ -70,16 +71,18 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _train(name: str, recipe: Recipe, folder: Path, device: str | None, data: Path | None) -> None:
+def _train(name: str, recipe: Recipe, folder: Path, device: str, data: Path | None) -> None:
     stopping = False
+    watcher = Watcher(name, recipe)
 
     def stop(number: int, frame: object) -> None:
         nonlocal stopping
+        if stopping or not watcher.began:  # nothing to save yet, or a person who will not wait
+            raise KeyboardInterrupt
         stopping = True
 
     before = [(number, signal.signal(number, stop)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
-        watcher = Watcher(name, recipe)
         with watcher.bar:
             outcome = train(
                 recipe, folder, device=device, data_file=data, report=watcher.report, should_stop=lambda: stopping
@@ -109,15 +112,24 @@ class Watcher:
             console=console,
             disable=not console.is_terminal,
         )
-        self.task = self.bar.add_task(name, total=recipe.steps, words="")
+        self.task = self.bar.add_task(name, total=recipe.steps, words="getting data and model ready")
         self.latest: dict[str, float] = {}
+        self.began = False
+        if self.bar.disable:
+            print(f"{name}: getting data and model ready", flush=True)
 
     def report(self, entry: dict[str, Any]) -> None:
         """The newest value of everything that was measured so far."""
+        self.began = True
         self.latest |= {key: value for key, value in entry.items() if isinstance(value, float) and key != "wall"}
         words = "  ".join(f"{key} {value:.4g}" for key, value in self.latest.items())
         rate = entry["step"] / entry["wall"] if entry["wall"] else 0.0
-        self.bar.update(self.task, completed=entry["step"], words=f"{rate:.0f} steps/s  {words}")
+        left = _duration((self.steps - entry["step"]) / rate) if rate else "unknown time"
+        line = f"step {entry['step']:,}/{self.steps:,}  {rate:.1f} steps/s  {left} left  {words}"
         if self.bar.disable:
-            left = _duration((self.steps - entry["step"]) / rate) if rate else "unknown time"
-            print(f"step {entry['step']:,}/{self.steps:,}  {rate:.1f} steps/s  {left} left  {words}", flush=True)
+            print(line, flush=True)
+            return
+        loss = f"loss {self.latest['loss']:.4g}" if "loss" in self.latest else ""
+        self.bar.update(self.task, completed=entry["step"], words=f"{rate:.0f} steps/s  {loss}")
+        if "probe_nll" in entry:  # above the bar, which has no room for everything
+            self.bar.console.print(line, highlight=False)

@@ -87,8 +87,9 @@ class Commit:
     """Instead, so many steps in all, each with ⌈hidden / steps left⌉ cells."""
 
     def __post_init__(self) -> None:
-        if self.each < 1 or (self.steps is not None and self.steps < 1):
-            raise HardtailError(f"{self} commits nothing; `each` and `steps` are at least 1")
+        for name, number in (("each", self.each), ("steps", self.steps)):
+            if number is not None and not 1 <= number < 1 << 31:
+                raise HardtailError(f"a commit's `{name}` is {number}; it is at least 1 and below 2^31")
 
     def count(self, state: State) -> Tensor:
         """Cells to commit now, for each row."""
@@ -142,6 +143,15 @@ class Policy(ABC):
 def ranked(score_BA: Tensor) -> tuple[Tensor, Tensor]:
     """Scores from the best on, and the cells that have them; equal scores in the order of the cells."""
     return torch.sort(score_BA, dim=1, descending=True, stable=True)
+
+
+def fitting(answer: Tensor, like: Tensor, policy: Policy, method: str) -> Tensor:
+    """What a policy answered, in the shape that is needed; one value a cell or one for all will do."""
+    try:
+        return answer.broadcast_to(like.shape)
+    except (AttributeError, RuntimeError) as error:
+        given = f"a tensor {list(answer.shape)}" if isinstance(answer, Tensor) else f"{answer!r}"
+        raise HardtailError(f"{policy}: {method} returned {given}; it takes {list(like.shape)}") from error
 
 
 def only_hidden(score_BA: Tensor, hidden_BA: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hardtail.errors import HardtailError
 from hardtail.noise import stream
-from hardtail.policies.base import Commit, Guess, Logits, Policy, State, ranked
+from hardtail.policies.base import REFUSED, Commit, Guess, Logits, Policy, State, ranked
 
 LOOKS = 4096
 """Further sequences looked at together: a bound on memory."""
@@ -177,7 +177,9 @@ class P2(Policy):
         stay_B1 = (state.maskable_BA.sum(dim=1) - hidden_B + commit_B)[:, None]
         revealed_BA = state.maskable_BA & ~state.hidden_BA
         token_log_p_BA = guess.log_p_BAV.gather(-1, state.token_BA[..., None])[..., 0]
-        _, cell_BA = ranked(torch.where(revealed_BA, self.eta * token_log_p_BA, score_BA))
+        # Finite: an impossible token's -inf would tie with the cells that are never hidden, and is no number times 0.
+        held_BA = (self.eta * token_log_p_BA).nan_to_num(nan=0.0, neginf=REFUSED)
+        _, cell_BA = ranked(torch.where(revealed_BA, held_BA, score_BA))
         place_A = torch.arange(cell_BA.shape[1], device=cell_BA.device)
         stay_BA = torch.zeros_like(revealed_BA).scatter_(1, cell_BA, place_A < stay_B1)
         state.memory["again_BA"].copy_(revealed_BA & ~stay_BA)

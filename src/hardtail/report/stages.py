@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail import task as make_task
 from hardtail.diagnose.commits import first_in_time, refuse_misfit, wrong_cells
 from hardtail.diagnose.front import jsonable
 from hardtail.diagnose.states import blocks, hidden_before
@@ -70,7 +69,7 @@ def _said(trace: Trace, key: str, kind: type) -> Any:
 
 
 def _stage(traces: Sequence[Trace]) -> Stage:
-    task = make_task(_said(traces[0], "task", str), **_said(traces[0], "config", dict))
+    task = task_of_file(_said(traces[0], "task", str), _said(traces[0], "config", dict), "a trace")
     for trace in traces:
         refuse_misfit(task, trace)
         _refuse_nonsense(task, trace)

@@ -98,6 +98,8 @@ class View:
     """The masking rate λ each sequence was drawn with, where there was one."""
     second_B: Tensor | None = None
     """Which sequences are the second scheme's, in a mixture."""
+    share: Tensor | None = None
+    """The part of the batch that is one scheme's own, where a mixture asks it for its loss."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _part(state: State, name: str) -> State:
 
 
 def _only(view: View, second: bool) -> View:
-    """The view in which only one scheme's sequences hide anything."""
+    """The view in which only one scheme's sequences hide anything, and how many of the batch they are."""
     assert view.second_B is not None
     mine_B = view.second_B if second else ~view.second_B
-    return replace(view, hidden_BA=view.hidden_BA & mine_B[:, None])
+    return replace(view, hidden_BA=view.hidden_BA & mine_B[:, None], share=mine_B.float().mean())

@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from hardtail.errors import HardtailError
 from hardtail.noise import Moment
 from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
 from hardtail.schemes.random import Random
@@ -23,6 +24,10 @@ class Papl(Scheme):
     tau: float = 1.0
     planner: Literal["confidence", "matched"] = "confidence"
     masking: Random = field(default_factory=Random)
+
+    def __post_init__(self) -> None:
+        if self.tau <= 0:
+            raise HardtailError(f"PAPL's temperature tau is {self.tau}; it must be above 0")
 
     def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)

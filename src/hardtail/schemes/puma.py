@@ -149,7 +149,7 @@ class Puma(Scheme):
         state["cursor"].add_(needed)
 
         maskable_BA = corpus.maskable_NA[row_B]
-        stages = self.stages.at(now.step, now.steps)
+        stages = self.stages.at(now.step + 1, now.steps)  # a chain put in now is first shown in the next step
         phase_B = torch.zeros_like(state["stage_B"])
         if spread:
             slot_B = torch.arange(len(over_B), device=over_B.device)

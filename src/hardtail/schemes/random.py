@@ -55,7 +55,8 @@ class Random(Scheme):
         batch = view.hidden_BA.shape[0]
         hidden_BA = view.hidden_BA.float()
         if self.weighting == "batch":
-            return hidden_BA / hidden_BA.sum().clamp(min=1)
+            mean_BA = hidden_BA / hidden_BA.sum().clamp(min=1)
+            return mean_BA if view.share is None else mean_BA * view.share
         if self.weighting == "rate":
             assert view.rate_B is not None
             return hidden_BA / (view.rate_B * view.maskable_BA.sum(dim=1))[:, None] / batch

@@ -24,6 +24,10 @@ class Fixed(Stages):
 
     count: int
 
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise HardtailError(f"a chain of {self.count} stages; it has at least one")
+
     def at(self, step: Tensor, steps: int) -> Tensor:
         return torch.full_like(step, self.count)
 
@@ -54,6 +58,12 @@ class Ramp(Stages):
     start: int
     end: int
     over: float = 1 / 3
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.start <= self.end or not 0 <= self.over <= 1:
+            raise HardtailError(
+                f"stages climb from {self.start} to {self.end} over {self.over} of training; they must climb, within it"
+            )
 
     def at(self, step: Tensor, steps: int) -> Tensor:
         climb = max(int(steps * self.over), 1)

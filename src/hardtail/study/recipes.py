@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import hardtail
+from hardtail.data import WHOLE
 from hardtail.errors import HardtailError
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.mixture import Mixture
@@ -46,7 +47,7 @@ def listops() -> Recipe:
         scheme=Random(),
         sizes=Sizes(3, 3, 192),
         optimiser=AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01),
-        watch=Watch(hard="depth=5", order="post_order", probe=("probe", "depth=1-5"), probe_size=5000),
+        watch=Watch(hard="depth=5", order="post_order", probe=("probe", WHOLE), probe_size=5000),
         train_size=20_000,
     )
 

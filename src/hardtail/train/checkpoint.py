@@ -2,6 +2,8 @@
 
 `recipe.json`            what is trained
 `log.jsonl`              what was measured, one object a line
+`coverage.json`          which mask states training has seen
+`finished.json`          only once the run is complete
 `state.safetensors`      all tensors of the step, random state and progress included
 `last.safetensors`, `best_probe.safetensors`  EMA weights by name, float32, with their shape in the header
 """
@@ -21,6 +23,8 @@ from hardtail.errors import HardtailError
 from hardtail.files import atomic
 from hardtail.model import Shape, Transformer
 
+STATE = "state.safetensors"
+
 
 @dataclass
 class Progress:
@@ -35,6 +39,8 @@ class Progress:
     """Hidden cells trained on so far."""
     best_probe: float = float("inf")
     best_step: int = -1
+    data: str = ""
+    """Hash of the training data, where it came from a file."""
     log: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -49,13 +55,13 @@ def save_state(folder: Path, tensors: dict[str, Tensor], progress: Progress) -> 
     held["rng/cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         held["rng/cuda"] = torch.cuda.get_rng_state()
-    with atomic(folder / "state.safetensors") as file:
+    with atomic(folder / STATE) as file:
         file.write(save_tensors(held, metadata={"progress": json.dumps(vars(progress))}))
 
 
 def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
     """Put a saved state back into `tensors`; None where there is none yet."""
-    path = folder / "state.safetensors"
+    path = folder / STATE
     if not path.exists():
         return None
     held, metadata = _read(path)
@@ -66,10 +72,14 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
             if tensor.shape != held[name].shape:
                 raise HardtailError(f"{path} is of another shape of run ({name}); give another --out")
             tensor.copy_(held[name])
-    torch.set_rng_state(held["rng/cpu"])
-    if torch.cuda.is_available() and "rng/cuda" in held:
-        torch.cuda.set_rng_state(held["rng/cuda"])
-    return Progress(**json.loads(metadata["progress"]))
+    try:
+        progress = Progress(**json.loads(metadata["progress"]))
+        torch.set_rng_state(held["rng/cpu"])
+        if torch.cuda.is_available() and "rng/cuda" in held:
+            torch.cuda.set_rng_state(held["rng/cuda"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise HardtailError(f"{path} is no saved state of a run ({error}); give another --out") from error
+    return progress
 
 
 def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:
@@ -85,7 +95,12 @@ def load_weights(path: Path) -> tuple[Transformer, dict[str, Any]]:
     held, metadata = _read(path)
     try:
         said = json.loads(metadata["hardtail"])
-        model = Transformer(Shape(**said["shape"]))
+        shape = Shape(**said["shape"])
+        with torch.device("meta"):  # a header may ask for a model of any size: compare before making one
+            wanted = {} if shape.layers > len(held) else Transformer(shape).state_dict()
+        if {name: tensor.shape for name, tensor in wanted.items()} != {name: held[name].shape for name in held}:
+            raise ValueError("the tensors are not those of the shape that it names")
+        model = Transformer(shape)
         model.load_state_dict(held)
         about: dict[str, Any] = said["about"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:

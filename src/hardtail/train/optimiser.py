@@ -41,6 +41,12 @@ class AdamW:
             raise HardtailError(
                 f"the learning rate goes from {self.lr} to {self.floor} after {self.warmup} steps of warm-up"
             )
+        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
+            raise HardtailError(f"the betas are {self.beta1} and {self.beta2}; they are at least 0 and below 1")
+        if self.weight_decay < 0:
+            raise HardtailError(f"the weight decay is {self.weight_decay}; it is at least 0")
+        if self.clip is not None and self.clip <= 0:
+            raise HardtailError(f"gradients are clipped at {self.clip}; it must be above 0, or None not to clip")
         if self.ema is not None and not 0 <= self.ema < 1:
             raise HardtailError(f"the EMA's decay is {self.ema}; it is at least 0 and below 1")
 

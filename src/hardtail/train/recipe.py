@@ -31,7 +31,7 @@ class Watch:
     gen_every: int = 10_000
     """Steps between decodes; 0 is never."""
     probe: tuple[str, str] = ("test", "natural")
-    """Split and stratum of the fully masked probe."""
+    """Split and stratum of the fully masked probe; the stratum `all` is the whole split in its own proportions."""
     probe_size: int = 10_000
     hard: str = "chain>=28"
     """The stratum whose accuracy is followed beside the natural one."""
@@ -40,6 +40,13 @@ class Watch:
     order: str = "lsb"
     """The logical order that is followed, and that coverage is counted by."""
     save_every: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name in ("log_every", "eval_every", "save_every", "probe_size", "decoded"):
+            if getattr(self, name) < 1:
+                raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.gen_every < 0:
+            raise HardtailError(f"gen_every is {self.gen_every}; it is at least 1, or 0 for never")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from hardtail.policies.orders import Logical
 from hardtail.provenance import origin
 from hardtail.schemes.base import Corpus
 from hardtail.tasks.base import Part
-from hardtail.train.checkpoint import Progress, load_state, save_state, save_weights, write_json
+from hardtail.train.checkpoint import STATE, Progress, load_state, save_state, save_weights, write_json
 from hardtail.train.measure import probe_nll
 from hardtail.train.recipe import Recipe
 from hardtail.train.step import Step
@@ -58,19 +58,29 @@ def train(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with sole_writer(folder):
-        _claim(folder, recipe)
+        _refuse_another(folder, recipe)
         if (folder / FINISHED).exists():
             return Outcome(recipe.steps, True, folder, "nothing: it was finished already")
         run = _Run(recipe, folder, torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")), data_file)
-        run.resume()
-        return run.go(report, should_stop)
+        try:
+            write_json(folder / "recipe.json", describe(recipe))  # only now: a recipe that cannot run claims nothing
+            run.resume()
+            return run.go(report, should_stop)
+        except BrokenPipeError:  # of whoever read the reports
+            raise
+        except OSError as error:  # most often a full disk
+            raise HardtailError(
+                f"{folder} cannot be written: {error.strerror or error}; {run.kept()}. "
+                "Once that is mended, the same command goes on from there"
+            ) from error
 
 
-def _claim(folder: Path, recipe: Recipe) -> None:
+def _refuse_another(folder: Path, recipe: Recipe) -> None:
     """A folder belongs to one recipe."""
     path, wanted = folder / "recipe.json", describe(recipe)
     if not path.exists():
-        write_json(path, wanted)
+        if left := [name for name in (STATE, FINISHED) if (folder / name).exists()]:
+            raise HardtailError(f"{folder} has a {left[0]} but no recipe.json to say of what run; give another --out")
         return
     try:
         held = json.loads(path.read_bytes())
@@ -87,6 +97,8 @@ class _Run:
 
     def __init__(self, recipe: Recipe, folder: Path, device: torch.device, data_file: Path | None) -> None:
         self.recipe, self.folder, self.device = recipe, folder, device
+        self.progress = Progress()
+        self.source: dict[str, Any] = {}
         task, sizes, watch = recipe.task, recipe.sizes, recipe.watch
         self.shape = Shape(
             sizes.layers, sizes.heads, sizes.width, task.vocabulary.size, task.seq_len, sizes.mlp_ratio, sizes.dropout
@@ -108,11 +120,11 @@ class _Run:
         )
         self.judge = Transformer(self.shape).to(device).eval().requires_grad_(False)
         split, stratum = watch.probe
+        data.parts_of(task, split, None)  # refuses a split that there is not
         probe = self._measured(split, stratum, watch.probe_size)
         self.probe = Corpus.on(device, probe, task.vocabulary.mask_id)
         self.natural = probe.take(slice(watch.decoded))
         self.hard = self._measured("sweep", watch.hard, watch.decoded)
-        self.progress = Progress()
 
     def _training_data(self, data_file: Path | None) -> Instances:
         recipe = self.recipe
@@ -121,6 +133,12 @@ class _Run:
         instances, manifest = load_instances(data_file)
         if (manifest.get("task"), manifest.get("config")) != (recipe.task.name, describe(recipe.task)["fields"]):
             raise HardtailError(f"{data_file} holds other data than {recipe.task.name} as this recipe has it")
+        if (split := manifest.get("split")) not in (data.TRAIN, "all"):
+            raise HardtailError(
+                f"{data_file} is the split {split!r}, which runs are measured on; train on {data.TRAIN!r}"
+            )
+        self.source = {"data": {"file": data_file.name, "sha256": manifest["sha256"], "count": len(instances)}}
+        self.progress.data = manifest["sha256"]
         return instances
 
     def _measured(self, split: str, stratum: str, n: int) -> Instances:
@@ -128,17 +146,23 @@ class _Run:
         return data.draw(self.recipe.task, split, Part(stratum, n), self.recipe.seed)
 
     def resume(self) -> None:
-        self.progress = load_state(self.folder, self.step.tensors()) or Progress()
+        ours = self.progress.data
+        self.progress = load_state(self.folder, self.step.tensors()) or self.progress
+        if self.progress.data != ours:
+            raise HardtailError(
+                f"{self.folder} was begun on other training data; give the same --data, or another --out"
+            )
         with (self.folder / "log.jsonl").open("w") as log:  # entries after the saved step will come again
             log.writelines(json.dumps(entry) + "\n" for entry in self.progress.log)
 
     def go(self, report: Report, should_stop: Callable[[], bool]) -> Outcome:
         how = self.step.compile()
-        said = {"how": how, **origin(str(self.device))}
+        said = {"how": how, **origin(str(self.device)), **self.source}
         report(self._note(said))
         before, began = self.progress.wall, time.monotonic()
         while self.progress.step < self.recipe.steps:
             if should_stop():
+                self.progress.wall = before + time.monotonic() - began
                 self._save()
                 return Outcome(self.progress.step, False, self.folder, how)
             self.step()
@@ -197,14 +221,18 @@ class _Run:
         """Asked before anything is measured or saved, so that what is saved is good."""
         if bool(torch.isfinite(self.step.loss) & torch.isfinite(self.step.flat.weight_P).all()):
             return
-        saved = self.progress.saved
-        kept = f"{self.folder} keeps the state of step {saved:,}" if saved else "nothing had been saved yet"
         raise HardtailError(
             f"the run has diverged: at step {self.progress.step:,} the loss or the weights are no numbers any more; "
-            f"{kept}. Try a lower learning rate, a longer warm-up, or a higher precision than {self.recipe.precision}"
+            f"{self.kept()}. Try a lower learning rate, a longer warm-up, "
+            f"or a higher precision than {self.recipe.precision}"
         )
 
     # -- keeping ------------------------------------------------------------------------------------------------
+
+    def kept(self) -> str:
+        """What is safe, in words."""
+        saved = self.progress.saved
+        return f"{self.folder} keeps the state of step {saved:,}" if saved else "nothing had been saved yet"
 
     def _note(self, entry: dict[str, Any]) -> dict[str, Any]:
         hidden = torch.arange(len(self.step.coverage.count_K), device=self.device) * self.step.coverage.count_K
@@ -218,8 +246,8 @@ class _Run:
 
     def _save(self) -> None:
         self._refuse_divergence()
+        save_state(self.folder, self.step.tensors(), replace(self.progress, saved=self.progress.step))
         self.progress.saved = self.progress.step
-        save_state(self.folder, self.step.tensors(), self.progress)
         self._save_weights("last")
         coverage = {
             "by_count": self.step.coverage.count_K.tolist(),

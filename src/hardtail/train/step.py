@@ -103,7 +103,10 @@ class Step:
     # -- on a GPU -----------------------------------------------------------------------------------------------
 
     def compile(self) -> str:
-        """Compile the parts and capture the whole step; returns how the step runs now, in words."""
+        """Compile the parts and capture the whole step; returns how the step runs now, in words.
+
+        Warming up takes real steps, so the state is put back afterwards, whether the capture succeeded or not.
+        """
         if self.device.type != "cuda":
             return "eager on the CPU"
         torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
@@ -111,6 +114,8 @@ class Step:
         self._loss = torch.compile(self._forward, dynamic=False)
         self._advance = torch.compile(self.scheme.advance, dynamic=False)
         self._update = torch.compile(update, dynamic=False)
+        kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
+        generator = torch.cuda.get_rng_state()
         try:
             with torch._inductor.config.patch(COMPILER):
                 self._take = self._captured()
@@ -121,12 +126,15 @@ class Step:
                 f"the step could not be captured and runs eagerly, several times slower: {error}", stacklevel=2
             )
             return "eager on the GPU"
+        finally:
+            with torch.no_grad():
+                for name, tensor in self.tensors().items():
+                    tensor.copy_(kept[name])
+            torch.cuda.set_rng_state(generator)
         return "compiled, one CUDA graph"
 
     def _captured(self) -> Callable[[], None]:
-        """A replay of the whole step. Warming up takes real steps, so the state is put back afterwards."""
-        kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
-        generator = torch.cuda.get_rng_state()
+        """A replay of the whole step."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -136,10 +144,6 @@ class Step:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._once()
-        with torch.no_grad():
-            for name, tensor in self.tensors().items():
-                tensor.copy_(kept[name])
-        torch.cuda.set_rng_state(generator)
         return graph.replay
 
     # -- what a checkpoint holds --------------------------------------------------------------------------------

@@ -183,5 +183,7 @@ def number(record: Mapping[str, Any], path: tuple[str, ...], whose: str) -> floa
 
 
 def _plainly_decoded(record: Record) -> bool:
+    """One cell a step, nothing sampled or restricted, on the instances and random orders of the run's own seed."""
     rule = record.get("commit_rule", "1 a step"), record.get("restrict", False), record.get("temperature", 0.0)
-    return rule == ("1 a step", False, 0.0)
+    own = record.get("data_seed", record.get("seed")) == record.get("seed") and record.get("decode_seed", 0) == 0
+    return own and rule == ("1 a step", False, 0.0)

@@ -1,0 +1,17 @@
+"""Tasks that a file names. Only registered classes are loaded, whatever the file says."""
+
+from hardtail.errors import HardtailError
+from hardtail.registry import TASKS
+from hardtail.tasks.base import Task
+
+
+def task_of_file(name: object, config: object, whose: str) -> Task:
+    """The registered task `name` in the configuration that was saved with it."""
+    if not isinstance(name, str) or name not in TASKS.names():
+        raise HardtailError(f"{whose} is of the task {name!r}; known are {', '.join(TASKS.names())}")
+    if not isinstance(config, dict):
+        raise HardtailError(f"{whose} does not say how its task {name} is configured")
+    try:
+        return TASKS.load(name).preset("release", **config)
+    except TypeError as error:
+        raise HardtailError(f"{whose} does not say how its task {name} is configured ({error})") from error

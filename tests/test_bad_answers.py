@@ -1,0 +1,295 @@
+"""Denoisers, policies, files and requests that are not what they should be: one sentence, and nothing lost."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import hardtail
+from hardtail import HardtailError, Streams
+from hardtail.cli.common import usable_device
+from hardtail.decode import decode, tile
+from hardtail.denoiser import Function
+from hardtail.evaluate import Decoding, chosen_policies, evaluate_all, probe, records_of
+from hardtail.explain import explain_trace
+from hardtail.files import read_records
+from hardtail.policies.base import Commit, Guess, Policy, State
+from hardtail.policies.confidence import Top1
+from hardtail.policies.named import policy_named
+from hardtail.policies.remask import P2
+from hardtail.provenance import code_version
+from hardtail.scoreboard import eval_tables
+from hardtail.subject import load_subject
+from hardtail.traces import load_trace, save_trace
+from hardtail.train.checkpoint import save_weights
+from hardtail.types import Array
+from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, hashed_logits, problems, same_trace
+from tests.test_evaluate import ADDITION, tiny
+
+# -- denoisers --------------------------------------------------------------------------------------------------------
+
+
+def with_nan(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
+    logits_BAV = hashed_logits(tokens_BL, at_BA)
+    logits_BAV[3, 2, 1] = torch.nan
+    return logits_BAV
+
+
+@pytest.mark.parametrize("policy", ["top1", "l2r", "p2"])
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (with_nan, "NaN"),
+        (lambda tokens_BL, at_BA: torch.full((*at_BA.shape, VOCAB), -torch.inf), "-inf for every token"),
+        (lambda tokens_BL, at_BA: torch.zeros((*tokens_BL.shape, VOCAB)), r"\[32, 9, vocabulary\]"),
+        (lambda tokens_BL, at_BA: torch.zeros(at_BA.shape), "shape"),
+        (lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, 300)), "below 256"),
+    ],
+)
+def test_a_denoisers_answer_that_is_none(policy: str, function: Callable[..., torch.Tensor], words: str) -> None:
+    with pytest.raises(HardtailError, match=words):
+        decode(Function(function, MASK), problems(40), policy_named(policy))
+
+
+def test_logits_in_bfloat16_are_read_as_float32() -> None:
+    low = Function(lambda tokens_BL, at_BA: hashed_logits(tokens_BL, at_BA).bfloat16(), MASK)
+    same = Function(lambda tokens_BL, at_BA: hashed_logits(tokens_BL, at_BA).bfloat16().float(), MASK)
+    assert same_trace(decode(low, problems(40), Top1()), decode(same, problems(40), Top1()))
+
+
+@pytest.mark.parametrize("eta", [0.0, 1.0, 4.0])
+def test_a_token_that_became_impossible_does_not_stop_p2(eta: float) -> None:
+    """Each cell's only possible token changes in every step; cells that are never hidden come first."""
+
+    def fickle(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
+        hidden_B1 = (tokens_BL == MASK).sum(dim=1, keepdim=True)
+        only_BA = (hidden_B1 + at_BA) % MASK
+        return torch.nn.functional.one_hot(only_BA, VOCAB).float().log()
+
+    instances = problems(60)
+    maskable_NA = instances.maskable_NA & (np.arange(CELLS) >= 3)
+    trace = decode(Function(fickle, MASK), replace(instances, maskable_NA=maskable_NA), P2(eta=eta))
+    assert (trace.answer_NA != MASK).all()
+
+
+# -- policies ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Slow(Policy):
+    """Commits one cell whatever is asked for, and does not say that it takes so many steps."""
+
+    def score(self, guess: Guess, state: State) -> torch.Tensor:
+        return guess.top_BA
+
+    def count(self, guess: Guess, score_BA: torch.Tensor, state: State, commit: Commit) -> torch.Tensor:
+        return torch.ones_like(state.key_B)
+
+
+@dataclass(frozen=True)
+class Misshapen(Policy):
+    """Scores tokens, not cells."""
+
+    def score(self, guess: Guess, state: State) -> torch.Tensor:
+        return guess.log_p_BAV
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"), [(Slow(), "left cells hidden after 3 steps"), (Misshapen(), "score returned a tensor")]
+)
+def test_a_policy_that_breaks_its_promise(policy: Policy, words: str) -> None:
+    with pytest.raises(HardtailError, match=words):
+        decode(TOY, problems(40), policy, Commit(each=3))
+
+
+@pytest.mark.parametrize("name", ["block,size=1" + 30 * "0", "topk,k=1" + 30 * "0"])
+def test_numbers_that_no_tensor_holds(name: str) -> None:
+    with pytest.raises(HardtailError, match="below 2\\^62"):
+        policy_named(name)
+
+
+@pytest.mark.parametrize("change", [{"temperature": float("nan")}, {"temperature": float("inf")}, {"seed": 1 << 70}])
+def test_an_option_that_is_no_number_for_it(change: dict[str, Any]) -> None:
+    with pytest.raises(HardtailError, match=next(iter(change))):
+        decode(TOY, problems(3), Top1(), **change)
+    with pytest.raises(HardtailError, match="below 2\\^31"):
+        Commit(each=1 << 40)
+
+
+def test_a_tiny_temperature_is_no_other_than_none() -> None:
+    first = Function(
+        lambda tokens_BL, at_BA: hashed_logits(tokens_BL, at_BA).roll(1, dims=-1), 0
+    )  # the mask is token 0
+    cold, none = (decode(first, problems(40), Top1(), temperature=temperature) for temperature in (1e-42, 0.0))
+    assert (cold.answer_NA[cold.instances.maskable_NA] != 0).all()
+    np.testing.assert_array_equal(cold.token_NT, none.token_NT)
+
+
+def test_a_device_that_computes_nothing_is_refused() -> None:
+    with pytest.raises(HardtailError, match="--device meta"):
+        usable_device("meta")
+
+
+# -- evaluations ------------------------------------------------------------------------------------------------------
+
+
+def test_every_look_of_the_probe_has_the_same_number_of_rows() -> None:
+    """Matrix products of another shape may round differently, and then the NLL would depend on `--batch`."""
+    rows: set[int] = set()
+    subject, instances = tiny(ADDITION), ADDITION.sample(70, Streams(0).named("probe"))
+
+    def watched(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
+        rows.add(len(tokens_BL))
+        return subject.denoiser.logits(tokens_BL, at_BA)
+
+    seen = replace(subject, denoiser=Function(watched, subject.denoiser.mask_id))  # type: ignore[arg-type]
+    found = {probe(seen, instances, "natural", Decoding(batch=batch))["probe_nll"] for batch in (None, 7, 64)}
+    assert (len(found), rows) == (1, {tile(ADDITION.seq_len)})
+    one, twice = (probe(seen, instances.take(np.zeros(n, dtype=int)), "natural", Decoding()) for n in (1, 2))
+    assert one["probe_nll"] == twice["probe_nll"]
+
+
+def test_records_and_traces_say_how_they_came_about(tmp_path: Path) -> None:
+    task = hardtail.task("countdown")
+    decoding = Decoding(Commit(each=8), seed=5, temperature=0.5)
+    done: list[int] = []
+    policies = chosen_policies(task, ("top1",))
+    found = evaluate_all(
+        tiny(task), policies, ["natural"], 3, decoding, data_seed=9, traces=tmp_path, progress=done.append
+    )
+    for record in records_of(list(found)):
+        assert (record["data_seed"], record["decode_seed"], record["commit_rule"]) == (9, 5, "8 a step")
+    assert sum(done) == 2 * 3  # as the progress bar expects: fully hidden, and half revealed
+    about = load_trace(tmp_path / "natural.top1.npz").about
+    assert (about["data_seed"], about["decode_seed"], about["temperature"]) == (9, 5, 0.5)
+
+
+def test_one_process_is_one_version_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout that moves on under a long evaluation must not claim its records."""
+    code_version.cache_clear()
+    monkeypatch.setenv("HARDTAIL_COMMIT", "before")
+    assert code_version() == "before"
+    monkeypatch.setenv("HARDTAIL_COMMIT", "after")
+    assert code_version() == "before"
+    code_version.cache_clear()
+
+
+def test_tables_of_many_policies_fit_a_screen() -> None:
+    subject = tiny(ADDITION)
+    names = ("top1", "max-logit", "margin", "entropy", "random", "l2r", "r2l", "lsb", "eb")
+    found = evaluate_all(subject, chosen_policies(ADDITION, names), ["natural"], 2, Decoding(), data_seed=0)
+    tables = eval_tables(subject, records_of(list(found)))
+    assert max(len(table.columns) for table in tables) <= 7
+    shown = [column for table in tables[:3] for column in table.columns]
+    assert [name for name in shown if name in names] == list(names)
+
+
+def test_results_that_cannot_be_kept_are_shown(tmp_path: Path) -> None:
+    words = [
+        "eval",
+        "zoo:addition-puma",
+        "--policies",
+        "l2r",
+        "--strata",
+        "natural",
+        "-n",
+        "2",
+        "--each",
+        "33",
+        "--json",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "hardtail", *words, "--out", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert json.loads(done.stdout)[0]["n"] == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_processes_that_keep_records_at_once_lose_none(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from hardtail.files import append_records, sole_writer\n"
+        "path = Path(sys.argv[1])\n"
+        "for i in range(50):\n"
+        "    with sole_writer(path, wait=60): append_records(path, [{'who': sys.argv[2], 'i': i}])"
+    )
+    path = tmp_path / "records.jsonl"
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(path), str(who)]) for who in range(4)]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    assert sorted((record["who"], record["i"]) for record in read_records(path)) == sorted(
+        (str(who), i) for who in range(4) for i in range(50)
+    )
+
+
+def test_a_trace_that_cannot_be_described_leaves_the_old_one(tmp_path: Path) -> None:
+    path, trace = tmp_path / "t.npz", decode(TOY, problems(5), Top1())
+    save_trace(path, trace)
+    with pytest.raises(TypeError):
+        save_trace(path, replace(trace.take(slice(2)), about={"what": object()}))
+    assert len(load_trace(path)) == 5
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+Change = Callable[[dict[str, Array], dict[str, Any]], object]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, said: said.update(parts=0),
+        lambda arrays, said: said.update(parts="many"),
+        lambda arrays, said: said.update(about=None),
+        lambda arrays, said: said["about"].update(task="antigravity:fly"),
+        lambda arrays, said: said["about"].update(config={"preset": "paper"}),
+        lambda arrays, said: arrays.update(cell_NT=arrays["cell_NT"] + 99),
+        lambda arrays, said: arrays.update(cell_NT=arrays["cell_NT"].astype(np.float32)),
+        lambda arrays, said: arrays.update(prob_NT=arrays["prob_NT"][:, :2]),
+        lambda arrays, said: arrays.update(answer_NA=arrays["answer_NA"][:3]),
+        lambda arrays, said: arrays.update({"instances/parents_NAE": arrays["instances/parents_NAE"] + 99}),
+        lambda arrays, said: arrays.update({"instances/orders/lsb": arrays["instances/orders/lsb"][:, :2]}),
+        lambda arrays, said: arrays.update({"instances/maskable_NA": 3 * arrays["instances/maskable_NA"]}),
+        lambda arrays, said: arrays.update({"instances/prompt_len_N": arrays["instances/prompt_len_N"] + 99}),
+    ],
+)
+def test_a_trace_made_up_by_others_is_refused(change: Change, tmp_path: Path) -> None:
+    """Its hash is right: whoever wrote it meant it."""
+    about = {"task": "addition", "config": ADDITION.config(), "policy": "lsb", "model": "x"}
+    instances = ADDITION.sample(9, Streams(0).named("made up"))
+    trace = decode(tiny(ADDITION).denoiser, instances, policy_named("lsb", ("lsb",)), about=about)
+    save_trace(tmp_path / "good.npz", trace)
+    assert explain_trace(tmp_path / "good.npz")["policy"] == "lsb"
+    arrays, said = trace.arrays(), json.loads((tmp_path / "good.json").read_text())
+    change(arrays, said)
+    np.savez(tmp_path / "bad.npz", allow_pickle=False, **{f"000000/{name}": array for name, array in arrays.items()})
+    said["sha256"] = sha256((tmp_path / "bad.npz").read_bytes()).hexdigest()
+    (tmp_path / "bad.json").write_text(json.dumps(said))
+    with pytest.raises(HardtailError):
+        explain_trace(tmp_path / "bad.npz")
+    assert "antigravity" not in sys.modules
+
+
+def test_what_a_file_says_in_another_type_is_not_believed(tmp_path: Path) -> None:
+    subject = tiny(ADDITION)
+    task = {"class": "hardtail.tasks.addition:Addition", "fields": ADDITION.config()}
+    fields = {"task": task, "seed": "abc", "name": ["x"], "watch": None}
+    about = {"recipe": {"fields": fields}, "step": "many", "kind": 3}
+    model = subject.denoiser.model
+    save_weights(tmp_path / "w.safetensors", dict(model.named_parameters()), model.shape, about)
+    found = load_subject(str(tmp_path / "w.safetensors"))
+    assert (found.seed, found.origin["recipe"], found.origin["step"], found.order) == (0, "w", None, None)
+    assert "unknown origin" in eval_tables(found, records_of(list(evaluated(found))))[0].title
+
+
+def evaluated(subject: Any) -> Any:
+    return evaluate_all(subject, {"top1": Top1()}, ["natural"], 2, Decoding(), data_seed=0)

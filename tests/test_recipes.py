@@ -1,0 +1,99 @@
+"""Recipes: the study's settings as it lists them, both readings, and fields that make no sense."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from hardtail import HardtailError
+from hardtail.schemes import Mixture, Papl, Puma, Random, Scheme
+from hardtail.schemes.stages import Fixed, Ramp, Stairs
+from hardtail.study.recipes import recipe_named
+from hardtail.train.optimiser import AdamW
+from hardtail.train.recipe import Sizes, Watch
+
+STUDY: dict[str, tuple[Any, ...]] = {
+    # L/H/d, dropout, steps, lr, floor, warm-up, weight decay, eval_every, N train, PAPL's α, PUMA's K (study §1.4–§1.8)
+    "addition": ((2, 2, 128), 0.1, 300_000, 1e-3, 1e-4, 2000, 0.1, 5000, 20_000, 1.0, Stairs(3, 16, 3)),
+    "maze": ((3, 3, 192), 0.1, 50_000, 3e-4, 1e-5, 2000, 0.01, 5000, 10_000, 5.0, Stairs(10, 40, 3)),
+    "listops": ((3, 3, 192), 0.1, 300_000, 3e-4, 1e-5, 2000, 0.01, 5000, 20_000, 5.0, Stairs(2, 10, 2)),
+    "listops-large": ((8, 8, 384), 0.1, 300_000, 3e-4, 1e-5, 2000, 0.01, 5000, 200_000, 5.0, Stairs(2, 10, 2)),
+    "countdown": ((12, 12, 384), 0.0, 200_000, 3e-4, 1e-5, 1000, 0.01, 5000, None, 5.0, Stairs(4, 20, 3)),
+    "sudoku": ((8, 8, 256), 0.0, 300_000, 3e-4, 1e-5, 2000, 0.01, 8000, None, 5.0, Stairs(8, 40, 5)),
+}
+
+
+@pytest.mark.parametrize("name", STUDY)
+def test_the_released_settings(name: str) -> None:
+    shape, dropout, steps, lr, floor, warmup, decay, eval_every, n_train, alpha, stages = STUDY[name]
+    for scheme, expected in (("random", Random()), ("papl", Papl(alpha=alpha)), ("puma", Puma(stages=stages))):
+        recipe = recipe_named(f"{name}-{scheme}")
+        layers, heads, width = shape
+        assert recipe.sizes == Sizes(layers, heads, width, mlp_ratio=4, dropout=dropout)
+        assert recipe.optimiser == AdamW(lr, floor, warmup, "cosine", 0.9, 0.99, decay, clip=1.0, ema=0.9999)
+        assert (recipe.steps, recipe.batch, recipe.watch.eval_every) == (steps, 256, eval_every)
+        assert (recipe.precision, recipe.attention, recipe.selection) == ("fp32", "same", "best_probe")
+        if n_train is not None:
+            built = sum(part.n for part in recipe.task.splits()["train"])
+            assert (recipe.train_size or built) == n_train
+        assert recipe.scheme == expected
+
+
+@pytest.mark.parametrize(
+    ("scheme", "expected"),
+    [
+        ("random", Random(at_least_one=False, weighting="rate")),
+        ("papl", Papl(alpha=1.0, masking=Random(at_least_one=False))),
+        ("puma", Puma(Ramp(3, 16), law="around", threshold=None)),
+        ("oracle", Puma(Ramp(3, 16), law="around", threshold=None, score="logical")),
+        (
+            "mixture",
+            Mixture(Puma(Ramp(3, 16), law="around", threshold=None), Random(at_least_one=False, weighting="rate")),
+        ),
+    ],
+)
+def test_the_text_as_written(scheme: str, expected: Scheme) -> None:
+    """Study §8: every scheme changes to what the text says, and stays the scheme that its name says."""
+    recipe = recipe_named(f"addition-{scheme}-paper")
+    assert recipe.scheme == expected
+    assert recipe.sizes == Sizes(2, 2, 128, mlp_ratio=3, dropout=0.0)
+    assert recipe.optimiser == AdamW(1e-3, 0.0, 2000, beta2=0.95, weight_decay=0.01, ema=None)
+    assert recipe.selection == "last"
+    assert recipe.task.preset_name() == "paper"
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Watch(log_every=0), "log_every is 0"),
+        (lambda: Watch(save_every=0), "save_every is 0"),
+        (lambda: Watch(eval_every=-1), "eval_every is -1"),
+        (lambda: Watch(gen_every=-1), "0 for never"),
+        (lambda: Watch(decoded=0), "decoded is 0"),
+        (lambda: AdamW(beta2=1.0), "betas"),
+        (lambda: AdamW(weight_decay=-0.1), "weight decay"),
+        (lambda: AdamW(clip=-1.0), "clipped"),
+        (lambda: AdamW(floor=1.0), "learning rate"),
+        (lambda: AdamW(ema=1.0), "EMA"),
+        (lambda: Papl(tau=0.0), "tau"),
+        (lambda: Fixed(0), "at least one"),
+        (lambda: Ramp(5, 3), "climb"),
+        (lambda: Mixture(Mixture(Random(), Random()), Random()), "no mixtures themselves"),
+    ],
+)
+def test_fields_that_make_no_sense(make: Any, sentence: str) -> None:
+    with pytest.raises(HardtailError, match=sentence):
+        make()
+
+
+def test_a_dry_run_shows_the_cost_and_writes_nothing(tmp_path: Any) -> None:
+    """Parameters of study §1.3 at MLP ratio 4; any field is a flag, the scheme's too."""
+    words = ["maze-random", "--dry-run", "--scheme.weighting", "batch", "--batch", "128"]
+    done = subprocess.run(
+        [sys.executable, "-m", "hardtail", "train", *words], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    for part in ("1,507,968 parameters", "GFLOP a step", "GB of memory", "50,000 steps: about", "weighting='batch'"):
+        assert part in done.stdout
+    assert not list(tmp_path.iterdir())
