@@ -66,7 +66,7 @@ def saved(folder: Path, traces: Sequence[Trace]) -> list[str]:
 class Markup(Task):
     """The prompt is a script that would change the page's title; the answer is one letter."""
 
-    name: ClassVar[str] = "tests.report_toys:Markup"
+    name: ClassVar[str] = "markup"
     axes: ClassVar[tuple[str, ...]] = ()
     order_names: ClassVar[tuple[str, ...]] = ()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hardtail.registry import TASKS
 from hardtail.report.data import page_content
 from hardtail.report.page import write_page
 from hardtail.study.store import Store
@@ -231,7 +232,8 @@ def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
     assert filled(page) > 0
 
 
-def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path) -> None:
+def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS._paths, "markup", "tests.report_toys:Markup")
     path = tmp_path / "markup.html"
     write_page(path, *page_content(None, [], [markup_trace()]))
     page = opened("#theatre", path=path)

@@ -23,6 +23,7 @@ from hardtail import cli
 from hardtail.diagnose.readiness import readiness
 from hardtail.errors import HardtailError
 from hardtail.policies.named import policy_named
+from hardtail.registry import TASKS
 from hardtail.report.curves import run_charts
 from hardtail.report.data import page_content
 from hardtail.report.page import SCRIPTS, page_of, write_page
@@ -235,7 +236,8 @@ def test_only_the_pages_own_script_may_run(traces: list[Trace]) -> None:
     assert policy[1].startswith("default-src 'none'")
 
 
-def test_markup_in_data_stays_data() -> None:
+def test_markup_in_data_stays_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS._paths, "markup", "tests.report_toys:Markup")
     content, arrays = page_content(None, [], [markup_trace()])
     page = page_of(content, arrays)
     assert EVIL not in page

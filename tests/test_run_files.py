@@ -43,7 +43,7 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("task", ["addition", "maze", "listops", "countdown", "sudoku"])
 def test_every_task_trains_and_measures_itself(task: str, tmp_path: Path) -> None:
     recipe = recipe_named(f"{task}-puma-smoke")
-    watch = replace(recipe.watch, gen_every=2, decoded=2, probe_size=4)
+    watch = replace(recipe.watch, gen_every=2, decoded=2, probe_size=5)
     train(replace(recipe, steps=2, batch=4, train_size=12, watch=watch), tmp_path / "run")
     entry = log_of(tmp_path / "run")[-1]
     assert {"loss", "norm", "probe_nll", "natural", "hard", "hard_logical", "wall", "tokens"} < set(entry)

@@ -21,6 +21,7 @@ from hardtail.errors import HardtailError
 from hardtail.report.pack import Pack
 from hardtail.report.roles import roles
 from hardtail.tasks.base import Task
+from hardtail.tasks.named import task_of_file
 from hardtail.types import Array, Instances, Trace
 
 MOST = 65_535
