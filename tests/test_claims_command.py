@@ -108,6 +108,11 @@ def _damage(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
 
 
 RUN = "addition-puma-s42"
+EXPLAINED = {
+    "policy": "top1",
+    "checkpoint": "last",
+    "profile": {"wrong_commits": {"top": {"failures": 5, "chain_masked_median": 1.0}}},
+}
 
 
 @pytest.mark.parametrize(
@@ -120,6 +125,8 @@ RUN = "addition-puma-s42"
         ),
         _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"exact_match": 0', '"exact_match": 7')),
         _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"policy"', '"polity"')),
+        _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"n": ', '"n": Infinity, "m": ')),
+        _damage(f"{RUN}/diagnoses.jsonl", lambda text: json.dumps(EXPLAINED | {"strata": 3.5}) + "\n"),
         _damage(f"{RUN}/diagnoses.jsonl", lambda text: '{"policy": "top1", "checkpoint": "last", "profile": 3}\n'),
         _damage("addition-random-s42/log.jsonl", lambda text: '{"step": "x", "natural": 1.0}\n'),
         _damage("index.jsonl", lambda text: text.replace('"seed": 42', '"seed": "x"')),

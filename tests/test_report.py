@@ -26,8 +26,9 @@ from hardtail.policies.named import policy_named
 from hardtail.registry import TASKS
 from hardtail.report.curves import run_charts
 from hardtail.report.data import page_content
+from hardtail.report.figures.recorded import accuracy as figure_accuracy
 from hardtail.report.page import SCRIPTS, page_of, write_page
-from hardtail.report.records import recorded
+from hardtail.report.records import by_variant, recorded
 from hardtail.report.stages import ready_events, stages
 from hardtail.report.study_tables import ledger, study_tables
 from hardtail.study.claims import Results
@@ -173,6 +174,47 @@ def test_curves_show_what_runs_logged(tmp_path: Path) -> None:
     assert charts["Mask states in training"].series[0].lines[0].points[0][:2] == pytest.approx((1, 1 / 561))
 
 
+def test_curves_and_figures_count_what_the_ledger_counts(tmp_path: Path) -> None:
+    """A sampled decode, one on other instances and a smaller repetition stand beside the record, not for it."""
+    folder = results(tmp_path, seeds=(42,))
+    path = folder / "addition-puma-tf32-s42" / "evaluations.jsonl"
+    record = json.loads(path.read_text().splitlines()[0])
+    others: tuple[dict[str, Any], ...] = (
+        {"temperature": 1.0},
+        {"seed": 42, "data_seed": 7},
+        {"restrict": True},
+        {"n": 20},
+    )
+    with path.open("a") as file:
+        file.writelines(json.dumps(record | {"exact_match": 0.1} | other) + "\n" for other in others)
+    runs = recorded(Store(folder))
+    charts = {chart.title: chart for chart in run_charts(runs)}
+    (panel,) = [chart for chart in figure_accuracy("addition", runs, "best_probe") if chart.title == "top1"]
+    for chart, name in (
+        (charts["Accuracy by stratum and policy, best probe weights"], "puma-tf32 · top1"),
+        (panel, "puma-tf32"),
+    ):
+        (puma,) = [series for series in chart.series if series.name == name]
+        assert puma.lines[0].points[0][1] == record["exact_match"]
+
+
+def test_runs_of_another_kind_are_drawn_apart_and_without_the_papers_marks(tmp_path: Path) -> None:
+    """A small trial recorded beside the study is neither a line of its figures nor compared with the paper."""
+    folder = results(tmp_path, seeds=(42,))
+    index = folder / "index.jsonl"
+    trial = json.loads(index.read_text().splitlines()[-1]) | {"name": "trial", "arm": "addition-puma-smoke"}
+    (folder / "addition-puma-tf32-s42").rename(folder / "trial")
+    index.write_text("".join(line + "\n" for line in index.read_text().splitlines()[:-1]) + json.dumps(trial) + "\n")
+    apart = by_variant(recorded(Store(folder)))
+    assert {variant: len(held) for variant, held in apart.items()} == {"tf32": 2, "smoke": 1}
+    marks = {
+        variant: [series.name for chart in figure_accuracy("addition", held, "best_probe") for series in chart.series]
+        for variant, held in apart.items()
+    }
+    assert any("paper" in name for name in marks["tf32"])
+    assert set(marks["smoke"]) == {"puma-smoke"}
+
+
 def _broken(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
         path = folder / file
@@ -200,7 +242,11 @@ RUN = "addition-puma-tf32-s41"
         (_broken(f"{RUN}/log.jsonl", lambda text: "[1, 2]\n"), "not a record"),
         (_broken(f"{RUN}/evaluations.jsonl", _without("stratum")), "no 'stratum'"),
         (_broken(f"{RUN}/evaluations.jsonl", _without("exact_match")), "no exact_match"),
+        (_broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"n": 500', '"n": NaN')), "no n"),
+        (_broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('match": 0', 'match": 7')), "between 0 and 1"),
         (_broken(f"{RUN}/diagnoses.jsonl", lambda text: '{"policy": "top1", "readiness": 5}\n'), "cannot be read"),
+        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('accuracy": 0.8', 'accuracy": 8')), "no share"),
+        (_broken(f"{RUN}/coverage.json", lambda text: text.replace("33]", "Infinity]")), "no coverage of a run"),
         (_broken(f"{RUN}/coverage.json", lambda text: "{"), "cannot be read"),
         (_broken(f"{RUN}/coverage.json", lambda text: '{"something": 1}'), "no coverage of a run"),
     ],

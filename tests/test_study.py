@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from hardtail import HardtailError
+from hardtail.cli import main
 from hardtail.files import sole_writer
 from hardtail.study import advance as moving
 from hardtail.study.advance import advance, status
@@ -121,6 +122,20 @@ def test_waiting_for_a_writer(tmp_path: Path) -> None:
     assert time.monotonic() - began >= 0.15
 
 
+@pytest.mark.parametrize("words", [("--minutes", "nan"), ("--minutes", "0.3"), ("-n", "0")])
+def test_time_or_instances_that_are_none_are_refused(
+    tmp_path: Path, words: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not a grid that silently stays where it is, nor one that works on without end."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["hardtail", "study", "advance", "addition-smoke", *words])
+    monkeypatch.setattr(moving, "advance", lambda *given, **also: pytest.fail("it went on"))
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert words[0] in capsys.readouterr().err
+
+
 def test_results_are_never_rewritten(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     advance([entry()], tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
@@ -134,6 +149,19 @@ def test_a_damaged_index_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.jsonl").write_text('{"name": "x"}\n')
     with pytest.raises(HardtailError, match="line 1: the key 'arm' is missing"):
         Store(tmp_path).index()
+    good = {"name": "x", "arm": "x", "task": "t", "seed": 1, "steps": 1, "commit": "c", "device": "d", "wall": 1.0}
+    for change, told in (
+        ({"name": ["x"]}, r"line 2: name is \['x'\]"),
+        ({"name": "../x"}, "line 2: '../x' is not the name of a folder"),
+        ({"seed": True}, "line 2: seed is True"),
+        ({"wall": "long"}, "line 2: wall is 'long'"),
+        ({"name": "y", "steps": 0}, "line 2: steps is 0"),
+        ({}, "line 2: there is a run 'x' above"),
+    ):
+        lines = [json.dumps(good), json.dumps(good | change)]
+        (tmp_path / "index.jsonl").write_text("\n".join(lines) + "\n")
+        with pytest.raises(HardtailError, match=told):
+            Store(tmp_path).names()
     (tmp_path / "index.jsonl").write_text('{"name": "x"\n')
     with pytest.raises(HardtailError, match="line 1: not JSON"):
         Store(tmp_path).index()

@@ -35,7 +35,7 @@ def demo(
     console.print(
         f"\n{out}: every decode above to step through, the recorded runs and the claims; open it in a browser\n\n"
         "What next:\n"
-        "  hardtail claims                                        which of the paper's claims hold here\n"
+        "  hardtail claims --checkpoint last                      which of the paper's claims hold here\n"
         "  hardtail eval zoo:addition-random --gallery 2          another look at a shipped model\n"
         "  hardtail diagnose zoo:addition-random                  why it fails\n"
         "  hardtail train addition-puma-smoke --out runs/try      train one, in seconds; then eval runs/try\n"

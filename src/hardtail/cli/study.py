@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import Device, app, busy, open_console, usable_device
+from hardtail.cli.common import Device, app, busy, open_console, positive, usable_device
 from hardtail.errors import HardtailError
 
 
@@ -31,7 +31,7 @@ def study(
     variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set it there too.
     """
     from hardtail.data import KEPT
-    from hardtail.study.advance import advance, prepare, status
+    from hardtail.study.advance import SPARE, advance, prepare, status
     from hardtail.study.grids import GRIDS, grid_named
     from hardtail.study.store import Store
     from hardtail.tables import Cell, Table
@@ -63,8 +63,9 @@ def study(
         return
     if len(words) != 2:
         raise HardtailError("advance takes one grid: hardtail study advance addition --minutes 9")
-    if minutes <= 0:
-        raise HardtailError(f"--minutes is {minutes}; give the time there is")
+    positive("-n", n)
+    if not minutes > SPARE / 60:
+        raise HardtailError(f"--minutes {minutes} leaves no time: {SPARE:.0f} seconds are kept back for saving")
 
     def report(entry: Any, line: dict[str, Any]) -> None:
         measured = {key: value for key, value in line.items() if isinstance(value, float) and key != "wall"}

@@ -77,7 +77,7 @@ class Histogram:
         """The contents of a run's `coverage.json`."""
         try:
             held = cls(np.array(coverage["by_count"], np.int64), np.array(coverage["by_count_and_rank"], np.int64))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise HardtailError(
                 "this is no coverage of a run: it takes `by_count` and `by_count_and_rank`, lists of whole numbers, "
                 "as `coverage.json` in a run's folder has them"

@@ -4,6 +4,7 @@ Shapes: K hidden counts, R logical ranks.
 """
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from hardtail.diagnose.coverage import Histogram
 from hardtail.errors import HardtailError
 from hardtail.report.charts import SHARE, Axis, Chart, Line, Point, SeriesList
-from hardtail.report.records import Record, RunRecord
+from hardtail.report.records import Record, RunRecord, mean_accuracy
 from hardtail.statistics import wilson
-from hardtail.study.claims.evidence import Estimate, Value, number
+from hardtail.study.claims.evidence import number
 
 STEPS = Axis("training step", low=0.0)
 MOST_POINTS = 400
@@ -106,11 +107,7 @@ def _accuracy(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
     """Exact match by stratum: one plot for each kind of weights, the mean over seeds with its interval."""
     held: dict[str, dict[tuple[str, str], dict[str, dict[Any, Record]]]] = {}
     for run in runs:
-        for record in run.evaluations:
-            if record.get("kind") != "accuracy" or record.get("commit_rule", "1 a step") != "1 a step":
-                continue
-            if missing := [key for key in ("policy", "stratum", "checkpoint") if key not in record]:
-                raise HardtailError(f"{run.name}, evaluations: a record has no {missing[0]!r}; it is damaged")
+        for record in run.accuracies:
             kind, policy, stratum = (str(record[key]) for key in ("checkpoint", "policy", "stratum"))
             seeds = held.setdefault(kind, {}).setdefault((run.arm, policy), {}).setdefault(stratum, {})
             seeds[run.facts["seed"]] = record
@@ -119,7 +116,10 @@ def _accuracy(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
         strata = tuple(dict.fromkeys(stratum for of in by_decoder.values() for stratum in of))
         series = SeriesList()
         for (arm, policy), by_stratum in by_decoder.items():
-            points = [(strata.index(stratum), *_mean(seeds, arm)) for stratum, seeds in by_stratum.items()]
+            points = [
+                (strata.index(stratum), *mean_accuracy(by_seed.values(), arm))
+                for stratum, by_seed in by_stratum.items()
+            ]
             series.add(f"{arm} · {policy}", hue(arm), policy, Line("", sorted(points)), shown=policy not in BESIDE)
         found.append(
             Chart(
@@ -134,18 +134,6 @@ def _accuracy(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
             )
         )
     return found
-
-
-def _mean(seeds: Mapping[Any, Record], arm: str) -> tuple[float, float | None, float | None]:
-    """The mean over seeds and its interval, as the ledger takes them."""
-    values = []
-    for record in seeds.values():
-        share, n = (number(record, (key,), f"{arm}, evaluations") for key in ("exact_match", "n"))
-        if share is None or not n:
-            raise HardtailError(f"{arm}: an accuracy record has no exact_match or no n; it is damaged")
-        values.append(Value(share, int(n)))
-    found = Estimate.of(values, share=True)
-    return found.mean, found.low, found.high
 
 
 # -- readiness and coverage -------------------------------------------------------------------------------------------
@@ -167,8 +155,10 @@ def _readiness(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
             for place, group in enumerate(GROUPS):
                 at = ("readiness", "accuracy", group)
                 if (share := number(record, (*at, "accuracy"), whose)) is not None:
-                    n = int(number(record, (*at, "commits"), whose) or 0)
-                    points.append((place, share, *wilson(round(share * n), n)))
+                    n = number(record, (*at, "commits"), whose) or 0
+                    if not 0 <= share <= 1 or not 0 <= n < inf:
+                        raise HardtailError(f"{whose}: {'.'.join(at)} is no share of commits; the record is damaged")
+                    points.append((place, share, *wilson(round(share * n), int(n))))
             right.add(name, hue(run.arm), policy, Line(seed, points))
     return [
         premature_chart(task, "recorded runs", policies, premature),

@@ -1,13 +1,14 @@
 """What runs left behind, whether they are recorded under `results/` or lie in a run directory of their own."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hardtail.errors import HardtailError
 from hardtail.files import read_records
+from hardtail.study.claims.evidence import Estimate, largest, plainly_decoded, share_of
 from hardtail.study.store import INDEX_KEYS, Store, default_results
 from hardtail.study.store import recorded as recorded_folder
 
@@ -33,9 +34,24 @@ class RunRecord:
         return str(self.facts["task"])
 
     @property
+    def accuracies(self) -> list[Record]:
+        """What counts of its accuracy records, as in the ledger: plainly decoded, and each thing measured once."""
+        kept = [record for record in self.evaluations if record.get("kind") == "accuracy" and plainly_decoded(record)]
+        whose = f"{self.name}, evaluations"
+        return list(largest(kept, ("checkpoint", "policy", "stratum"), ("n",), whose).values())
+
+    @property
     def arm(self) -> str:
         """The arm without the task's name: what tells the runs of one task apart but for their seeds."""
         return str(self.facts["arm"]).removeprefix(f"{self.task}-")
+
+
+def by_variant(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
+    """Runs that differ in their scheme and seed alone, by what follows the scheme in their arm: `tf32`, `smoke` …"""
+    found: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        found.setdefault(run.arm.partition("-")[2], []).append(run)
+    return found
 
 
 def recorded(store: Store) -> list[RunRecord]:
@@ -60,6 +76,12 @@ def of_folder(folder: Path) -> RunRecord:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HardtailError(f"{folder} is no run directory that can be read ({error})") from error
     return _read(folder, facts)
+
+
+def mean_accuracy(records: Iterable[Record], arm: str) -> tuple[float, float | None, float | None]:
+    """The mean over seeds and its interval, as the ledger takes them."""
+    found = Estimate.of([share_of(record, "exact_match", f"{arm}, evaluations") for record in records], share=True)
+    return found.mean, found.low, found.high
 
 
 def _read(folder: Path, facts: Mapping[str, Any]) -> RunRecord:

@@ -35,9 +35,13 @@ class Store:
         """One entry a run, in the order in which they were recorded."""
         path = self.folder / "index.jsonl"
         entries = read_records(path) if path.exists() else []
+        names: set[str] = set()
         for number, entry in enumerate(entries, start=1):
-            if missing := [key for key in INDEX_KEYS if key not in entry]:
-                raise HardtailError(f"{path}, line {number}: the key {missing[0]!r} is missing")
+            if fault := _fault(entry):
+                raise HardtailError(f"{path}, line {number}: {fault}")
+            if entry["name"] in names:
+                raise HardtailError(f"{path}, line {number}: there is a run {entry['name']!r} above already")
+            names.add(entry["name"])
         return entries
 
     def names(self) -> set[str]:
@@ -107,6 +111,19 @@ def default_results() -> Path:
             return folder
     looked = " and ".join(dict.fromkeys(str(folder.resolve()) for folder in (here, checkout)))
     raise HardtailError(f"there are no recorded runs (looked for an index.jsonl in {looked}); name a folder of results")
+
+
+def _fault(entry: Record) -> str | None:
+    """What keeps a line of the index from naming a run; None for a good one."""
+    if missing := [key for key in INDEX_KEYS if key not in entry]:
+        return f"the key {missing[0]!r} is missing"
+    for key in INDEX_KEYS:
+        kinds = {"seed": int, "steps": int, "wall": int | float}.get(key, str)
+        if not isinstance(entry[key], kinds) or isinstance(entry[key], bool):
+            return f"{key} is {entry[key]!r}; the line is damaged"
+    if Path(entry["name"]).name != entry["name"] or entry["name"] == "..":
+        return f"{entry['name']!r} is not the name of a folder beside the index"
+    return None if entry["steps"] > 0 else f"steps is {entry['steps']}; the line is damaged"
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -39,8 +39,11 @@ class Model:
 
 def models() -> list[Model]:
     """All models, as `zoo.json` lists them."""
-    listed = json.loads((FOLDER / "zoo.json").read_bytes())
-    return [Model(name=name, **said) for name, said in listed.items()]
+    path = FOLDER / "zoo.json"
+    try:
+        return [Model(name=name, **said) for name, said in json.loads(path.read_bytes()).items()]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise HardtailError(f"{path} is not the file that was shipped ({error}); install hardtail again") from error
 
 
 def find(name: str) -> Model:
@@ -48,8 +51,8 @@ def find(name: str) -> Model:
     known = {model.name: model for model in models()}
     if name not in known:
         close = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise HardtailError(f"the zoo has no model {name!r}{hint} It has {', '.join(known)}")
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise HardtailError(f"the zoo has no model {name!r}; {hint}it has {', '.join(known)}")
     model = known[name]
     if not model.path.exists():
         raise HardtailError(f"{model.path} is missing; install hardtail again")

@@ -13,7 +13,7 @@ from hardtail.report.export import write_tables
 from hardtail.report.figures import addition, decodes, maze, recorded
 from hardtail.report.figures.charts import charts_figure
 from hardtail.report.figures.style import ensure_matplotlib, save, slug
-from hardtail.report.records import RunRecord
+from hardtail.report.records import RunRecord, by_variant
 from hardtail.report.records import recorded as recorded_runs
 from hardtail.report.stages import Stage
 from hardtail.report.stages import stages as stages_of
@@ -53,14 +53,16 @@ def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stag
 
 def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
     for task in dict.fromkeys(run.task for run in runs):
-        held = [run for run in runs if run.task == task]
-        if charts := recorded.training(task, held):
-            yield slug("training", task), charts_figure(charts)
-        for kind in recorded.kinds(held):
-            if charts := recorded.accuracy(task, held, kind):
-                yield slug("accuracy", task, kind), charts_figure(charts)
-            if charts := recorded.readiness(task, held, kind):
-                yield slug("readiness", task, kind), charts_figure(charts)
+        variants = by_variant([run for run in runs if run.task == task])
+        for variant, held in variants.items():  # schemes have one colour each, so that variants stand apart
+            name = (task, variant) if variant and len(variants) > 1 else (task,)
+            if charts := recorded.training(task, held):
+                yield slug("training", *name), charts_figure(charts)
+            for kind in recorded.kinds(held):
+                if charts := recorded.accuracy(task, held, kind):
+                    yield slug("accuracy", *name, kind), charts_figure(charts)
+                if charts := recorded.readiness(task, held, kind):
+                    yield slug("readiness", *name, kind), charts_figure(charts)
 
 
 def _of_states(runs: Sequence[RunRecord], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":

@@ -3,19 +3,22 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from math import inf
 from typing import Any
 
 from hardtail.errors import HardtailError
 from hardtail.report.charts import Axis, Chart, Line, Point, SeriesList
 from hardtail.report.curves import hue
 from hardtail.report.figures.charts import PAPER
-from hardtail.report.records import Record, RunRecord
+from hardtail.report.records import Record, RunRecord, mean_accuracy
 from hardtail.statistics import wilson
 from hardtail.study.claims import all_claims
-from hardtail.study.claims.evidence import Estimate, Value, number
+from hardtail.study.claims.evidence import number
 from hardtail.study.claims.figures import Accuracy
 
 _CONDITION = re.compile(r"(\w+)(>=|=)(\d+)")
+STUDIED = ("", "tf32", "paper")
+"""Variants that stand for the paper's own runs, so that its figures belong beside them."""
 GROUPS = ("free", "ready", "unready")
 ACCURACY = Axis("", low=0.0, high=1.0)
 
@@ -61,11 +64,9 @@ def accuracy(task: str, runs: Sequence[RunRecord], kind: str) -> list[Chart]:
     """Accuracy against difficulty, one panel a policy, schemes in their colours; open marks are the paper's."""
     held: dict[str, dict[str, dict[str, list[Record]]]] = {}
     for run in runs:
-        for record in run.evaluations:
-            if record.get("kind") != "accuracy" or record.get("commit_rule", "1 a step") != "1 a step":
-                continue
-            if record.get("checkpoint") == kind:
-                policy, stratum = (_said(record, key, run) for key in ("policy", "stratum"))
+        for record in run.accuracies:
+            if record["checkpoint"] == kind:
+                policy, stratum = str(record["policy"]), str(record["stratum"])
                 held.setdefault(policy, {}).setdefault(run.arm, {}).setdefault(stratum, []).append(record)
     strata = list(dict.fromkeys(stratum for of in held.values() for by in of.values() for stratum in by))
     x, place = _difficulty(strata)
@@ -73,21 +74,15 @@ def accuracy(task: str, runs: Sequence[RunRecord], kind: str) -> list[Chart]:
     for policy, by_arm in held.items():
         found = SeriesList()
         for arm, by_stratum in by_arm.items():
-            points = [(place[stratum], *_mean(records, arm)) for stratum, records in by_stratum.items()]
+            points = [(place[stratum], *mean_accuracy(records, arm)) for stratum, records in by_stratum.items()]
             found.add(arm, hue(arm), "", Line("", sorted(points)))
-            printed = _paper().get((task, hue(arm), policy), {})
+            printed = _paper().get((task, hue(arm), policy), {}) if arm.partition("-")[2] in STUDIED else {}
             told: list[Point] = [
                 (place[stratum], printed[stratum], None, None) for stratum in by_stratum if stratum in printed
             ]
             found.add(f"{arm}, {PAPER}", hue(arm), PAPER, Line("", told))
         charts.append(Chart(task, "accuracy", policy, "", x, ACCURACY, found.series(), marks=True))
     return charts
-
-
-def _said(record: Record, key: str, run: RunRecord) -> str:
-    if key not in record:
-        raise HardtailError(f"{run.name}, evaluations: a record has no {key!r}; it is damaged")
-    return str(record[key])
 
 
 def _difficulty(strata: Sequence[str]) -> tuple[Axis, dict[str, float]]:
@@ -100,18 +95,6 @@ def _difficulty(strata: Sequence[str]) -> tuple[Axis, dict[str, float]]:
     natural = " (0: natural)" if "natural" in strata else ""
     label = f"{axis} {'≥' if relation == '>=' else '='} …{natural}"
     return Axis(label), {stratum: float(stratum.rpartition("=")[2]) if "=" in stratum else 0.0 for stratum in strata}
-
-
-def _mean(records: Sequence[Record], arm: str) -> tuple[float, float | None, float | None]:
-    """The mean over seeds and its interval, as the ledger takes them."""
-    values = []
-    for record in records:
-        share, n = (number(record, (key,), f"{arm}, evaluations") for key in ("exact_match", "n"))
-        if share is None or not n:
-            raise HardtailError(f"{arm}: an accuracy record has no exact_match or no n; it is damaged")
-        values.append(Value(share, int(n)))
-    found = Estimate.of(values, share=True)
-    return found.mean, found.low, found.high
 
 
 @cache
@@ -157,4 +140,6 @@ def _share(record: Record, keys: Sequence[Any], whose: str) -> tuple[float, floa
     part, whole = (number(record, ("readiness", *((key,) if isinstance(key, str) else key)), whose) for key in keys)
     if part is None or not whole:
         return None
+    if not 0 <= part <= whole < inf:
+        raise HardtailError(f"{whose}: {part} of {whole} commits is no share; the record is damaged")
     return part / whole, *wilson(int(part), int(whole))

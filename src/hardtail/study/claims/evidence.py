@@ -7,6 +7,7 @@ records of one run about the same thing the one with most instances counts, of e
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any, Literal
 
 from hardtail.errors import HardtailError
@@ -130,40 +131,37 @@ class Results:
 
     @cached_property
     def _index(self) -> list[Record]:
-        entries = self.store.index()
-        for entry in entries:
-            named = isinstance(entry["name"], str) and isinstance(entry["seed"], int)
-            if not named or (number(entry, ("steps",), f"index, {entry['name']!r}") or 0) <= 0:
-                raise HardtailError(f"{self.store.folder}: the index has a damaged entry, {entry['name']!r}")
-        return entries
+        return self.store.index()
 
     @cached_property
     def _evaluations(self) -> Mapping[tuple[str, ...], Record]:
         keys = ("run", "kind", "policy", "stratum", "checkpoint")
-        counted = [record for record in self.store.evaluations() if _plainly_decoded(record)]
-        return self._best(counted, keys, ("n",))
+        counted = [record for record in self.store.evaluations() if plainly_decoded(record)]
+        return largest(counted, keys, ("n",), str(self.store.folder))
 
     @cached_property
     def _diagnoses(self) -> Mapping[tuple[str, ...], Record]:
-        return self._best(self.store.diagnoses(), ("run", "policy", "checkpoint"), ("result", "instances"))
+        keys = ("run", "policy", "checkpoint")
+        return largest(self.store.diagnoses(), keys, ("result", "instances"), str(self.store.folder))
 
     @cached_property
     def _strata(self) -> set[tuple[str, str]]:
         return {(str(record.get("task")), key[3]) for key, record in self._evaluations.items()}
 
-    def _best(
-        self, records: list[Record], keys: tuple[str, ...], size: tuple[str, ...]
-    ) -> Mapping[tuple[str, ...], Record]:
-        """One record for each combination of `keys`: the largest, of equals the last."""
-        found: dict[tuple[str, ...], tuple[float, Record]] = {}
-        for record in records:
-            whose = f"{self.store.folder / str(record['run'])}"
-            if missing := [key for key in keys if key not in record]:
-                raise HardtailError(f"{whose}: a record has no {missing[0]!r}; it is damaged")
-            key, n = tuple(str(record[name]) for name in keys), number(record, size, whose) or 0.0
-            if key not in found or n >= found[key][0]:
-                found[key] = n, record
-        return {key: record for key, (_, record) in found.items()}
+
+def largest(
+    records: Iterable[Record], keys: tuple[str, ...], size: tuple[str, ...], of: str
+) -> dict[tuple[str, ...], Record]:
+    """One record for each combination of `keys`: the largest, of equals the last."""
+    found: dict[tuple[str, ...], tuple[float, Record]] = {}
+    for record in records:
+        whose = f"{of}/{record['run']}" if "run" in record else of
+        if missing := [key for key in keys if key not in record]:
+            raise HardtailError(f"{whose}: a record has no {missing[0]!r}; it is damaged")
+        key, n = tuple(str(record[name]) for name in keys), number(record, size, whose) or 0.0
+        if key not in found or n >= found[key][0]:
+            found[key] = n, record
+    return {key: record for key, (_, record) in found.items()}
 
 
 def number(record: Mapping[str, Any], path: tuple[str, ...], whose: str) -> float | None:
@@ -182,7 +180,15 @@ def number(record: Mapping[str, Any], path: tuple[str, ...], whose: str) -> floa
     return float(inner)
 
 
-def _plainly_decoded(record: Record) -> bool:
+def share_of(record: Mapping[str, Any], metric: str, whose: str) -> Value:
+    """A recorded share, and the number of instances it is over."""
+    value, n = number(record, (metric,), whose), number(record, ("n",), whose)
+    if value is None or not 0 <= value <= 1 or n is None or not 1 <= n < inf:
+        raise HardtailError(f"{whose}: a record has no {metric} between 0 and 1, or no n; it is damaged")
+    return Value(value, int(n))
+
+
+def plainly_decoded(record: Mapping[str, Any]) -> bool:
     """One cell a step, nothing sampled or restricted, on the instances and random orders of the run's own seed."""
     rule = record.get("commit_rule", "1 a step"), record.get("restrict", False), record.get("temperature", 0.0)
     own = record.get("data_seed", record.get("seed")) == record.get("seed") and record.get("decode_seed", 0) == 0

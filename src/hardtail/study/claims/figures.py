@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Literal
 
 from hardtail.errors import HardtailError
-from hardtail.study.claims.evidence import Checkpoint, Estimate, Record, Results, Sample, Value, number
+from hardtail.study.claims.evidence import Checkpoint, Estimate, Record, Results, Sample, Value, number, share_of
 
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
@@ -91,10 +92,8 @@ class Accuracy(_Recorded):
         if record is None:
             return None
         whose = f"{entry['name']}, {self.policy} on {stratum}"
-        value, n = number(record, (self.metric,), whose), number(record, ("n",), whose)
-        if value is None or not 0 <= value <= 1 or not n:
-            raise HardtailError(f"{whose}: a record has no {self.metric} between 0 and 1, or no n; it is damaged")
-        return _sample_of(record, entry, self.policy, stratum, value, int(n), share=True)
+        found = share_of(record, self.metric, whose)
+        return _sample_of(record, entry, self.policy, stratum, found.value, found.n, share=True)
 
 
 @dataclass(frozen=True)
@@ -147,6 +146,8 @@ class Profiled(_Recorded):
         if self.share and not 0 <= value <= 1:
             raise HardtailError(f"{whose}: {'.'.join(self.path)} is {value}, not between 0 and 1; it is damaged")
         strata = record.get("strata") or []
+        if not isinstance(strata, list) or not isfinite(value) or not isfinite(n):
+            raise HardtailError(f"{whose}: strata or {'.'.join(self.path)} cannot be read; the record is damaged")
         stratum = f"{strata[0]} … {strata[-1]}" if len(strata) > 1 else "".join(map(str, strata))
         return _sample_of(record, entry, self.policy, stratum, value, int(n) or None, share=self.share)
 

@@ -1,0 +1,58 @@
+"""The zoo: what it says of its models is what was recorded, and nothing else than what was shipped is loaded."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hardtail import HardtailError, zoo
+from hardtail.study.store import Store
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The zoo in a folder of its own."""
+    shutil.copytree(zoo.FOLDER, tmp_path / "zoo")
+    monkeypatch.setattr(zoo, "FOLDER", tmp_path / "zoo")
+    return tmp_path / "zoo"
+
+
+def test_accuracies_are_those_of_the_record() -> None:
+    store = Store(Path(__file__).parent.parent / "results")
+    recorded = {
+        (record["run"], record["checkpoint"], record["stratum"], record["policy"]): record["exact_match"]
+        for record in store.evaluations()
+        if record["kind"] == "accuracy"
+    }
+    for model in zoo.models():
+        assert zoo.find(model.name).path.stat().st_size < 3_000_000
+        for stratum, of in model.accuracy.items():
+            assert {policy: recorded[model.run, model.kind, stratum, policy] for policy in of} == of
+
+
+def test_altered_weights_are_refused(copy: Path) -> None:
+    path = copy / "addition-puma.safetensors"
+    raw = bytearray(path.read_bytes())
+    raw[-5] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(HardtailError, match="the checksums differ"):
+        zoo.find("addition-puma")
+    path.unlink()
+    with pytest.raises(HardtailError, match="is missing"):
+        zoo.find("addition-puma")
+
+
+@pytest.mark.parametrize("listed", ["x", "[]", json.dumps({"addition-puma": {"run": 3}}), json.dumps({"a": 1})])
+def test_a_damaged_list_is_one_sentence(copy: Path, listed: str) -> None:
+    (copy / "zoo.json").write_text(listed)
+    with pytest.raises(HardtailError, match="not the file that was shipped"):
+        zoo.models()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("addition-pumo", "did you mean 'addition-puma'"), ("../x", "'../x'; it has addition-random")]
+)
+def test_an_unknown_name_is_told_what_there_is(name: str, told: str) -> None:
+    with pytest.raises(HardtailError, match=told):
+        zoo.find(name)
