@@ -26,7 +26,7 @@ from hardtail.tasks.strata import Stratum
 from hardtail.traces import save_trace
 from hardtail.types import Instances, Trace
 from hardtail.vocabulary import Vocabulary
-from tests.planted import lookahead
+from tests.planted import adder, lookahead
 
 TASK = Addition(digits=12)
 EVIL = "<script>document.title='run'</script>"
@@ -49,6 +49,14 @@ def addition_traces(n: int = 20, windows: Mapping[str, int] | None = None) -> li
                 order = policy_named(policy, TASK.order_names)
                 found.append(decode(lookahead(TASK, window), instances, order, about=about))
     return found
+
+
+def wide_trace() -> Trace:
+    """Two sums of 32 digits, decoded from the lowest digit on by a denoiser that knows addition."""
+    task = Addition()
+    sums = task.sample(2, hardtail.Streams(3).named("wide"))
+    about = {"task": task.name, "config": task.config(), "policy": "lsb", "stratum": "natural", "model": "adder"}
+    return decode(adder(task), sums, policy_named("lsb", task.order_names), about=about)
 
 
 def saved(folder: Path, traces: Sequence[Trace]) -> list[str]:

@@ -13,7 +13,7 @@ from hardtail.report.data import page_content
 from hardtail.report.page import write_page
 from hardtail.study.store import Store
 from tests.conftest import BROWSER, NO_BROWSER
-from tests.report_toys import EVIL, addition_traces, markup_trace, results
+from tests.report_toys import EVIL, addition_traces, markup_trace, results, wide_trace
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -230,6 +230,22 @@ def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["phone"][0]
     assert page.locator(SLIDER).is_visible()
     assert filled(page) > 0
+
+
+def test_a_wide_drawing_moves_with_its_commits_on_a_phone(opened: Open, tmp_path: Path) -> None:
+    """Lowest digit first, the first commit and the last are at opposite ends of a sum of 32 digits."""
+    path = tmp_path / "wide.html"
+    write_page(path, *page_content(None, [], [wide_trace()]))
+    page = opened("#theatre", path=path, size="phone")
+    for step in (1, 33):
+        page.locator(SLIDER).fill(str(step))
+        page.wait_for_function(
+            """() => [...document.querySelectorAll(".pane")].every((pane) => {
+                const box = pane.querySelector(".tile.now").getBoundingClientRect();
+                return box.left >= 0 && box.right <= innerWidth;
+            })""",
+            timeout=3000,
+        )
 
 
 def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,18 @@ export class Pane {
       .join(" · ");
     this.state.textContent = words;
     this.state.className = `state${outcome ? (replay.exact ? " good" : " bad") : ""}`;
+    requestAnimationFrame(() => this.follow()); // not before the pane is in the page
+  }
+
+  // Where the drawing is wider than its frame, as on a phone, keep this step's commit in sight.
+  follow() {
+    const frame = this.scene.node.parentElement;
+    if (frame.scrollWidth <= frame.clientWidth) return;
+    const cell = this.scene.node.querySelector(".tile.now");
+    if (!cell) return;
+    const [box, sight] = [cell.getBoundingClientRect(), frame.getBoundingClientRect()];
+    if (box.left >= sight.left && box.right <= sight.right) return;
+    frame.scrollLeft += box.left + box.width / 2 - sight.left - sight.width / 2;
   }
 
   // What is known of one cell now, as a line of text.
