@@ -82,6 +82,19 @@ def append_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
         file.write(held + b"".join(json.dumps(record).encode() + b"\n" for record in records))
 
 
+def read_object(path: Path) -> dict[str, Any] | None:
+    """A JSON file that holds one object; None where there is no file."""
+    if not path.exists():
+        return None
+    try:
+        held = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise HardtailError(f"{path} cannot be read ({error}); mend it, or move it away to go on without") from error
+    if not isinstance(held, dict):
+        raise HardtailError(f"{path} holds no JSON object; mend it, or move it away to go on without")
+    return held
+
+
 def read_records(path: Path) -> list[dict[str, Any]]:
     """The records of a `.jsonl`."""
     records: list[dict[str, Any]] = []

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 from hardtail import zoo
 from hardtail.denoiser import ModelDenoiser
 from hardtail.errors import HardtailError
+from hardtail.files import read_object
 from hardtail.registry import TASKS
 from hardtail.tasks.base import Task
 from hardtail.train.checkpoint import load_weights
@@ -46,15 +47,7 @@ class Subject:
     def coverage(self) -> dict[str, Any] | None:
         """The mask states it was trained on, where its run recorded them."""
         path = self.file("coverage.json")
-        if path is None or not path.exists():
-            return None
-        try:
-            held = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise HardtailError(f"{path} cannot be read ({error}); delete it to go on without coverage") from error
-        if not isinstance(held, dict):
-            raise HardtailError(f"{path} holds no coverage; delete it to go on without")
-        return held
+        return None if path is None else read_object(path)
 
 
 def load_subject(

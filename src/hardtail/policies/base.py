@@ -126,8 +126,8 @@ class Policy(ABC):
         return commit.count(state)
 
     def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
-        """The committed cells [B, A] to hide again, after this step's commits; asked only where `remasks`."""
-        raise NotImplementedError
+        """The committed cells [B, A] to hide again, after this step's commits; none by default."""
+        return torch.zeros_like(state.hidden_BA)
 
     def finished(self, state: State) -> Tensor:
         """Which rows [B] have nothing left to do."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hardtail.errors import HardtailError
-from hardtail.files import read_records
+from hardtail.files import read_object, read_records
 from hardtail.study.claims.evidence import Estimate, largest, plainly_decoded, share_of
 from hardtail.study.store import INDEX_KEYS, Store, default_results
 from hardtail.study.store import recorded as recorded_folder
@@ -90,20 +90,8 @@ def _read(folder: Path, facts: Mapping[str, Any]) -> RunRecord:
         for name in ("log", "evaluations", "diagnoses")
     )
     return RunRecord(
-        {key: facts[key] for key in INDEX_KEYS}, log, evaluations, diagnoses, _coverage(folder / "coverage.json")
+        {key: facts[key] for key in INDEX_KEYS}, log, evaluations, diagnoses, read_object(folder / "coverage.json")
     )
-
-
-def _coverage(path: Path) -> Mapping[str, Any] | None:
-    if not path.exists():
-        return None
-    try:
-        held = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise HardtailError(f"{path} cannot be read ({error}); delete it to go on without coverage") from error
-    if not isinstance(held, dict):
-        raise HardtailError(f"{path} holds no coverage; delete it to go on without")
-    return held
 
 
 def open_results(folder: Path | None) -> Store | None:

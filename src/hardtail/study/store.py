@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hardtail.errors import HardtailError
-from hardtail.files import append_records, atomic, read_records, sole_writer
+from hardtail.files import append_records, atomic, read_object, read_records, sole_writer
 
 Record = Mapping[str, Any]
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
@@ -65,8 +65,8 @@ class Store:
         return read_records(self.folder / name / "log.jsonl")
 
     def coverage(self, name: str) -> dict[str, Any] | None:
-        path = self.folder / name / "coverage.json"
-        return json.loads(path.read_bytes()) if path.exists() else None
+        """The mask states that a run was trained on."""
+        return read_object(self.folder / name / "coverage.json")
 
     def add(self, name: str, arm: str, run: Path) -> None:
         """Record a finished run: copy what is small, thin the log, add a line to the index."""
@@ -127,12 +127,10 @@ def _fault(entry: Record) -> str | None:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise HardtailError(f"{path} is missing; only a finished run is recorded") from error
-    except (OSError, ValueError) as error:
-        raise HardtailError(f"{path} cannot be read ({error})") from error
+    held = read_object(path)
+    if held is None:
+        raise HardtailError(f"{path} is missing; only a finished run is recorded")
+    return held
 
 
 def _thinned(path: Path) -> list[dict[str, Any]]:
