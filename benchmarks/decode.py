@@ -2,9 +2,11 @@
 
     python benchmarks/decode.py                              # what this machine has
     python benchmarks/decode.py --shapes addition -n 10000 --all-cells
+    python benchmarks/decode.py --precision bf16 --against fp32
 
 The obvious loop is eager, takes 128 instances at a time, computes the whole sequence, and asks after every step whether
-anything is left. Both commit one cell a step by top-1 probability, in the same precision, on random weights and tokens;
+anything is left. Both commit one cell a step by top-1 probability, in the same precision unless told
+otherwise, on random weights and tokens;
 on a GPU ours runs a compiled model, whose compilation is not timed.
 One step costs the same whatever is hidden, so by default only a few cells of each instance are hidden, and instances
 per second are worked out for the task's own number of cells; `--all-cells` hides them all.
@@ -13,7 +15,7 @@ per second are worked out for the task's own number of cells; `--all-cells` hide
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -22,8 +24,10 @@ from hardtail.decode import decode
 from hardtail.denoiser import ModelDenoiser
 from hardtail.model import Transformer
 from hardtail.policies.confidence import Top1
+from hardtail.train.step import Precision
 from hardtail.types import Instances
-from train_step import MASK, SETTINGS, Setting
+from in_turn import in_turn
+from train_step import MASK, SETTINGS
 
 OBVIOUS_BATCH = 128
 
@@ -66,41 +70,68 @@ def seconds(work: Callable[[], object], device: torch.device) -> float:
     return min(times)
 
 
-def row(name: str, setting: Setting, n: int, cells: int, precision: str, device: torch.device) -> str:
-    """Time both loops at one shape; the line that is printed."""
-    model = Transformer(setting.shape(0.0)).initialise(torch.Generator().manual_seed(0)).to(device)
-    denoiser, faster = (
-        ModelDenoiser(model, MASK, precision, compiled=compiled)  # type: ignore[arg-type]
-        for compiled in (False, device.type == "cuda")
-    )
-    hidden = min(cells, setting.hidden)
-    instances = replace(setting, hidden=hidden).instances(n)
-    answers = obvious(denoiser, instances.take(slice(OBVIOUS_BATCH)), device)
-    trace = decode(faster, instances.take(slice(OBVIOUS_BATCH)), Top1(), device=device)
-    same = (answers.cpu().numpy() == trace.answer_NA).all(axis=1).mean()
-    share = hidden / setting.hidden
-    plain = n / seconds(lambda: obvious(denoiser, instances, device), device) * share
-    ours = n / seconds(lambda: decode(faster, instances, Top1(), device=device), device) * share
-    return f"{name:10} {setting.hidden:5} {plain:12.1f} {ours:12.1f} {ours / plain:6.1f}× {same:9.1%}"
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    shape: str
+    precision: Precision
+    against: Precision
+    """The obvious loop's precision."""
+    n: int
+    cells: int
+    device: str
+
+    def ready(self) -> Callable[[], str]:
+        """Compile and compare; what is returned times both loops and writes the line."""
+        setting, device = SETTINGS[self.shape], torch.device(self.device)
+        model = Transformer(setting.shape(0.0)).initialise(torch.Generator().manual_seed(0)).to(device)
+        usual = ModelDenoiser(model, MASK, self.against)
+        faster = ModelDenoiser(model, MASK, self.precision, compiled=device.type == "cuda")
+        hidden = min(self.cells, setting.hidden)
+        instances = replace(setting, hidden=hidden).instances(self.n)
+        few = instances.take(slice(OBVIOUS_BATCH))
+        answers = obvious(usual, few, device)
+        same = (answers.cpu().numpy() == decode(faster, few, Top1(), device=device).answer_NA).all(axis=1).mean()
+        if device.type == "cuda":  # another batch is compiled anew
+            decode(faster, instances, Top1(), device=device)
+
+        def measure() -> str:
+            share = self.n * hidden / setting.hidden
+            plain = share / seconds(lambda: obvious(usual, instances, device), device)
+            ours = share / seconds(lambda: decode(faster, instances, Top1(), device=device), device)
+            head = (
+                f"{self.shape:10} {setting.hidden:5} {self.against:>7} {plain:10.2f} {self.precision:>9} {ours:10.2f}"
+            )
+            return f"{head} {ours / plain:6.2f}× {same:9.1%}"
+
+        return measure
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = ("fp32", "tf32", "bf16")
     parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("-n", type=int, help="instances [128 on a CPU, 2,048 on a GPU]")
     parser.add_argument("--cells", type=int, help="cells hidden in each [2 on a CPU, 32 on a GPU]")
     parser.add_argument("--all-cells", action="store_true")
-    parser.add_argument("--precision", nargs="+", choices=("fp32", "tf32", "bf16"), default=["fp32"])
+    parser.add_argument("--precision", nargs="+", choices=kinds, default=["fp32"])
+    parser.add_argument("--against", choices=kinds, help="precision of the obvious loop [the same as ours]")
+    parser.add_argument("--jobs", type=int, default=1, help="rows that compile at the same time")
+    parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes that stand still during timing")
     words = parser.parse_args()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    cuda = device.type == "cuda"
+    cuda = torch.cuda.is_available()
     n = words.n or (2048 if cuda else OBVIOUS_BATCH)
     cells = 10**6 if words.all_cells else words.cells or (32 if cuda else 2)
     print(f"{torch.cuda.get_device_name() if cuda else 'CPU'}, torch {torch.__version__}, {n} instances")
-    for precision in words.precision:
-        print(f"\n{precision}\nshape      cells    obvious/s       ours/s  ratio same answers")
-        for name in words.shapes:
-            print(row(name, SETTINGS[name], n, cells, precision, device), flush=True)
+    print("shape      cells obvious   a second      ours   a second  ratio same answers", flush=True)
+    rows = [
+        Row(shape, precision, words.against or precision, n, cells, "cuda" if cuda else "cpu")
+        for precision in words.precision
+        for shape in words.shapes
+    ]
+    for _, line in in_turn(rows, words.jobs, words.hold):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,8 @@ shapes.
 import argparse
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
 
 import numpy as np
 import torch
@@ -28,6 +26,7 @@ from hardtail.schemes.stages import Fixed
 from hardtail.train.optimiser import AdamW
 from hardtail.train.step import AttentionPrecision, Precision, Step
 from hardtail.types import Instances
+from in_turn import in_turn
 
 MASK = 1
 PRECISIONS: dict[str, tuple[Precision, AttentionPrecision]] = {
@@ -200,15 +199,17 @@ class Row:
         plain = Plain(self.setting, self.setting.instances(8 * self.batch), self.batch, self.precision, self.dropout)
         return milliseconds(plain, self.seconds)
 
-    def ready(self) -> tuple[Step, str]:
-        """The compiled step, and how it runs."""
+    def ready(self) -> Callable[[], tuple[float, str]]:
+        """Compile; what is returned times a step, and says how it runs."""
+        _allow(self.precision)
         torch.compiler.reset()  # ten models in one process would run into the limit on recompilations
         step = build(self.setting, self.scheme, self.batch, self.precision, self.dropout)
         began = time.perf_counter()
         how = step.compile()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        return step, f"{how}, {time.perf_counter() - began:.0f} s to get ready"
+        how = f"{how}, {time.perf_counter() - began:.0f} s to get ready"
+        return lambda: (milliseconds(step, self.seconds), how)
 
 
 def build(setting: Setting, scheme: str, batch: int, precision: str, dropout: float) -> Step:
@@ -233,49 +234,6 @@ def _allow(precision: str) -> None:
     torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
 
 
-def _one_after_another(rows: list[Row]) -> Iterator[tuple[Row, float, str]]:
-    for row in rows:
-        _allow(row.precision)
-        step, how = row.ready()
-        yield row, milliseconds(step, row.seconds), how
-
-
-def _child(row: Row, parent: Connection) -> None:
-    """Compile, say so, wait to be asked, and time."""
-    _allow(row.precision)
-    step, how = row.ready()
-    parent.send(how)
-    parent.recv()
-    parent.send(milliseconds(step, row.seconds))
-
-
-def _side_by_side(rows: list[Row], jobs: int) -> Iterator[tuple[Row, float, str]]:
-    """Compiling takes long and leaves the GPU idle: do it for `jobs` rows at once, and time only when all are ready."""
-    context = get_context("spawn")
-    compiling: dict[Connection, Row] = {}
-    ready: dict[Row, tuple[Connection, str]] = {}
-    waiting = list(reversed(rows))
-    while waiting or compiling:
-        while waiting and len(compiling) < jobs:
-            row = waiting.pop()
-            mine, theirs = context.Pipe()
-            context.Process(target=_child, args=(row, theirs), daemon=True).start()
-            theirs.close()
-            compiling[mine] = row
-        for connection in wait(list(compiling)):
-            assert isinstance(connection, Connection)
-            row = compiling.pop(connection)
-            try:
-                ready[row] = connection, connection.recv()
-            except EOFError:
-                print(f"{row.shape} {row.scheme} {row.precision} could not be measured; its process has said why")
-    for row in rows:
-        if row in ready:
-            connection, how = ready[row]
-            connection.send("go")
-            yield row, connection.recv(), how
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
@@ -288,6 +246,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--jobs", type=int, default=1, help="rows that compile at the same time")
+    parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes that stand still during timing")
     parser.add_argument("--no-plain", action="store_true", help="leave the plain eager step out")
     words = parser.parse_args()
 
@@ -306,7 +265,8 @@ def main() -> None:
     ]
     print("shape      precision dropout scheme         plain ms  ours ms  ratio  TFLOP/s of ceiling", flush=True)
     plain: dict[tuple[str, str, float], float] = {}
-    for row, ours, how in _one_after_another(rows) if words.jobs == 1 else _side_by_side(rows, words.jobs):
+    for place, (ours, how) in in_turn(rows, words.jobs, words.hold):
+        row = rows[place]
         key = row.shape, row.precision, row.dropout
         if key not in plain:
             plain[key] = float("nan") if words.no_plain else row.plain()

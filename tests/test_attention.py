@@ -1,6 +1,6 @@
 """Attention: both ways of packing are the formula, and our kernels are it too, dropout and gradients included.
 
-The kernels run on a GPU, or on a CPU in Triton's interpreter where Triton is installed.
+The kernels run on a GPU, or on a CPU in Triton's interpreter: where Triton is installed and TRITON_INTERPRET=1 is set.
 """
 
 import os
@@ -9,12 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardtail.attention import HAS_TRITON, attend, fused, pays
+from hardtail.attention import HAS_TRITON, attend, fused, pays, rounds
 
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-kernels = pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+runs = HAS_TRITON and (torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1")
+kernels = pytest.mark.skipif(not runs, reason="there is neither a GPU nor Triton's interpreter")
 
 
 def formula(query: Tensor, packed: Tensor, heads: int, factor: Tensor | float = 1.0) -> Tensor:
@@ -44,6 +43,22 @@ def test_both_packings_are_the_formula() -> None:
 def test_long_sequences_are_left_to_torch() -> None:
     assert all(pays(length, head) for length, head in [(60, 32), (99, 64), (163, 32)])
     assert not any(pays(length, head) for length, head in [(884, 64), (200, 64), (60, 48)])
+
+
+def test_only_rounded_products_are_ours() -> None:
+    """bf16, and float32 where tf32 is allowed; compiled code follows when the setting changes."""
+    compiled = torch.compile(lambda x: x + rounds(x.dtype), backend="eager", fullgraph=True)
+    before = torch.get_float32_matmul_precision()
+    try:
+        for setting, expected in [("high", 1), ("highest", 0), ("high", 1)]:
+            torch.set_float32_matmul_precision(setting)
+            assert rounds(torch.float32) == expected
+            assert compiled(torch.zeros(1)).item() == expected
+            assert rounds(torch.bfloat16)
+            assert not rounds(torch.float64)
+    finally:
+        torch.set_float32_matmul_precision(before)
+        torch.compiler.reset()
 
 
 def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: float) -> Tensor:

@@ -10,12 +10,13 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.cli import main
-from hardtail.files import sole_writer
+from hardtail.files import read_records, sole_writer
 from hardtail.study import advance as moving
-from hardtail.study.advance import advance, status
+from hardtail.study.advance import advance, measure, status
 from hardtail.study.grids import GRIDS, Entry, entry_named, grid_named
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
+from hardtail.subject import Subject
 from hardtail.train.run import train
 
 
@@ -25,12 +26,16 @@ def entry(arm: str = "addition-random-smoke", steps: int = 12) -> Entry:
     return Entry(arm, replace(recipe, steps=steps, watch=watch, train_size=50, batch=4))
 
 
+def _diagnosed(subject: Subject, *given: object, **also: object) -> list[dict[str, object]]:
+    return [{"kind": "diagnosis", "policy": "top1", "checkpoint": subject.origin["checkpoint"]}]
+
+
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure a finished run on little."""
     monkeypatch.setattr(moving, "chosen_strata", lambda task, names: ["natural", "chain>=4"])
     monkeypatch.setattr(moving, "study_policies", lambda task: ("top1", "lsb"))
-    monkeypatch.setattr(moving, "explain_model", lambda *given, **also: [{"kind": "diagnosis", "policy": "top1"}])
+    monkeypatch.setattr(moving, "explain_model", _diagnosed)
 
 
 def test_names_are_unique_over_all_grids() -> None:
@@ -98,6 +103,32 @@ def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.M
     train(entries[0].recipe, tmp_path / "whole")
     cut = tmp_path / "runs" / entries[0].name
     assert (cut / "last.safetensors").read_bytes() == (tmp_path / "whole" / "last.safetensors").read_bytes()
+
+
+def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = entry()
+    train(run.recipe, tmp_path)
+    looks = 0
+
+    def clock() -> float:
+        nonlocal looks
+        looks += 1
+        return float(looks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "time", SimpleNamespace(monotonic=clock))
+        assert not measure(tmp_path, device="cpu", n=5, deadline=4.0)  # two strata, one diagnosis, then it is late
+        first = (tmp_path / "evaluations.jsonl").read_bytes()
+        assert {record["checkpoint"] for record in read_records(tmp_path / "evaluations.jsonl")} == {"last"}
+        assert measure(tmp_path, device="cpu", n=5, deadline=100.0)
+    assert (tmp_path / "evaluations.jsonl").read_bytes().startswith(first)
+    found = [
+        (record["checkpoint"], record["stratum"], record["policy"])
+        for record in read_records(tmp_path / "evaluations.jsonl")
+        if record["kind"] == "accuracy"
+    ]
+    assert len(found) == len(set(found)) == 2 * 2 * 2
+    assert [record["checkpoint"] for record in read_records(tmp_path / "diagnoses.jsonl")] == ["last", "best_probe"]
 
 
 def test_a_run_that_another_process_is_at_is_passed_over(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Bidirectional attention without a mask, by the fastest way that a device has for its sizes.
 
-Short sequences in bf16 on a GPU go through kernels of our own (`attention_kernels`); everything else is PyTorch's
-`scaled_dot_product_attention`. The two agree up to rounding in bf16; with dropout they draw different cells.
+Short sequences in bf16 or tf32 on a GPU go through kernels of our own (`attention_kernels`); everything else is
+PyTorch's `scaled_dot_product_attention`. The two agree up to that rounding; with dropout they draw different cells.
 
 Shapes: B batch, Q queries, L sequence, D width, X 3·D (query, key, value) or 2·D (key, value), H heads, E = D/H.
 """
@@ -21,7 +21,7 @@ def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: fl
 
     `packed_BLX` holds queries, keys and values side by side; keys and values alone where `query_BQD` is given.
     """
-    if packed_BLX.is_cuda and packed_BLX.dtype == torch.bfloat16 and HAS_TRITON:
+    if packed_BLX.is_cuda and HAS_TRITON and rounds(packed_BLX.dtype):
         width = packed_BLX.shape[-1] // (3 if query_BQD is None else 2)
         if pays(packed_BLX.shape[1], width // heads):
             seed = packed_BLX.new_empty(1, dtype=torch.int32)
@@ -30,6 +30,16 @@ def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: fl
             return fused(packed_BLX, query_BQD, seed, heads, dropout)[0]
     q, k, v = (part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in _parts(packed_BLX, query_BQD))
     return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout).transpose(1, 2).flatten(-2)
+
+
+def rounds(kind: torch.dtype) -> bool:
+    """Whether matrix products of this type may be rounded as our kernels round them."""
+    return kind == torch.bfloat16 or (kind == torch.float32 and _allows_tf32())
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator] # a change of it compiles anew
+def _allows_tf32() -> bool:
+    return torch.get_float32_matmul_precision() != "highest"
 
 
 def pays(length: int, head: int) -> bool:

@@ -1,7 +1,8 @@
 """Moving a grid on: take the next unfinished run, train it as far as the time goes, measure and record what is done."""
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from hardtail import data
 from hardtail.errors import BusyError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
 from hardtail.explain import diagnosed, explain_model
-from hardtail.files import sole_writer
+from hardtail.files import read_records, sole_writer
 from hardtail.study.grids import Entry
 from hardtail.study.store import Store
 from hardtail.subject import Kind, load_subject
@@ -81,35 +82,54 @@ def advance(
             if not outcome.finished:
                 say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
                 break
-            if time.monotonic() >= deadline:
-                say(f"{entry.name}: trained; it is measured at the next call")
-                break
             with sole_writer(folder):
-                if entry.name not in store.names():
-                    measure(folder, device=device or "cpu", n=n)
-                    store.add(entry.name, entry.arm, folder)
-                    say(f"{entry.name}: recorded")
+                if entry.name in store.names():
+                    continue
+                if not measure(folder, device=device or "cpu", n=n, deadline=deadline):
+                    say(f"{entry.name}: trained; measuring goes on at the next call")
+                    break
+                store.add(entry.name, entry.arm, folder)
+                say(f"{entry.name}: recorded")
         except BusyError:
             say(f"{entry.name}: another process is at it")
     return status(entries, runs, store)
 
 
-def measure(folder: Path, *, device: str, n: int) -> None:
-    """Evaluate and diagnose a finished run: every order, every stratum, both kinds of weights."""
+def measure(folder: Path, *, device: str, n: int, deadline: float = math.inf) -> bool:
+    """Evaluate and diagnose a finished run: every order, every stratum, both kinds of weights; whether all is done.
+
+    Each stratum is kept once it is measured, and is not measured again.
+    """
+    evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
     kinds: tuple[Kind, ...] = ("last", "best_probe")
+    decoding = Decoding(device=device)
     for kind in kinds:
         subject = load_subject(str(folder), kind=kind, device=device)
-        decoding = Decoding(device=device)
-        found = evaluate_all(
-            subject,
-            chosen_policies(subject.task, study_policies(subject.task)),
-            chosen_strata(subject.task, ()),
-            n,
-            decoding,
-            data_seed=subject.seed,
-        )
-        keep(folder / "evaluations.jsonl", records_of(list(found)))
-        keep(folder / "diagnoses.jsonl", explain_model(subject, (), (), None, decoding))
+        policies = chosen_policies(subject.task, study_policies(subject.task))
+        done = set(_measured(evaluations, kind, n))
+        for stratum in chosen_strata(subject.task, ()):
+            if all((stratum, policy) in done for policy in policies):
+                continue
+            if time.monotonic() >= deadline:
+                return False
+            found = evaluate_all(subject, policies, [stratum], n, decoding, data_seed=subject.seed)
+            keep(evaluations, records_of(list(found)))
+        if not any(record.get("checkpoint") == kind for record in _records(diagnoses)):
+            if time.monotonic() >= deadline:
+                return False
+            keep(diagnoses, explain_model(subject, (), (), None, decoding))
+    return True
+
+
+def _measured(path: Path, kind: Kind, n: int) -> Iterator[tuple[str, str]]:
+    """The strata and policies that an evaluation of these weights on so many instances has been kept for."""
+    for record in _records(path):
+        if record.get("kind") == "accuracy" and record.get("checkpoint") == kind and record.get("n") == n:
+            yield record["stratum"], record["policy"]
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    return read_records(path) if path.exists() else []
 
 
 def prepare(entries: Sequence[Entry], *, n: int = 500) -> int:
@@ -138,8 +158,5 @@ def study_policies(task: Task) -> tuple[str, ...]:
 
 def _step(folder: Path) -> int:
     """The step of a saved state, from the log beside it."""
-    from hardtail.files import read_records
-
-    log = folder / "log.jsonl"
-    entries = read_records(log) if log.exists() else []
+    entries = _records(folder / "log.jsonl")
     return int(entries[-1]["step"]) if entries else 0

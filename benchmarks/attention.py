@@ -1,0 +1,108 @@
+"""Attention at the study's five shapes on a GPU: PyTorch's beside our kernels, with and without dropout.
+
+    python benchmarks/attention.py                               # bf16 and tf32
+    python benchmarks/attention.py --precision tf32 --tiles 32:4 64:4 64:8
+
+Microseconds of one layer over a batch of 256 on the GPU (a captured graph, so without launches): forward, and forward
+with backward. PyTorch chooses its own kernels; in tf32 it is given float32 and allowed to multiply in tf32. `--tiles`
+tries sides and warps of our kernels' tiles; without it they are those that the package uses.
+"""
+
+import argparse
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from hardtail import attention_kernels
+from hardtail.attention import fused, pays
+from train_step import SETTINGS, Setting
+
+KINDS = {"bf16": torch.bfloat16, "tf32": torch.float32}
+Attention = Callable[[Tensor], Tensor]
+Tile = tuple[int, int]
+"""Queries and keys of a tile, and warps."""
+
+
+def microseconds(work: Callable[[], object], times: int = 20) -> float:
+    """One call on the GPU: the best of a few replays of a graph that holds `times` of them."""
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    with torch.cuda.stream(stream):
+        work()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(times):
+            work()
+    found: list[float] = []
+    for _ in range(5):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        found.append(start.elapsed_time(end) / times * 1000)
+    return min(found)
+
+
+def both_ways(attention: Attention, packed: Tensor, gradient: Tensor) -> str:
+    """Forward, and forward with backward."""
+    free = packed.detach()
+    try:
+        forward = microseconds(lambda: attention(free))
+        whole = microseconds(lambda: torch.autograd.grad(attention(packed), packed, gradient))
+    except Exception as error:  # a tile that does not fit is an answer too
+        return f"not possible: {type(error).__name__}"
+    return f"{forward:6.0f} / {whole:6.0f}"
+
+
+def attentions(setting: Setting, dropout: float, tiles: list[Tile | None]) -> dict[str, Attention]:
+    heads, seed = setting.heads, torch.ones(1, dtype=torch.int32, device="cuda")
+
+    def torchs(packed: Tensor) -> Tensor:
+        parts = packed.chunk(3, dim=-1)
+        q, k, v = (part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in parts)
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout).transpose(1, 2).flatten(-2)
+
+    def ours(tile: Tile | None) -> Attention:
+        def attention(packed: Tensor) -> Tensor:
+            if tile is not None:
+                attention_kernels.TILES = dict.fromkeys(attention_kernels.TILES, tile)
+            return fused(packed, None, seed, heads, dropout)[0]
+
+        return attention
+
+    return {"torch": torchs, **{f"ours {tile or ''}": ours(tile) for tile in tiles}}
+
+
+def _tile(text: str) -> Tile:
+    side, warps = text.split(":")
+    return int(side), int(warps)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--precision", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--dropout", nargs="+", type=float, default=[0.0, 0.1])
+    parser.add_argument("--tiles", nargs="+", default=[], help="SIDE:WARPS of our kernels")
+    words = parser.parse_args()
+    torch.set_float32_matmul_precision("high")
+    tiles: list[Tile | None] = [_tile(text) for text in words.tiles] or [None]
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}; microseconds, forward / with backward")
+    for name in words.shapes:
+        setting = SETTINGS[name]
+        for precision in words.precision:
+            shape = 256, setting.length, 3 * setting.width
+            packed = torch.randn(shape, device="cuda", dtype=KINDS[precision], requires_grad=True)
+            gradient = torch.randn_like(packed[..., : setting.width])
+            for dropout in words.dropout:
+                for label, attention in attentions(setting, dropout, tiles).items():
+                    if label == "torch" or pays(setting.length, setting.width // setting.heads):
+                        found = both_ways(attention, packed, gradient)
+                        print(f"{name:10} {precision} dropout {dropout:.1f} {label:16} {found}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
