@@ -68,7 +68,7 @@ def attentions(setting: Setting, dropout: float, tiles: list[Tile | None]) -> di
     def ours(tile: Tile | None) -> Attention:
         def attention(packed: Tensor) -> Tensor:
             if tile is not None:
-                attention_kernels.TILES = dict.fromkeys(attention_kernels.TILES, tile)
+                attention_kernels.SIDE, attention_kernels.WARPS = tile
             return fused(packed, None, seed, heads, dropout)[0]
 
         return attention

@@ -8,6 +8,7 @@ from typing import Any
 from hardtail.statistics import wilson
 from hardtail.study.claims import Claim, Results
 from hardtail.study.claims.base import Cell, Check
+from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Pooled, Profiled, Reached, Weighted
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Similar, Unrecovered
 from hardtail.study.store import Store
@@ -55,7 +56,8 @@ class Planted:
             self.evaluations.setdefault(run, []).extend(records)
         elif isinstance(figure, Profiled):
             for checkpoint in kinds:
-                diagnosis = self.diagnoses.setdefault((run, figure.policy, checkpoint), {"strata": ["a", "b"]})
+                strata = list(DIAGNOSED[figure.task])
+                diagnosis = self.diagnoses.setdefault((run, figure.policy, checkpoint), {"strata": strata})
                 _put(diagnosis, figure.path, value * n if figure.divided else value)
                 for place, path in enumerate(figure.of):
                     _put(diagnosis, path, 0 if place else n)
@@ -100,17 +102,22 @@ def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def planted(folder: Path, values: Planting) -> Results:
-    """Results with these figures. Where a mean is given and some of its parts, the others make up for them."""
+    """Results with these figures for two seeds alike. Of a mean the parts that are not given make up for the others."""
     made = Planted(folder)
+
+    def plant(figure: Figure, value: float) -> None:
+        for seed in (42, 43):
+            made.plant(figure, value, seed=seed)
+
     for figure, value in values.items():
         if isinstance(figure, Weighted):
             weight = dict(zip(figure.parts, figure.weights, strict=True))
             rest = [part for part in figure.parts if part not in values]
             given = sum(weight[part] * values[part] for part in figure.parts if part in values)
             for part in rest:
-                made.plant(part, (value * sum(figure.weights) - given) / sum(weight[part] for part in rest))
+                plant(part, (value * sum(figure.weights) - given) / sum(weight[part] for part in rest))
         else:
-            made.plant(figure, value)
+            plant(figure, value)
     return Results(made.written())
 
 

@@ -1,6 +1,9 @@
 """The ledger: every claim gives every verdict on results made for it, and the right records count."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -21,7 +24,8 @@ from hardtail.study.claims import (
 )
 from hardtail.study.claims.base import Cell, overall
 from hardtail.study.claims.differences import contrast
-from hardtail.study.claims.figures import Accuracy, Figure, Pooled, Profiled, Reached, Weighted
+from hardtail.study.claims.evidence import DIAGNOSED
+from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Pooled, Profiled, Reached, Weighted
 from hardtail.study.claims.rules import Gap, Level, Ratio, Recovery, Unrecovered
 from hardtail.study.store import Store
 from tests.planted_results import STEPS, Planted, as_printed, opposite, planted, together, weaker
@@ -69,7 +73,7 @@ def test_holds_on_the_papers_own_numbers(claim: Claim, tmp_path: Path) -> None:
     judged = claim.judge(planted(tmp_path, together(claim, as_printed)))
     assert judged.verdict is NOT_BORNE_OUT.get(claim.id, Verdict.HOLDS), judged.findings
     assert judged.ours is not None
-    assert judged.seeds == 1
+    assert judged.seeds == 2
     assert claim.caveat or claim.id not in NOT_BORNE_OUT
 
 
@@ -161,6 +165,44 @@ def test_with_one_seed_a_gap_has_newcombes_interval(tmp_path: Path) -> None:
     assert ours.high == pytest.approx(0.3 + ((one.high - 0.9) ** 2 + (0.6 - two.low) ** 2) ** 0.5)
 
 
+def test_a_single_seed_of_what_is_no_share_makes_nothing_certain(tmp_path: Path) -> None:
+    """A step or a loss of one run has no interval: the right sign alone holds weaker, the paper's size holds."""
+    random, puma = (Cell(Reached("addition", scheme)) for scheme in ("random", "puma"))
+    made = Planted(tmp_path)
+    for cell, step in ((random, 50_000), (puma, 49_000)):
+        made.plant(cell.figure, step)
+    results = Results(made.written())
+    assert Gap((random,), (puma,)).judge(results).verdict is Verdict.WEAKER
+    assert Gap((replace(random, paper=2000.0),), (replace(puma, paper=0.0),)).judge(results).verdict is Verdict.HOLDS
+    for seed, step in ((43, 30_000), (44, 80_000)):
+        made.plant(random.figure, step, seed=seed)
+        made.plant(puma.figure, 49_000, seed=seed)
+    assert Gap((random,), (puma,)).judge(Results(made.written())).verdict is Verdict.NOT  # within its interval
+
+
+@pytest.mark.parametrize(("values", "quantile"), [((0.5, 0.7), 12.706), ((0.5, 0.6, 0.7), 4.303)])
+def test_student_over_two_and_three_seeds(values: tuple[float, ...], quantile: float, tmp_path: Path) -> None:
+    """A loss has Student's interval alone: mean ± t · s / √n."""
+    figure = LateLoss("addition", "papl", 0.9, 1.0)
+    made = Planted(tmp_path)
+    for seed, value in enumerate(values):
+        made.plant(figure, value, seed=seed)
+    found = figure.estimate(Results(made.written()))
+    assert found is not None
+    half = quantile * stdev(values) / len(values) ** 0.5
+    assert (found.mean, found.low, found.high) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
+
+
+def test_few_failures_that_stay_are_no_collapse(tmp_path: Path) -> None:
+    """One in ten that no order repairs is less than the paper's 97 in 100."""
+    made = Planted(tmp_path)
+    lsb = Accuracy("addition", "puma", "lsb", ("chain>=28",))
+    check = Unrecovered(Cell(PUMA_28, 0.026), Cell(lsb, 0.03))
+    for figure in (PUMA_28, lsb):
+        made.plant(figure, 0.9, n=500)
+    assert check.judge(Results(made.written())).verdict is Verdict.WEAKER
+
+
 def test_few_failures_make_no_ratio_certain(tmp_path: Path) -> None:
     """No failure against seven is a ratio of 15 with half a case added, and may well be none."""
     made = Planted(tmp_path)
@@ -245,6 +287,53 @@ def test_tf32_runs_come_before_fp32_runs(tmp_path: Path) -> None:
     made.runs["faster"] = plain | {"name": "faster", "arm": "addition-puma-tf32"}
     made.evaluations["faster"] = [made.evaluations["addition-puma-s42"][1] | {"exact_match": 0.5}]
     assert [sample.run for sample in PUMA_28.samples(Results(made.written()))] == ["faster"]
+
+
+MASKED = Profiled("addition", "puma", ("profile", "wrong_commits", "top", "chain_masked_median"), usual="last")
+
+
+def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]]) -> Results:
+    """A run with several diagnoses in this order: strata, instances, value, what else they say."""
+    made.plant(MASKED, 0.0)
+    store, (run,) = made.written(), made.runs
+    head = {"policy": "top1", "checkpoint": "last"}
+    lines = [
+        head
+        | {"strata": strata, "result": {"instances": n}}
+        | {"profile": {"wrong_commits": {"top": {"chain_masked_median": value}}}}
+        | other
+        for strata, n, value, other in kept
+    ]
+    (store.folder / run / "diagnoses.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return Results(store)
+
+
+def test_the_diagnosis_that_counts_is_of_the_strata_of_its_claims(tmp_path: Path) -> None:
+    """Neither a large one of a single stratum, nor one of more strata, nor one of other instances or a sampled one."""
+    asked = list(DIAGNOSED["addition"])
+    results = _diagnosed(
+        Planted(tmp_path),
+        (asked, 2700, 0.1, {}),
+        (asked[::-1], 2700, 0.2, {}),
+        (asked, 900, 0.3, {}),
+        (["chain>=28"], 50_000, 0.4, {}),
+        (["natural", *asked], 50_000, 0.5, {}),
+        (asked, 50_000, 0.6, {"data_seed": 7}),
+        (asked, 50_000, 0.7, {"temperature": 1.0}),
+    )
+    assert [sample.value for sample in MASKED.samples(results)] == [0.2]
+
+
+def test_a_diagnosis_of_more_strata_counts_where_there_is_no_other(tmp_path: Path) -> None:
+    results = _diagnosed(Planted(tmp_path), (["natural", *DIAGNOSED["addition"]], 3000, 0.5, {}))
+    assert [sample.value for sample in MASKED.samples(results)] == [0.5]
+
+
+def test_a_diagnosis_of_some_strata_measures_no_claim(tmp_path: Path) -> None:
+    results = _diagnosed(Planted(tmp_path), (["chain>=28"], 50_000, 1.0, {}))
+    judged = claim_named("addition.commits.masked.puma").judge(results)
+    assert judged.verdict is Verdict.UNMEASURED
+    assert "not on all of chain>=4" in judged.findings[0].remark
 
 
 def test_countdown_prefers_held_out_targets(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hardtail import HardtailError, cli
 from hardtail.study import store as store_module
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named, judge
+from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.store import Store, default_results
 from tests.planted_results import Planted, as_printed, together
 
@@ -127,7 +128,11 @@ EXPLAINED = {
         _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"policy"', '"polity"')),
         _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"n": ', '"n": Infinity, "m": ')),
         _damage(f"{RUN}/diagnoses.jsonl", lambda text: json.dumps(EXPLAINED | {"strata": 3.5}) + "\n"),
-        _damage(f"{RUN}/diagnoses.jsonl", lambda text: '{"policy": "top1", "checkpoint": "last", "profile": 3}\n'),
+        _damage(f"{RUN}/diagnoses.jsonl", lambda text: json.dumps(EXPLAINED) + "\n"),
+        _damage(
+            f"{RUN}/diagnoses.jsonl",
+            lambda text: json.dumps(EXPLAINED | {"strata": list(DIAGNOSED["addition"]), "profile": 3}) + "\n",
+        ),
         _damage("addition-random-s42/log.jsonl", lambda text: '{"step": "x", "natural": 1.0}\n'),
         _damage("index.jsonl", lambda text: text.replace('"seed": 42', '"seed": "x"')),
         _damage("index.jsonl", lambda text: text.replace('"arm"', '"harm"')),

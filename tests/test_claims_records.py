@@ -8,9 +8,10 @@ import pytest
 
 import hardtail
 from hardtail.evaluate import Decoding, chosen_policies, evaluate_all, keep, records_of
-from hardtail.explain import explain_model
+from hardtail.explain import diagnosed, explain_model
 from hardtail.study.advance import study_policies
 from hardtail.study.claims import Results, all_claims
+from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import Accuracy, Figure, Pooled, Profiled, Reached, Weighted
 from hardtail.study.grids import GRIDS
 from hardtail.study.recipes import recipe_named
@@ -46,6 +47,11 @@ def test_the_study_measures_what_claims_need(task: str) -> None:
             assert figure.policy in ("top1", kind.order_names[0]), figure
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_claims_want_the_strata_that_the_study_diagnoses(task: str) -> None:
+    assert list(DIAGNOSED[task]) == [part.stratum for part in diagnosed(hardtail.task(task), (), None)]
+
+
 def test_the_grids_have_the_runs_that_claims_need() -> None:
     arms = {entry.arm for grid in GRIDS.values() for entry in grid()}
     for task in TASKS:
@@ -67,7 +73,8 @@ def test_records_of_a_real_run_are_found(task: str, tmp_path: Path) -> None:
     found = evaluate_all(subject, policies, [TASKS[task]], 1, decoding, data_seed=subject.seed)
     keep(folder / "evaluations.jsonl", records_of(list(found)))
     diagnoses = explain_model(subject, (), [TASKS[task]], 1, decoding)
-    keep(folder / "diagnoses.jsonl", diagnoses)
+    # One stratum, which is quickly drawn, stands for all that a run of the study is diagnosed on.
+    keep(folder / "diagnoses.jsonl", [diagnosis | {"strata": list(DIAGNOSED[task])} for diagnosis in diagnoses])
     store = Store(tmp_path / "results")
     store.add(f"{task}-puma-s42", f"{task}-puma", folder)
     results = Results(store, checkpoint="last")

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hardtail import HardtailError
-from hardtail.schemes import Mixture, Papl, Puma, Random, Scheme
+from hardtail.schemes import Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Fixed, Ramp, Stairs
 from hardtail.study.recipes import recipe_named
 from hardtail.train.optimiser import AdamW
@@ -77,6 +78,10 @@ def test_the_text_as_written(scheme: str, expected: Scheme) -> None:
         (lambda: AdamW(floor=1.0), "learning rate"),
         (lambda: AdamW(ema=1.0), "EMA"),
         (lambda: Papl(tau=0.0), "tau"),
+        (lambda: Papl(alpha=-1.0), "alpha"),
+        (lambda: Focal(gamma=-1.0), "gamma"),
+        (lambda: replace(recipe_named("addition-random"), seed=-1), "seed is -1"),
+        (lambda: replace(recipe_named("addition-random"), seed=1 << 64), "below 2"),
         (lambda: Fixed(0), "at least one"),
         (lambda: Ramp(5, 3), "climb"),
         (lambda: Mixture(Mixture(Random(), Random()), Random()), "no mixtures themselves"),

@@ -124,6 +124,9 @@ def test_a_run_goes_on_with_its_own_data_only(built: Path, tmp_path: Path) -> No
     with pytest.raises(HardtailError, match="other training data"):
         train(quick(), tmp_path / "run")
     assert train(quick(), tmp_path / "run", data_file=built).finished
+    assert "finished already" in train(quick(), tmp_path / "run", data_file=built).how
+    with pytest.raises(HardtailError, match="other training data"):
+        train(quick(), tmp_path / "run")
 
 
 def test_data_that_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -131,6 +131,17 @@ def test_divergence_stops_and_keeps_the_last_good_state(tmp_path: Path, monkeypa
     assert all(bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values())
 
 
+def test_a_probe_far_worse_than_guessing_is_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may blow up and keep its numbers; what was the best so far stays."""
+    values = iter([2.5, 2.4, 1e4])
+    monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
+    with pytest.raises(
+        HardtailError, match=r"at step 10 the probe's NLL is 1e\+04, where guessing has 2\.6; .* step 7"
+    ):
+        train(small("addition-random"), tmp_path / "run")
+    assert load_weights(tmp_path / "run" / "best_probe.safetensors")[1]["step"] == 4
+
+
 @pytest.mark.parametrize("name", ["state.safetensors", "recipe.json"])
 def test_damaged_files_get_a_sentence(name: str, tmp_path: Path) -> None:
     recipe = small("addition-random")

@@ -15,9 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TILES = {2: (64, 4), 4: (32, 4)}
-"""By bytes of a number: queries of a block and keys of a tile, and warps. The fastest of those tried at the study's
-shapes (docs/performance.md)."""
+SIDE, WARPS = 64, 4
+"""Queries of a block and keys of a tile: the fastest of those tried at the study's shapes (docs/performance.md)."""
 
 
 @triton.jit
@@ -171,11 +170,10 @@ def launch_forward(
     """Write what the queries gather; outputs are contiguous, keys and values have the same strides."""
     batch, queries, width = q_BQD.shape
     keys = k_BLD.shape[1]
-    side, warps = TILES[q_BQD.element_size()]
     forward[(batch * heads,)](
         q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ, seed, *q_BQD.stride()[:2], *k_BLD.stride()[:2],
-        (width // heads) ** -0.5, heads, queries, keys, dropout, triton.cdiv(keys, side), I=side, J=side,
-        E=width // heads, num_warps=warps,
+        (width // heads) ** -0.5, heads, queries, keys, dropout, triton.cdiv(keys, SIDE), I=SIDE, J=SIDE,
+        E=width // heads, num_warps=WARPS,
     )  # fmt: skip
 
 
@@ -186,9 +184,8 @@ def launch_backward(
     """Write the gradients, whose strides are those of the inputs."""
     batch, queries, width = q_BQD.shape
     keys = k_BLD.shape[1]
-    side, warps = TILES[q_BQD.element_size()]
     backward[(batch * heads,)](
         q_BQD, k_BLD, v_BLD, out_BQD, gradient_BQD, log_total_BHQ, dq_BQD, dk_BLD, dv_BLD, seed,
         *q_BQD.stride()[:2], *k_BLD.stride()[:2], (width // heads) ** -0.5, heads, queries, keys, dropout,
-        triton.cdiv(keys, side), I=side, J=side, E=width // heads, num_warps=warps,
+        triton.cdiv(keys, SIDE), I=SIDE, J=SIDE, E=width // heads, num_warps=WARPS,
     )  # fmt: skip

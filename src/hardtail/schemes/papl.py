@@ -28,6 +28,10 @@ class Papl(Scheme):
     def __post_init__(self) -> None:
         if self.tau <= 0:
             raise HardtailError(f"PAPL's temperature tau is {self.tau}; it must be above 0")
+        if self.alpha < 0:
+            raise HardtailError(
+                f"PAPL's alpha is {self.alpha}; it is at least 0, as a cell below no weight is unlearned"
+            )
 
     def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)
@@ -49,6 +53,10 @@ class Focal(Scheme):
 
     gamma: float = 2.0
     masking: Random = field(default_factory=Random)
+
+    def __post_init__(self) -> None:
+        if self.gamma < 0:
+            raise HardtailError(f"the focal gamma is {self.gamma}; it is at least 0")
 
     def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)

@@ -1,6 +1,7 @@
 """A run from start to end: it resumes what is there, measures itself, saves itself, and stops when it is told to."""
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from hardtail.decode import decode
 from hardtail.denoiser import ModelDenoiser
 from hardtail.describe import describe
 from hardtail.errors import HardtailError
-from hardtail.files import load_instances, sole_writer
+from hardtail.files import load_instances, read_object, sole_writer
 from hardtail.model import Shape, Transformer
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import Top1
@@ -30,6 +31,8 @@ from hardtail.types import Instances
 
 Report = Callable[[dict[str, Any]], None]
 FINISHED = "finished.json"
+LOST = 100
+"""A probe that is so many times worse than guessing is of a run that has diverged, though all are numbers still."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     with sole_writer(folder):
         _refuse_another(folder, recipe)
-        if (folder / FINISHED).exists():
+        if (done := read_object(folder / FINISHED)) is not None:
+            ours = load_instances(data_file)[1]["sha256"] if data_file else ""
+            _refuse_other_data(folder, done.get("data", {}).get("sha256", ""), ours)
             return Outcome(recipe.steps, True, folder, "nothing: it was finished already")
         run = _Run(recipe, folder, torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")), data_file)
         try:
@@ -90,6 +95,12 @@ def _refuse_another(folder: Path, recipe: Recipe) -> None:
         other = held.get("fields", {}) if isinstance(held, dict) else {}
         fields = [name for name, value in wanted["fields"].items() if other.get(name) != value]
         raise HardtailError(f"{folder} holds another run: it differs in {', '.join(fields)}; give another --out")
+
+
+def _refuse_other_data(folder: Path, held: str, ours: str) -> None:
+    """A folder's run is of one data set; both are hashes, empty where the recipe's own data is built."""
+    if held != ours:
+        raise HardtailError(f"{folder} was begun on other training data; give the same --data, or another --out")
 
 
 class _Run:
@@ -148,10 +159,7 @@ class _Run:
     def resume(self) -> None:
         ours = self.progress.data
         self.progress = load_state(self.folder, self.step.tensors()) or self.progress
-        if self.progress.data != ours:
-            raise HardtailError(
-                f"{self.folder} was begun on other training data; give the same --data, or another --out"
-            )
+        _refuse_other_data(self.folder, self.progress.data, ours)
         with (self.folder / "log.jsonl").open("w") as log:  # entries after the saved step will come again
             log.writelines(json.dumps(entry) + "\n" for entry in self.progress.log)
 
@@ -200,6 +208,9 @@ class _Run:
 
     def _probe(self) -> float:
         nll = probe_nll(self._judge(), self.probe)
+        guessing = math.log(self.shape.vocab_size)
+        if not nll < LOST * guessing:
+            raise self._diverged(f"the probe's NLL is {nll:.3g}, where guessing has {guessing:.2g}")
         if nll < self.progress.best_probe:
             self.progress.best_probe, self.progress.best_step = nll, self.progress.step
             self._save_weights("best_probe")
@@ -221,10 +232,13 @@ class _Run:
         """Asked before anything is measured or saved, so that what is saved is good."""
         if bool(torch.isfinite(self.step.loss) & torch.isfinite(self.step.flat.weight_P).all()):
             return
-        raise HardtailError(
-            f"the run has diverged: at step {self.progress.step:,} the loss or the weights are no numbers any more; "
-            f"{self.kept()}. Try a lower learning rate, a longer warm-up, "
-            f"or a higher precision than {self.recipe.precision}"
+        raise self._diverged("the loss or the weights are no numbers any more")
+
+    def _diverged(self, sign: str) -> HardtailError:
+        finer = "" if self.recipe.precision == "fp32" else f", or a higher precision than {self.recipe.precision}"
+        return HardtailError(
+            f"the run has diverged: at step {self.progress.step:,} {sign}; {self.kept()}. "
+            f"Try a lower learning rate, or a longer warm-up{finer}"
         )
 
     # -- keeping ------------------------------------------------------------------------------------------------

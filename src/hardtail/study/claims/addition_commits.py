@@ -6,7 +6,7 @@ first in time beside it.
 
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.figures import SCHEMES, Pooled, Profiled
-from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Similar
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Similar, near_rate
 
 WHERE = "§3.4, wrong commit profile"
 FAILURES = {"random": 39, "puma": 367}
@@ -45,6 +45,7 @@ def _of_random_and_puma() -> list[Claim]:
         )
         for scheme in FAILURES
     }
+    rates = {scheme: failures / INSTANCES for scheme, failures in FAILURES.items()}
     confidence = both("confidence_mean", "mean probability of the wrong token")
     masked, step = ({scheme: median(scheme, name) for scheme in FAILURES} for name in ("chain_masked", "long_step"))
     return [
@@ -52,7 +53,7 @@ def _of_random_and_puma() -> list[Claim]:
             "addition.commits.count",
             "Confidence fails on 39 (random masking) and 367 (PUMA) of the diagnosed sums.",
             WHERE,
-            tuple(Level(Cell(failed[s], FAILURES[s] / INSTANCES, INSTANCES)) for s in FAILURES),
+            tuple(Level(Cell(failed[s], rate, INSTANCES), near_rate(rate)) for s, rate in rates.items()),
             "The paper does not say of how many; 2,700 fits its counts (study §7.1).",
         ),
         Claim(

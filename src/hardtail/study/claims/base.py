@@ -17,11 +17,13 @@ The rules, the same for like claims (`rules.py`):
 `Gap`,         one figure is greater than another (or a sum of some than a sum of others); a ratio by its logarithm.
 `Ratio`        *Clear*: the sign is the paper's beyond the interval. *Strong*: at least half of the paper's effect
                (where it prints none: clear). Both: *holds*. One of them: *holds weaker*. None: *does not hold*.
+               One seed of what is no share (a step, a loss) has no interval: *holds* when strong, else *holds weaker*.
 `Recovery`     another decoding order repairs failures. *Holds* when the gain holds as a gap and the share of failures
                that are repaired is at least 9/10 of the paper's; *holds weaker* from half of it, with a gain that is
                at least weak. Where nothing fails nothing is repaired, and it *does not hold*.
-`Unrecovered`  it does not repair them: at most a quarter of the failures (*holds*) or half (*holds weaker*). Where
-               fewer than 1 in 20 fail there is no failure to leave unrepaired, and it *does not hold*.
+`Unrecovered`  it does not repair them: *holds* when at least half as many fail as in the paper and at most a quarter of
+               them are repaired, *holds weaker* up to half. Where fewer than 1 in 20 fail there is no failure to leave
+               unrepaired, and it *does not hold*.
 `Similar`      two figures differ by a margin at most (*holds*), or by twice that (*holds weaker*).
 
 A claim of several checks *holds* when all do, *does not hold* when half of them or more do not, and *holds weaker*

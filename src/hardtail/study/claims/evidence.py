@@ -2,6 +2,9 @@
 
 Which records count: one cell a step, no sampling, every token allowed, which is how the paper decodes. Of several
 records of one run about the same thing the one with most instances counts, of equals the last.
+
+Which diagnosis counts: one that covers every stratum its claims are about (`DIAGNOSED`), one of exactly these before
+one of more. Diagnoses of some strata each are not put together: they hold medians, which cannot be pooled.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +20,18 @@ from hardtail.study.store import Store
 Record = dict[str, Any]
 Reading = Literal["release", "paper"]
 Checkpoint = Literal["last", "best_probe"]
+DIAGNOSED: dict[str, tuple[str, ...]] = {
+    "addition": tuple(f"chain>={k}" for k in (4, 8, 12, 16, 20, 24, 28, 30, 32)),
+    "maze": tuple(f"corridor>={k}" for k in (4, 8, 12, 16, 20, 24, 28)),
+    "listops": ("natural", *(f"depth={k}" for k in (1, 2, 3, 4, 5))),
+    "countdown": ("natural", "m>=11", "m=4-10", "m=1-3"),
+    "sudoku": (
+        "natural",
+        *(f"tier={tier}" for tier in ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")),
+        "tl4>=0.95",
+    ),
+}
+"""The strata that claims about diagnoses are about: what a run of the study is diagnosed on (`explain.diagnosed`)."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +91,9 @@ class Estimate:
         return cls(mean, low, high, len(held))
 
     def text(self) -> str:
-        mean = f"{self.mean:.3f}" if abs(self.mean) < 100 else f"{self.mean:,.0f}"
-        return mean if self.low is None or self.high is None else f"{mean} [{self.low:.3f}, {self.high:.3f}]"
+        digits = ".3f" if abs(self.mean) < 100 else ",.0f"
+        mean = f"{self.mean:{digits}}"
+        return mean if self.low is None or self.high is None else f"{mean} [{self.low:{digits}}, {self.high:{digits}}]"
 
 
 def hull(found: Iterable[Interval | None]) -> tuple[float, float] | tuple[None, None]:
@@ -117,8 +133,17 @@ class Results:
     def evaluation(self, run: str, kind: str, policy: str, stratum: str, usual: Checkpoint) -> Record | None:
         return self._evaluations.get((run, kind, policy, stratum, self.weights(usual)))
 
-    def diagnosis(self, run: str, policy: str, usual: Checkpoint) -> Record | None:
-        return self._diagnoses.get((run, policy, self.weights(usual)))
+    def diagnosis(self, task: str, run: str, policy: str, usual: Checkpoint) -> Record | None:
+        """The diagnosis that counts; None where none covers the strata that claims are about."""
+        wanted, key = frozenset(DIAGNOSED[task]), (run, policy, self.weights(usual))
+        covering = [strata for strata in self._diagnoses.get(key, {}) if strata >= wanted]
+        return (
+            self._diagnoses[key][min(covering, key=lambda strata: (len(strata), sorted(strata)))] if covering else None
+        )
+
+    def diagnosed_at_all(self, run: str, policy: str, usual: Checkpoint) -> bool:
+        """Whether there is a diagnosis at all, of whatever strata."""
+        return (run, policy, self.weights(usual)) in self._diagnoses
 
     def log(self, run: str) -> list[Record]:
         if run not in self._logs:
@@ -140,9 +165,16 @@ class Results:
         return largest(counted, keys, ("n",), str(self.store.folder))
 
     @cached_property
-    def _diagnoses(self) -> Mapping[tuple[str, ...], Record]:
-        keys = ("run", "policy", "checkpoint")
-        return largest(self.store.diagnoses(), keys, ("result", "instances"), str(self.store.folder))
+    def _diagnoses(self) -> Mapping[tuple[str, ...], Mapping[frozenset[str], Record]]:
+        """By run, policy and weights, and then by the strata that were diagnosed."""
+        found: dict[tuple[str, ...], dict[frozenset[str], Record]] = {}
+        folder, keys = str(self.store.folder), ("run", "policy", "checkpoint", "strata")
+        counted = [record for record in self.store.diagnoses() if plainly_decoded(record)]
+        for key, record in largest(counted, keys, ("result", "instances"), folder).items():
+            if not isinstance(record["strata"], list):
+                raise HardtailError(f"{folder}/{key[0]}: strata is {record['strata']!r}; the record is damaged")
+            found.setdefault(key[:-1], {})[frozenset(map(str, record["strata"]))] = record
+        return found
 
     @cached_property
     def _strata(self) -> set[tuple[str, str]]:
@@ -158,10 +190,15 @@ def largest(
         whose = f"{of}/{record['run']}" if "run" in record else of
         if missing := [key for key in keys if key not in record]:
             raise HardtailError(f"{whose}: a record has no {missing[0]!r}; it is damaged")
-        key, n = tuple(str(record[name]) for name in keys), number(record, size, whose) or 0.0
+        key, n = tuple(_plain(record[name]) for name in keys), number(record, size, whose) or 0.0
         if key not in found or n >= found[key][0]:
             found[key] = n, record
     return {key: record for key, (_, record) in found.items()}
+
+
+def _plain(value: Any) -> str:
+    """A value as part of a key; several names make the same key in any order."""
+    return str(sorted(set(map(str, value))) if isinstance(value, list) else value)
 
 
 def number(record: Mapping[str, Any], path: tuple[str, ...], whose: str) -> float | None:

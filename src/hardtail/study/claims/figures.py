@@ -6,7 +6,17 @@ from math import isfinite
 from typing import Literal
 
 from hardtail.errors import HardtailError
-from hardtail.study.claims.evidence import Checkpoint, Estimate, Record, Results, Sample, Value, number, share_of
+from hardtail.study.claims.evidence import (
+    DIAGNOSED,
+    Checkpoint,
+    Estimate,
+    Record,
+    Results,
+    Sample,
+    Value,
+    number,
+    share_of,
+)
 
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
@@ -128,13 +138,21 @@ class Profiled(_Recorded):
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""
         runs = results.runs(self.task, self.scheme)
-        return {entry["seed"] for entry in runs if results.diagnosis(entry["name"], self.policy, self.usual)}
+        return {entry["seed"] for entry in runs if self._diagnosis(results, entry)}
 
     def why_missing(self, results: Results) -> str:
-        return "diagnosed, but there is nothing to take it of" if self.diagnosed(results) else "no record"
+        if self.diagnosed(results):
+            return "diagnosed, but there is nothing to take it of"
+        runs = (entry["name"] for entry in results.runs(self.task, self.scheme))
+        if any(results.diagnosed_at_all(run, self.policy, self.usual) for run in runs):
+            return f"diagnosed, but not on all of {', '.join(DIAGNOSED[self.task])}"
+        return "no record"
+
+    def _diagnosis(self, results: Results, entry: Record) -> Record | None:
+        return results.diagnosis(self.task, entry["name"], self.policy, self.usual)
 
     def _sample(self, results: Results, entry: Record) -> Sample | None:
-        record = results.diagnosis(entry["name"], self.policy, self.usual)
+        record = self._diagnosis(results, entry)
         if record is None:
             return None
         whose = f"{entry['name']}, diagnosis of {self.policy}"
@@ -145,10 +163,9 @@ class Profiled(_Recorded):
         value = value / n if self.divided and n else value
         if self.share and not 0 <= value <= 1:
             raise HardtailError(f"{whose}: {'.'.join(self.path)} is {value}, not between 0 and 1; it is damaged")
-        strata = record.get("strata") or []
-        if not isinstance(strata, list) or not isfinite(value) or not isfinite(n):
-            raise HardtailError(f"{whose}: strata or {'.'.join(self.path)} cannot be read; the record is damaged")
-        stratum = f"{strata[0]} … {strata[-1]}" if len(strata) > 1 else "".join(map(str, strata))
+        if not isfinite(value) or not isfinite(n):
+            raise HardtailError(f"{whose}: {'.'.join(self.path)} cannot be read; the record is damaged")
+        stratum = f"{record['strata'][0]} … {record['strata'][-1]}"
         return _sample_of(record, entry, self.policy, stratum, value, int(n) or None, share=self.share)
 
 

@@ -23,6 +23,11 @@ FAILING = 0.05
 """Failures below this share leave nothing to recover."""
 
 
+def near_rate(rate: float) -> float:
+    """Tolerance of how often something fails: half as much again or less, so that ten times as often is not near."""
+    return min(max(rate / 2, 0.01), NEAR)
+
+
 def _missing(cells: tuple[Cell, ...], results: Results) -> Finding | None:
     """The finding where a figure has no record, or no seed has all of them."""
     for cell in cells:
@@ -143,9 +148,12 @@ def of_effect(ours: Estimate, paper: float | None) -> Verdict:
     """The verdict on a difference that the paper has with this size; with an unknown one, or with the other sign."""
     if ours.mean <= 0:
         return Verdict.NOT
-    clear = ours.low is None or ours.low > 0
-    strong = clear if paper is None or paper <= 0 else ours.mean >= STRONG * paper - 1e-9
-    return (Verdict.NOT, Verdict.WEAKER, Verdict.HOLDS)[clear + strong]
+    sized = paper is not None and paper > 0
+    strong = paper is not None and sized and ours.mean >= STRONG * paper - 1e-9
+    if ours.low is None:  # one seed of something that is no share: its size is all there is to go by
+        return Verdict.HOLDS if strong else Verdict.WEAKER
+    clear = ours.low > 0
+    return (Verdict.NOT, Verdict.WEAKER, Verdict.HOLDS)[clear + (strong if sized else clear)]
 
 
 def _sum(cells: tuple[Cell, ...]) -> float | None:
@@ -234,7 +242,8 @@ class _TwoOrders(Check):
         values = self.before.figure.values(results)
         before = sum(values[seed].value for seed in seeds) / len(seeds)
         verdict, remark = self._verdict(before, gain)
-        return Finding(verdict, f"{before:.3f} → {before + gain.mean:.3f}", gain.seeds, remark)
+        ours = f"{before:.3f} → {before + gain.mean:.3f}, {gain.mean:+.3f}{_around(gain)}"
+        return Finding(verdict, ours, gain.seeds, remark)
 
     @property
     def theirs(self) -> float:
@@ -279,9 +288,12 @@ class Unrecovered(_TwoOrders):
     def _verdict(self, before: float, gain: Estimate) -> tuple[Verdict, str]:
         if 1 - before < FAILING:
             return Verdict.NOT, f"only {1 - before:.1%} fail: there is nothing to leave unrepaired"
-        share = repaired(before, gain.mean)
-        verdict = Verdict.HOLDS if share <= FEW else Verdict.WEAKER if share <= HALF else Verdict.NOT
-        return verdict, _repaired_words(share, self.theirs)
+        assert self.before.paper is not None
+        share, fails_like_theirs = repaired(before, gain.mean), 1 - before >= STRONG * (1 - self.before.paper) - 1e-9
+        remark = _repaired_words(share, self.theirs)
+        if share <= FEW and fails_like_theirs:
+            return Verdict.HOLDS, remark
+        return (Verdict.WEAKER if share <= HALF else Verdict.NOT), remark
 
 
 @dataclass(frozen=True)
