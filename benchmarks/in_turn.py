@@ -6,12 +6,15 @@ process of its own; nothing is timed before all are ready.
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Protocol, TypeVar
 
+QUIET = 3.0
+"""Seconds until a GPU has worked off what a process had handed to it."""
 Found = TypeVar("Found", covariant=True)
 
 
@@ -65,6 +68,8 @@ def standing_still(processes: Sequence[int]) -> Iterator[None]:
     try:
         for process in processes:
             os.kill(process, signal.SIGSTOP)
+        if processes:
+            time.sleep(QUIET)
         yield
     finally:
         for process in processes:

@@ -26,7 +26,7 @@ from hardtail.schemes.stages import Fixed
 from hardtail.train.optimiser import AdamW
 from hardtail.train.step import AttentionPrecision, Precision, Step
 from hardtail.types import Instances
-from in_turn import in_turn
+from in_turn import in_turn, standing_still
 
 MASK = 1
 PRECISIONS: dict[str, tuple[Precision, AttentionPrecision]] = {
@@ -253,10 +253,11 @@ def main() -> None:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     print(f"{device}, torch {torch.__version__}, batch {words.batch}")
     ceilings = {}
-    for precision in words.precision:
-        _allow(precision)
-        ceilings[precision] = matmul_ceiling(precision)
-        print(f"{precision}: matrix products run at {ceilings[precision] / 1e12:.1f} TFLOP/s")
+    with standing_still(words.hold):
+        for precision in words.precision:
+            _allow(precision)
+            ceilings[precision] = matmul_ceiling(precision)
+            print(f"{precision}: matrix products run at {ceilings[precision] / 1e12:.1f} TFLOP/s")
     rows = [
         Row(shape, scheme, precision, dropout, words.batch, words.seconds)
         for scheme, precision, dropout, shape in itertools.product(

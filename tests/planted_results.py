@@ -48,7 +48,7 @@ class Planted:
         run = self._run(figure.task, figure.scheme, seed)
         if isinstance(figure, Accuracy):
             kind = "reveal" if figure.metric == "token_accuracy" else "accuracy"
-            head = {"kind": kind, "task": figure.task, "policy": figure.policy, "stratum": figure.strata[-1]}
+            head = {"kind": kind, "task": figure.task, "policy": figure.policy, "stratum": figure.stratum}
             records = [
                 head | {figure.metric: value, "n": n, "checkpoint": checkpoint, "commit": "c0ffee", "device": "H200"}
                 for checkpoint in kinds

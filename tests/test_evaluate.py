@@ -1,6 +1,7 @@
 """Evaluation from a run directory to records: what a person sees, and what a mistake costs."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -121,6 +122,21 @@ def test_probe_is_the_mean_over_hidden_cells() -> None:
         total -= float(log_p[range(len(hidden)), gold].sum())
         cells += len(hidden)
     assert found == pytest.approx(total / cells, rel=1e-5)
+
+
+def test_the_reveal_is_restricted_to_answer_tokens_where_its_record_says_so() -> None:
+    task = hardtail.task("countdown")
+    instances = task.sample(4, Streams(0).named("reveal"))
+    known, barred = knowing(task, instances), task.vocabulary.id("|")
+
+    def logits(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
+        logits_BAV = known.logits(tokens_BL, at_BA)
+        logits_BAV[..., barred] = 99.0
+        return logits_BAV
+
+    subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))  # type: ignore[arg-type]
+    found = [reveal(subject, instances, "natural", Decoding(restrict=restrict)) for restrict in (False, True)]
+    assert [record["token_accuracy"] for record in found] == [0, 1]
 
 
 def test_half_reveal_shows_half_of_the_chain_and_no_padding() -> None:
@@ -268,6 +284,7 @@ def test_eval_prints_a_list_of_records_and_keeps_them(run: Path) -> None:
         (["RUN", "--device", "cuda:77"], "cuda:77"),
         (["RUN/recipe.json"], "safetensors"),
         (["RUN", "--steps", "0"], "at least 1"),
+        (["RUN", "--gallery", "-1"], "at least 0"),
     ],
 )
 def test_a_mistake_is_one_sentence(given: list[str], sentence: str, run: Path) -> None:
@@ -286,6 +303,23 @@ def test_weights_of_another_task_are_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "other.safetensors").write_bytes(raw[:8] + header + raw[8 + size :])
     with pytest.raises(HardtailError, match="do not fit the task"):
         load_subject(str(tmp_path / "other.safetensors"))
+
+
+def test_weights_of_another_run_in_a_runs_folder_are_refused(run: Path, tmp_path: Path) -> None:
+    """Their records and diagnoses would be added to those of the run."""
+    mixed = shutil.copytree(run, tmp_path / "mixed")
+    train(replace(recipe_named("maze-random-smoke"), steps=1), tmp_path / "maze")
+    shutil.copy(tmp_path / "maze" / "last.safetensors", mixed)
+    with pytest.raises(HardtailError, match="of another task"):
+        load_subject(str(mixed), kind="last")
+    assert load_subject(str(mixed), kind="best_probe").task == load_subject(str(run)).task
+
+
+def test_the_gallery_draws_one_failure_unless_told(run: Path) -> None:
+    for said, drawn in ((["--gallery"], 1), (["--gallery", "2"], 2), ([], 0)):
+        done = words("eval", str(run), "--policies", "top1", "--strata", "natural", "-n", "5", *said)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("top1 on natural") == drawn
 
 
 def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path) -> None:

@@ -28,10 +28,11 @@ from hardtail.report.curves import run_charts
 from hardtail.report.data import page_content
 from hardtail.report.figures.recorded import accuracy as figure_accuracy
 from hardtail.report.page import SCRIPTS, page_of, write_page
-from hardtail.report.records import by_variant, recorded
+from hardtail.report.records import RunRecord, by_variant, recorded
 from hardtail.report.stages import ready_events, stages
 from hardtail.report.study_tables import ledger, study_tables
 from hardtail.study.claims import Results
+from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.store import Store
 from hardtail.traces import load_trace
 from hardtail.types import Trace
@@ -231,6 +232,7 @@ def _without(key: str) -> Callable[[str], str]:
 
 
 RUN = "addition-puma-tf32-s41"
+UNREADABLE = '{"policy": "top1", "checkpoint": "last", "strata": ["chain>=28"], "readiness": 5}\n'
 
 
 @pytest.mark.parametrize(
@@ -244,7 +246,7 @@ RUN = "addition-puma-tf32-s41"
         (_broken(f"{RUN}/evaluations.jsonl", _without("exact_match")), "no exact_match"),
         (_broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"n": 500', '"n": NaN')), "no n"),
         (_broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('match": 0', 'match": 7')), "between 0 and 1"),
-        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: '{"policy": "top1", "readiness": 5}\n'), "cannot be read"),
+        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: UNREADABLE), "cannot be read"),
         (_broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('accuracy": 0.8', 'accuracy": 8')), "no share"),
         (_broken(f"{RUN}/coverage.json", lambda text: text.replace("33]", "Infinity]")), "no coverage of a run"),
         (_broken(f"{RUN}/coverage.json", lambda text: "{"), "cannot be read"),
@@ -256,6 +258,17 @@ def test_damaged_results_are_one_sentence(tmp_path: Path, damage: Callable[[Path
     damage(folder)
     with pytest.raises(HardtailError, match=re.escape(told)):
         page_content(Store(folder), [], [])
+
+
+def test_each_run_is_explained_once_for_an_order_and_its_weights() -> None:
+    """By the diagnosis that the ledger takes: of its claims' strata, however large another is."""
+    head = {"task": "addition", "policy": "top1", "checkpoint": "last"}
+    whole = head | {"strata": list(DIAGNOSED["addition"]), "result": {"instances": 2700}}
+    part = head | {"strata": ["chain>=28"], "result": {"instances": 5000}}
+    logical = part | {"policy": "lsb"}
+    facts = {"name": "run", "task": "addition", "arm": "addition-puma", "seed": 42}
+    run = RunRecord(facts, [], [], [whole, part, logical], None)
+    assert sorted(run.explained, key=lambda record: str(record["policy"])) == [logical, whole]
 
 
 # -- the file ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.cli import main
+from hardtail.explain import diagnosed
 from hardtail.files import read_records, sole_writer
 from hardtail.study import advance as moving
 from hardtail.study.advance import advance, measure, status
@@ -17,6 +18,7 @@ from hardtail.study.grids import GRIDS, Entry, entry_named, grid_named
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
 from hardtail.subject import Subject
+from hardtail.tasks.base import Part
 from hardtail.train.run import train
 
 
@@ -27,14 +29,16 @@ def entry(arm: str = "addition-random-smoke", steps: int = 12) -> Entry:
 
 
 def _diagnosed(subject: Subject, *given: object, **also: object) -> list[dict[str, object]]:
-    return [{"kind": "diagnosis", "policy": "top1", "checkpoint": subject.origin["checkpoint"]}]
+    said = {"task": "addition", "strata": [part.stratum for part in diagnosed(subject.task, (), None)]}
+    return [{"kind": "diagnosis", "policy": "top1", "checkpoint": subject.origin["checkpoint"]} | said]
 
 
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure a finished run on little."""
-    monkeypatch.setattr(moving, "chosen_strata", lambda task, names: ["natural", "chain>=4"])
-    monkeypatch.setattr(moving, "study_policies", lambda task: ("top1", "lsb"))
+    orders = ("top1", "lsb")
+    parts = [(Part("natural", 5), orders), (Part("chain>=4", 5), orders), (Part("natural", 8), orders[:1])]
+    monkeypatch.setattr(moving, "study_parts", lambda task, n: parts)
     monkeypatch.setattr(moving, "explain_model", _diagnosed)
 
 
@@ -117,17 +121,17 @@ def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(moving, "time", SimpleNamespace(monotonic=clock))
-        assert not measure(tmp_path, device="cpu", n=5, deadline=4.0)  # two strata, one diagnosis, then it is late
+        assert not measure(tmp_path, device="cpu", n=5, deadline=5.0)  # three parts, one diagnosis, then it is late
         first = (tmp_path / "evaluations.jsonl").read_bytes()
         assert {record["checkpoint"] for record in read_records(tmp_path / "evaluations.jsonl")} == {"last"}
         assert measure(tmp_path, device="cpu", n=5, deadline=100.0)
     assert (tmp_path / "evaluations.jsonl").read_bytes().startswith(first)
     found = [
-        (record["checkpoint"], record["stratum"], record["policy"])
+        (record["checkpoint"], record["stratum"], record["n"], record["policy"])
         for record in read_records(tmp_path / "evaluations.jsonl")
         if record["kind"] == "accuracy"
     ]
-    assert len(found) == len(set(found)) == 2 * 2 * 2
+    assert len(found) == len(set(found)) == 2 * (2 * 2 + 1)
     assert [record["checkpoint"] for record in read_records(tmp_path / "diagnoses.jsonl")] == ["last", "best_probe"]
 
 

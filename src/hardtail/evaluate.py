@@ -217,6 +217,8 @@ def _one_pass(
     """Mean NLL, right tokens and number of the judged cells, with all maskable cells hidden."""
     mask_id, cpu = subject.denoiser.mask_id, torch.device(decoding.device).type == "cpu"
     rows = tile(instances.tokens_NL.shape[1]) if cpu else decoding.batch or 256
+    tokens = subject.task.answer_tokens if decoding.restrict else range(subject.task.vocabulary.size)
+    barred = sorted({*range(subject.task.vocabulary.size)} - {*tokens} | {mask_id})
     loss, right = 0.0, 0
     for start in range(0, len(instances), rows):
         index_B = np.arange(start, start + rows)
@@ -233,7 +235,7 @@ def _one_pass(
         logits_BAV = subject.denoiser.logits(shown_BL, at_BA).float()
         log_p_BA = logits_BAV.log_softmax(dim=-1).gather(-1, gold_BA[..., None])[..., 0]
         loss -= float(log_p_BA[judged_BA].double().sum())
-        logits_BAV[..., mask_id] = -torch.inf
+        logits_BAV[..., barred] = -torch.inf
         right += int((logits_BAV.argmax(dim=-1) == gold_BA)[judged_BA].sum())
     total = int(judged_NA.sum())
     return loss / max(total, 1), right, total

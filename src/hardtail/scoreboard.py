@@ -11,7 +11,7 @@ from hardtail.tasks.base import Task
 if TYPE_CHECKING:
     from rich.console import Console
 
-BESIDE = 4
+BESIDE = 3
 """Policies whose accuracies, intervals included, a screen still shows beside each other."""
 
 

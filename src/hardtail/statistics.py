@@ -1,7 +1,7 @@
 """How sure a share is, and whether two decoders differ: Wilson's interval and McNemar's exact test."""
 
 from collections.abc import Sequence
-from math import comb, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -40,18 +40,16 @@ def mcnemar(first_N: NDArray[np.bool_], second_N: NDArray[np.bool_]) -> Paired:
     only_first = int((first_N & ~second_N).sum())
     only_second = int((~first_N & second_N).sum())
     n, k = only_first + only_second, min(only_first, only_second)
-    tail = sum(comb(n, i) for i in range(k + 1)) / 2**n if n < 1000 else _tail(n, k)
-    return Paired(only_first, only_second, min(1.0, 2 * tail))
+    return Paired(only_first, only_second, min(1.0, 2 * _tail(n, k)))
 
 
 def _tail(n: int, k: int) -> float:
-    """P(at most k heads in n fair tosses) for an n whose binomials no float holds: integers, divided at the end."""
+    """P(at most k heads in n fair tosses), in integers until the end: no float holds the binomials of a large n."""
     total = term = 1
     for i in range(1, k + 1):
         term = term * (n - i + 1) // i
         total += term
-    shift = max(n - 900, 0)
-    return (total >> shift) / 2 ** (n - shift)
+    return total / 2**n
 
 
 def t_interval(values: Sequence[float]) -> Interval | None:

@@ -64,8 +64,10 @@ def load_subject(
     """
     path = zoo.find(source.removeprefix(zoo.PREFIX)).path if source.startswith(zoo.PREFIX) else Path(source)
     folder = path if path.is_dir() else None
+    own: Task | None = None
     if folder is not None:
-        path = folder / f"{kind or _selection(folder)}.safetensors"
+        selected, own = _recipe(folder)
+        path = folder / f"{kind or selected}.safetensors"
     if not path.exists():
         what = "no such checkpoint in this run yet" if folder else "neither a run directory nor a weights file"
         raise HardtailError(
@@ -73,6 +75,8 @@ def load_subject(
         )
     model, about = load_weights(path)
     task, fields = _task(about, path)
+    if own is not None and own != task:
+        raise HardtailError(f"{path} is of another task than this run's recipe.json; put the run's own weights back")
     if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they say they are for")
     origin = {
@@ -97,15 +101,17 @@ def task_from_json(said: Mapping[str, Any]) -> Task:
     raise HardtailError(f"the task {said.get('class')!r} is not registered here; known are {', '.join(TASKS.names())}")
 
 
-def _selection(folder: Path) -> Kind:
+def _recipe(folder: Path) -> tuple[Kind, Task]:
+    """The checkpoint that a run's recipe selects, and its task."""
     path = folder / "recipe.json"
     try:
-        chosen = json.loads(path.read_bytes())["fields"]["selection"]
+        fields = json.loads(path.read_bytes())["fields"]
+        chosen, task = fields["selection"], task_from_json(fields["task"])
     except FileNotFoundError as error:
         raise HardtailError(f"{folder} is no run directory: it has no recipe.json") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HardtailError(f"{path} cannot be read ({error})") from error
-    return "last" if chosen == "last" else "best_probe"
+    return "last" if chosen == "last" else "best_probe", task
 
 
 def _said(held: Mapping[str, Any], name: str, kind: type[T]) -> T | None:

@@ -43,7 +43,9 @@ def evaluate(
     compiled: Annotated[bool, arg(help="compile the model first: half a minute that pays on a GPU")] = False,
     batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
     traces: Annotated[Path | None, arg(help="also write every trace to this folder")] = None,
-    gallery: Annotated[int, arg(help="draw so many failures of every policy and stratum")] = 0,
+    gallery: Annotated[
+        tuple[int, ...], arg(metavar="[N]", help="draw N failures of every policy and stratum; without a number, 1")
+    ] = (0,),
     out: Annotated[Path | None, arg(help="where records are added, a .jsonl [evaluations.jsonl in the run]")] = None,
     as_json: Annotated[bool, arg(name="json", help="print the accuracy records as one JSON list")] = False,
 ) -> None:
@@ -56,6 +58,7 @@ def evaluate(
     from hardtail.scoreboard import eval_tables, show_failures
 
     positive("-n", n)
+    failures = _failures(gallery)
     device = usable_device(device)
     subject = load(run, kind, device, precision, compiled=compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
@@ -65,7 +68,7 @@ def evaluate(
     into = out or subject.file("evaluations.jsonl")
     found: list[Outcome | Record] = []
     with progress_bar(f"decoding {subject.name}", rounds * n) as advance:
-        options: dict[str, Any] = {"data_seed": data_seed, "traces": traces, "failures": gallery, "progress": advance}
+        options: dict[str, Any] = {"data_seed": data_seed, "traces": traces, "failures": failures, "progress": advance}
         try:
             for item in evaluate_all(subject, chosen, wanted, n, decoding, **options):
                 found.append(item)
@@ -83,6 +86,13 @@ def evaluate(
     kept = keep(into, records)  # last: what cannot be kept has been shown
     if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
+
+
+def _failures(gallery: tuple[int, ...]) -> int:
+    """How many to draw: `--gallery` alone is one."""
+    if len(gallery) > 1 or min(gallery, default=1) < 0:
+        raise HardtailError(f"--gallery is {' '.join(map(str, gallery))}; it takes one number, at least 0, or none")
+    return gallery[0] if gallery else 1
 
 
 @app.command

@@ -143,9 +143,9 @@ GROUPS = ("free", "ready", "unready")
 
 def _readiness(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
     premature, right = SeriesList(), SeriesList()
-    policies = tuple(dict.fromkeys(str(record.get("policy", "?")) for run in runs for record in run.diagnoses))
+    policies = tuple(dict.fromkeys(str(record.get("policy", "?")) for run in runs for record in run.explained))
     for run in runs:
-        for record in run.diagnoses:
+        for record in run.explained:
             whose, policy = f"{run.name}, diagnoses", str(record.get("policy", "?"))
             name, seed = f"{run.arm} · {policy}", f"seed {run.facts['seed']}, {record.get('checkpoint', 'weights')}"
             early = number(record, ("readiness", "premature_share_of_dependent"), whose)

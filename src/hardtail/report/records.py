@@ -8,7 +8,7 @@ from typing import Any
 
 from hardtail.errors import HardtailError
 from hardtail.files import read_object, read_records
-from hardtail.study.claims.evidence import Estimate, largest, plainly_decoded, share_of
+from hardtail.study.claims.evidence import Estimate, fitting, largest, plainly_decoded, share_of
 from hardtail.study.store import INDEX_KEYS, Store, default_results
 from hardtail.study.store import recorded as recorded_folder
 
@@ -39,6 +39,11 @@ class RunRecord:
         kept = [record for record in self.evaluations if record.get("kind") == "accuracy" and plainly_decoded(record)]
         whose = f"{self.name}, evaluations"
         return list(largest(kept, ("checkpoint", "policy", "stratum"), ("n",), whose).values())
+
+    @property
+    def explained(self) -> list[Record]:
+        """What counts of its diagnoses, as in the ledger: one for each order and kind of weights."""
+        return list(fitting(self.diagnoses, ("checkpoint", "policy"), f"{self.name}, diagnoses").values())
 
     @property
     def arm(self) -> str:

@@ -29,9 +29,7 @@ class Papl(Scheme):
         if self.tau <= 0:
             raise HardtailError(f"PAPL's temperature tau is {self.tau}; it must be above 0")
         if self.alpha < 0:
-            raise HardtailError(
-                f"PAPL's alpha is {self.alpha}; it is at least 0, as a cell below no weight is unlearned"
-            )
+            raise HardtailError(f"PAPL's alpha is {self.alpha}; it is at least 0")
 
     def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from hardtail.errors import BusyError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
 from hardtail.explain import diagnosed, explain_model
 from hardtail.files import read_records, sole_writer
+from hardtail.study.claims.evidence import plainly_decoded
 from hardtail.study.grids import Entry
 from hardtail.study.store import Store
 from hardtail.subject import Kind, load_subject
@@ -105,27 +106,30 @@ def measure(folder: Path, *, device: str, n: int, deadline: float = math.inf) ->
     decoding = Decoding(device=device)
     for kind in kinds:
         subject = load_subject(str(folder), kind=kind, device=device)
-        policies = chosen_policies(subject.task, study_policies(subject.task))
-        done = set(_measured(evaluations, kind, n))
-        for stratum in chosen_strata(subject.task, ()):
-            if all((stratum, policy) in done for policy in policies):
+        done = {
+            (record["stratum"], record["policy"], record["n"])
+            for record in _counted(evaluations, kind)
+            if record["kind"] == "accuracy"
+        }
+        for part, names in study_parts(subject.task, n):
+            if all((part.stratum, name, part.n) in done for name in names):
                 continue
             if time.monotonic() >= deadline:
                 return False
-            found = evaluate_all(subject, policies, [stratum], n, decoding, data_seed=subject.seed)
+            policies = chosen_policies(subject.task, names)
+            found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=subject.seed)
             keep(evaluations, records_of(list(found)))
-        if not any(record.get("checkpoint") == kind for record in _records(diagnoses)):
+        wanted = {part.stratum for part in diagnosed(subject.task, (), None)}
+        if not any(wanted <= set(record["strata"]) for record in _counted(diagnoses, kind)):
             if time.monotonic() >= deadline:
                 return False
             keep(diagnoses, explain_model(subject, (), (), None, decoding))
     return True
 
 
-def _measured(path: Path, kind: Kind, n: int) -> Iterator[tuple[str, str]]:
-    """The strata and policies that an evaluation of these weights on so many instances has been kept for."""
-    for record in _records(path):
-        if record.get("kind") == "accuracy" and record.get("checkpoint") == kind and record.get("n") == n:
-            yield record["stratum"], record["policy"]
+def _counted(path: Path, kind: Kind) -> list[dict[str, Any]]:
+    """What has been kept about these weights that the ledger counts."""
+    return [record for record in _records(path) if record.get("checkpoint") == kind and plainly_decoded(record)]
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
@@ -143,7 +147,7 @@ def prepare(entries: Sequence[Entry], *, n: int = 500) -> int:
     ):
         data.build(task, data.TRAIN, seed, size)
         parts = [(watch.probe[0], Part(watch.probe[1], watch.probe_size)), ("sweep", Part(watch.hard, watch.decoded))]
-        measured = [Part(stratum, n) for stratum in chosen_strata(task, ())] + diagnosed(task, (), None)
+        measured = [part for part, _ in study_parts(task, n)] + diagnosed(task, (), None)
         parts += [(measured_split(task, part.stratum), part) for part in measured]
         for split, part in parts:
             data.draw(task, split, part, seed)
@@ -151,8 +155,19 @@ def prepare(entries: Sequence[Entry], *, n: int = 500) -> int:
     return made
 
 
+def study_parts(task: Task, n: int) -> list[tuple[Part, tuple[str, ...]]]:
+    """What every run is measured on, and the orders it is decoded in.
+
+    Every stratum in all orders; and the natural problems of the study's own test set by top-1 confidence, as it takes
+    many to tell a rare failure from none.
+    """
+    natural = [part for part in task.splits()["test"] if part.stratum == "natural" and part.n > n]
+    everything = [(Part(name, n), study_policies(task)) for name in chosen_strata(task, ())]
+    return everything + [(part, CONFIDENCE[:1]) for part in natural]
+
+
 def study_policies(task: Task) -> tuple[str, ...]:
-    """What every run is decoded with: the confidence family, the task's logical orders, random order."""
+    """The confidence family, the task's logical orders, random order."""
     return (*CONFIDENCE, *task.order_names, "random")
 
 

@@ -48,11 +48,11 @@ class Store:
         return {entry["name"] for entry in self.index()}
 
     def records(self, file: str) -> Iterator[dict[str, Any]]:
-        """All records of one kind of file over all runs, each with its run's `arm` and `seed`."""
+        """All records of one kind of file over all runs, each with its run's `arm`, `task` and `seed`."""
         for entry in self.index():
             path = self.folder / entry["name"] / file
             for record in read_records(path) if path.exists() else []:
-                yield record | {"run": entry["name"], "arm": entry["arm"], "seed": entry["seed"]}
+                yield record | {"run": entry["name"]} | {key: entry[key] for key in ("arm", "task", "seed")}
 
     def evaluations(self) -> list[dict[str, Any]]:
         return list(self.records("evaluations.jsonl"))

@@ -92,7 +92,9 @@ class Countdown(Task):
         return _CELLS
 
     def strata(self) -> list[str]:
-        return ["natural", *BINS]
+        if not self.held_out:
+            return ["natural", *BINS]
+        return ["natural", "heldout=1", *(f"heldout=1,{name}" for name in BINS)]
 
     def gallery(self) -> tuple[str, str]:
         return BINS[0], BINS[-1]

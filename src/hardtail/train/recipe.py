@@ -9,8 +9,6 @@ from hardtail.tasks.base import Task
 from hardtail.train.optimiser import AdamW
 from hardtail.train.step import AttentionPrecision, Precision
 
-SEEDS = 1 << 64
-
 
 @dataclass(frozen=True)
 class Sizes:
@@ -79,5 +77,5 @@ class Recipe:
         for name in ("steps", "batch", "accumulate"):
             if getattr(self, name) < 1:
                 raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if not 0 <= self.seed < SEEDS:
+        if not 0 <= self.seed < 1 << 64:
             raise HardtailError(f"the seed is {self.seed}; it is at least 0 and below 2 to the power of 64")

@@ -106,7 +106,7 @@ def _paper() -> dict[tuple[str, str, str], dict[str, float]]:
             figure = cell.figure
             if isinstance(figure, Accuracy) and figure.metric == "exact_match" and cell.paper is not None:
                 of = printed.setdefault((figure.task, figure.scheme, figure.policy), {})
-                of.update(dict.fromkeys(figure.strata, cell.paper))
+                of[figure.stratum] = cell.paper
     return printed
 
 
@@ -116,7 +116,7 @@ def _paper() -> dict[tuple[str, str, str], dict[str, float]]:
 def readiness(task: str, runs: Sequence[RunRecord], kind: str) -> list[Chart]:
     """How many commits were premature, and how many commits were right, by readiness; over seeds."""
     premature, right = SeriesList(), SeriesList()
-    records = [(run, record) for run in runs for record in run.diagnoses if record.get("checkpoint") == kind]
+    records = [(run, record) for run in runs for record in run.explained if record.get("checkpoint") == kind]
     policies = tuple(dict.fromkeys(str(record.get("policy", "?")) for _, record in records))
     for run, record in records:
         whose, policy = f"{run.name}, diagnoses", str(record.get("policy", "?"))

@@ -34,7 +34,7 @@ HARD_TAIL, RANDOM_ORDER = "§3.4, Table 1", "App. E.1"
 
 def cell(scheme: str, order: str, chain: int) -> Cell:
     """A cell of Table 1 or of the table of random decoding."""
-    figure = Accuracy("addition", scheme, ORDERS[order], (f"chain>={chain}",))
+    figure = Accuracy("addition", scheme, ORDERS[order], f"chain>={chain}")
     return Cell(figure, TABLE[order][scheme][CHAINS.index(chain)], N)
 
 
@@ -51,7 +51,7 @@ def over_chains(scheme: str, order: str) -> Cell:
 
 
 def natural(scheme: str) -> Cell:
-    return Cell(Accuracy("addition", scheme, "top1", ("natural",)), 0.999, 10_000)
+    return Cell(Accuracy("addition", scheme, "top1", "natural"), 0.999, 10_000)
 
 
 def claims() -> list[Claim]:

@@ -5,13 +5,13 @@ from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.rules import AtLeast, Gap, Level, Similar, Unrecovered
 
 THREE = ("random", "papl", "puma")
-STRATA: dict[str, tuple[tuple[str, ...], int]] = {
-    "low": (("heldout=1,m=1-3", "m=1-3"), 479),
-    "middle": (("heldout=1,m=4-10", "m=4-10"), 156),
-    "high": (("heldout=1,m>=11", "m>=11"), 365),
-    "overall": (("heldout=1", "natural"), 1000),
+STRATA: dict[str, tuple[str, int]] = {
+    "low": ("heldout=1,m=1-3", 479),
+    "middle": ("heldout=1,m=4-10", 156),
+    "high": ("heldout=1,m>=11", 365),
+    "overall": ("heldout=1", 1000),
 }
-"""By bin of solution multiplicity: names of the stratum, held-out targets first, and the paper's n (study §5)."""
+"""By bin of solution multiplicity: the stratum, of targets that training never has, and the paper's n (study §5)."""
 ORDERS = {
     "confidence": "top1",
     "random": "random",
@@ -55,9 +55,9 @@ TOKENS = "Read as the authors' code: accuracy of single tokens in one pass, whic
 
 
 def cell(scheme: str, order: str, stratum: str) -> Cell:
-    names, n = STRATA[stratum]
+    name, n = STRATA[stratum]
     figure = Accuracy(
-        "countdown", scheme, ORDERS[order], names, "token_accuracy" if order == "reveal" else "exact_match"
+        "countdown", scheme, ORDERS[order], name, "token_accuracy" if order == "reveal" else "exact_match"
     )
     return Cell(figure, TABLE[order][stratum][THREE.index(scheme)], n)
 

@@ -24,7 +24,7 @@ DIAGNOSED: dict[str, tuple[str, ...]] = {
     "addition": tuple(f"chain>={k}" for k in (4, 8, 12, 16, 20, 24, 28, 30, 32)),
     "maze": tuple(f"corridor>={k}" for k in (4, 8, 12, 16, 20, 24, 28)),
     "listops": ("natural", *(f"depth={k}" for k in (1, 2, 3, 4, 5))),
-    "countdown": ("natural", "m>=11", "m=4-10", "m=1-3"),
+    "countdown": ("natural", "heldout=1", "heldout=1,m>=11", "heldout=1,m=4-10", "heldout=1,m=1-3"),
     "sudoku": (
         "natural",
         *(f"tier={tier}" for tier in ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")),
@@ -133,26 +133,14 @@ class Results:
     def evaluation(self, run: str, kind: str, policy: str, stratum: str, usual: Checkpoint) -> Record | None:
         return self._evaluations.get((run, kind, policy, stratum, self.weights(usual)))
 
-    def diagnosis(self, task: str, run: str, policy: str, usual: Checkpoint) -> Record | None:
-        """The diagnosis that counts; None where none covers the strata that claims are about."""
-        wanted, key = frozenset(DIAGNOSED[task]), (run, policy, self.weights(usual))
-        covering = [strata for strata in self._diagnoses.get(key, {}) if strata >= wanted]
-        return (
-            self._diagnoses[key][min(covering, key=lambda strata: (len(strata), sorted(strata)))] if covering else None
-        )
-
-    def diagnosed_at_all(self, run: str, policy: str, usual: Checkpoint) -> bool:
-        """Whether there is a diagnosis at all, of whatever strata."""
-        return (run, policy, self.weights(usual)) in self._diagnoses
+    def diagnosis(self, run: str, policy: str, usual: Checkpoint) -> Record | None:
+        """The diagnosis that counts, whatever strata it is of."""
+        return self._diagnoses.get((run, policy, self.weights(usual)))
 
     def log(self, run: str) -> list[Record]:
         if run not in self._logs:
             self._logs[run] = self.store.log(run)
         return self._logs[run]
-
-    def first_recorded(self, task: str, strata: tuple[str, ...]) -> str:
-        """The first of several names of a stratum under which anything of the task is recorded."""
-        return next((stratum for stratum in strata if (task, stratum) in self._strata), strata[-1])
 
     @cached_property
     def _index(self) -> list[Record]:
@@ -165,20 +153,8 @@ class Results:
         return largest(counted, keys, ("n",), str(self.store.folder))
 
     @cached_property
-    def _diagnoses(self) -> Mapping[tuple[str, ...], Mapping[frozenset[str], Record]]:
-        """By run, policy and weights, and then by the strata that were diagnosed."""
-        found: dict[tuple[str, ...], dict[frozenset[str], Record]] = {}
-        folder, keys = str(self.store.folder), ("run", "policy", "checkpoint", "strata")
-        counted = [record for record in self.store.diagnoses() if plainly_decoded(record)]
-        for key, record in largest(counted, keys, ("result", "instances"), folder).items():
-            if not isinstance(record["strata"], list):
-                raise HardtailError(f"{folder}/{key[0]}: strata is {record['strata']!r}; the record is damaged")
-            found.setdefault(key[:-1], {})[frozenset(map(str, record["strata"]))] = record
-        return found
-
-    @cached_property
-    def _strata(self) -> set[tuple[str, str]]:
-        return {(str(record.get("task")), key[3]) for key, record in self._evaluations.items()}
+    def _diagnoses(self) -> Mapping[tuple[str, ...], Record]:
+        return fitting(self.store.diagnoses(), ("run", "policy", "checkpoint"), str(self.store.folder))
 
 
 def largest(
@@ -190,15 +166,34 @@ def largest(
         whose = f"{of}/{record['run']}" if "run" in record else of
         if missing := [key for key in keys if key not in record]:
             raise HardtailError(f"{whose}: a record has no {missing[0]!r}; it is damaged")
-        key, n = tuple(_plain(record[name]) for name in keys), number(record, size, whose) or 0.0
+        key, n = tuple(str(record[name]) for name in keys), number(record, size, whose) or 0.0
         if key not in found or n >= found[key][0]:
             found[key] = n, record
     return {key: record for key, (_, record) in found.items()}
 
 
-def _plain(value: Any) -> str:
-    """A value as part of a key; several names make the same key in any order."""
-    return str(sorted(set(map(str, value))) if isinstance(value, list) else value)
+def fitting(records: Iterable[Record], keys: tuple[str, ...], of: str) -> dict[tuple[str, ...], Record]:
+    """One diagnosis for each combination of `keys`: of exactly the strata that claims are about, else of these and
+    more, else of others; of such the largest, of equals the last."""
+    exactly, covering, others = list[Record](), list[Record](), list[Record]()
+    for record in filter(plainly_decoded, records):
+        exact = covers(record, of) and set(record["strata"]) == wanted(record)
+        (exactly if exact else covering if covers(record, of) else others).append(record)
+    size = ("result", "instances")
+    return largest(others, keys, size, of) | largest(covering, keys, size, of) | largest(exactly, keys, size, of)
+
+
+def covers(record: Mapping[str, Any], of: str) -> bool:
+    """Whether a diagnosis is of all strata that claims are about."""
+    strata = record.get("strata")
+    if not isinstance(strata, list) or not all(isinstance(stratum, str) for stratum in strata):
+        raise HardtailError(f"{of}: the strata of a diagnosis are {strata!r}, not a list of names; it is damaged")
+    return set(strata) >= wanted(record)
+
+
+def wanted(record: Mapping[str, Any]) -> set[str]:
+    """The strata that claims about diagnoses of this record's task are about."""
+    return set(DIAGNOSED.get(str(record.get("task")), ()))
 
 
 def number(record: Mapping[str, Any], path: tuple[str, ...], whose: str) -> float | None:

@@ -14,6 +14,7 @@ from hardtail.study.claims.evidence import (
     Results,
     Sample,
     Value,
+    covers,
     number,
     share_of,
 )
@@ -80,15 +81,14 @@ class Accuracy(_Recorded):
     """A share of right answers (or cells) of one stratum under one decoding order."""
 
     policy: str
-    strata: tuple[str, ...]
-    """The stratum; other names of it after the one that is looked for first."""
+    stratum: str
     metric: Literal["exact_match", "cell_accuracy", "token_accuracy"] = "exact_match"
 
     share = True
 
     @property
     def label(self) -> str:
-        return f"{SCHEMES[self.scheme]}, {self.policy}, {self.strata[-1]}"
+        return f"{SCHEMES[self.scheme]}, {self.policy}, {self.stratum}"
 
     def beside(self) -> tuple[Figure, ...]:
         if self.policy == "top1" and self.task in MAX_LOGIT:
@@ -97,13 +97,12 @@ class Accuracy(_Recorded):
 
     def _sample(self, results: Results, entry: Record) -> Sample | None:
         kind = "reveal" if self.metric == "token_accuracy" else "accuracy"
-        stratum = results.first_recorded(self.task, self.strata)
-        record = results.evaluation(entry["name"], kind, self.policy, stratum, "best_probe")
+        record = results.evaluation(entry["name"], kind, self.policy, self.stratum, "best_probe")
         if record is None:
             return None
-        whose = f"{entry['name']}, {self.policy} on {stratum}"
+        whose = f"{entry['name']}, {self.policy} on {self.stratum}"
         found = share_of(record, self.metric, whose)
-        return _sample_of(record, entry, self.policy, stratum, found.value, found.n, share=True)
+        return _sample_of(record, entry, self.policy, self.stratum, found.value, found.n, share=True)
 
 
 @dataclass(frozen=True)
@@ -144,12 +143,14 @@ class Profiled(_Recorded):
         if self.diagnosed(results):
             return "diagnosed, but there is nothing to take it of"
         runs = (entry["name"] for entry in results.runs(self.task, self.scheme))
-        if any(results.diagnosed_at_all(run, self.policy, self.usual) for run in runs):
+        if any(results.diagnosis(run, self.policy, self.usual) for run in runs):
             return f"diagnosed, but not on all of {', '.join(DIAGNOSED[self.task])}"
         return "no record"
 
     def _diagnosis(self, results: Results, entry: Record) -> Record | None:
-        return results.diagnosis(self.task, entry["name"], self.policy, self.usual)
+        """The run's diagnosis, where it is of all strata that the figure is about."""
+        record = results.diagnosis(entry["name"], self.policy, self.usual)
+        return record if record is not None and covers(record, entry["name"]) else None
 
     def _sample(self, results: Results, entry: Record) -> Sample | None:
         record = self._diagnosis(results, entry)

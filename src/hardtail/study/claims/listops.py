@@ -19,7 +19,7 @@ WHERE = "§4.3, Table 3"
 
 
 def cell(scheme: str, order: str, depth: int) -> Cell:
-    figure = Accuracy("listops", scheme, ORDERS[order], (f"depth={depth}",))
+    figure = Accuracy("listops", scheme, ORDERS[order], f"depth={depth}")
     return Cell(figure, TABLE[order][depth][THREE.index(scheme)], N)
 
 

@@ -34,7 +34,7 @@ NOT_SAID = "The paper does not say of how many; 2,100 fits its counts (study §7
 
 
 def cell(scheme: str, order: str, corridor: int) -> Cell:
-    figure = Accuracy("maze", scheme, ORDERS[order], (f"corridor>={corridor}",))
+    figure = Accuracy("maze", scheme, ORDERS[order], f"corridor>={corridor}")
     return Cell(figure, TABLE[order][scheme][CORRIDORS.index(corridor)], N)
 
 

@@ -41,7 +41,7 @@ def cell(scheme: str, order: str, stratum: str) -> Cell:
 
 def _figure(scheme: str, policy: str, stratum: str) -> Figure:
     def accuracy(name: str) -> Accuracy:
-        return Accuracy("sudoku", scheme, policy, (name,), "cell_accuracy")
+        return Accuracy("sudoku", scheme, policy, name, "cell_accuracy")
 
     if stratum == "overall":
         tiers = tuple(accuracy(f"tier={tier}") for tier in TIERS)
