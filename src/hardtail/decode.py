@@ -153,10 +153,11 @@ class _Loop:
         )
         self.gold_BA = zeros(rows, self.cells)
         self.events = Events(rows, self.cells, policy.remasks, device)
-        self.allowed_V = self._allowed(like, allowed)
+        self._fill(like)
+        self.allowed_V = self._allowed(allowed)
         self.state.vocab_size = len(self.allowed_V)
-        self._load(like)
-        self._step = self._captured(like) if device.type == "cuda" and not policy.remasks else self._once
+        self._begin()
+        self._step = self._captured() if device.type == "cuda" and not policy.remasks else self._once
 
     # -- one batch ----------------------------------------------------------------------------------------------
 
@@ -182,6 +183,10 @@ class _Loop:
     def _load(self, instances: Instances) -> None:
         """Put instances into the batch, before the first step."""
         self._fill(instances)
+        self._begin()
+
+    def _begin(self) -> None:
+        """The policy's own memory, which stays in the same tensors for every batch."""
         for name, fresh in self.policy.begin(self.state).items():
             self.state.memory.setdefault(name, fresh).copy_(fresh)
 
@@ -196,7 +201,8 @@ class _Loop:
         put(state.tokens_BL, instances.tokens_NL)
         put(state.at_BA, instances.answer_at_NA)
         put(state.maskable_BA, instances.maskable_NA)
-        put(state.key_B, _keys(instances, self.seed))
+        put(state.key_B, instances.prompt_len_N)
+        state.key_B.copy_(_keys(state.tokens_BL, state.key_B, self.seed))
         put(self.gold_BA, instances.answer_NA)
         for name, rank_BA in state.orders.items():
             put(rank_BA, instances.orders[name])
@@ -264,9 +270,8 @@ class _Loop:
         logits_BAV = torch.cat([self.denoiser.logits(tokens, at).float() for tokens, at in tiles])[:n]
         return logits_BAV.masked_fill(~self.allowed_V, -torch.inf)
 
-    def _allowed(self, like: Instances, allowed: Sequence[int] | None) -> Tensor:
+    def _allowed(self, allowed: Sequence[int] | None) -> Tensor:
         """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer."""
-        self._fill(like)
         few = tile(self.state.tokens_BL.shape[1])
         logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
         shape = tuple(logits_BAV.shape)
@@ -288,7 +293,7 @@ class _Loop:
             raise HardtailError("no token may be committed: `allowed` names none besides the mask")
         return allowed_V
 
-    def _captured(self, like: Instances) -> Callable[[], None]:
+    def _captured(self) -> Callable[[], None]:
         """The step as one CUDA graph; eager, and said aloud, where it cannot be captured."""
         graph = torch.cuda.CUDAGraph()
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -305,12 +310,9 @@ class _Loop:
         return graph.replay
 
 
-def _keys(instances: Instances, seed: int) -> NDArray[np.int64]:
+def _keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
     """A random word per instance from the seed and the problem's own tokens, wherever it stands in the batch."""
-    seen_NL = np.where(
-        np.arange(instances.tokens_NL.shape[1]) < instances.prompt_len_N[:, None], instances.tokens_NL, 0
-    )
-    key_N = mix(torch.full((len(instances),), seed, dtype=torch.int64))
-    for token_N in torch.from_numpy(seen_NL.astype(np.int64)).unbind(dim=1):
-        key_N = mix(key_N + token_N)
-    return key_N.numpy()
+    position_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
+    place_L = mix(mix(torch.full_like(position_L, seed)) + position_L)
+    word_BL = mix(mix(tokens_BL + place_L) ^ place_L)
+    return mix(word_BL.masked_fill(position_L >= prompt_len_B[:, None], 0).sum(dim=1))
