@@ -45,6 +45,7 @@ def test_long_sequences_are_left_to_torch() -> None:
     assert not any(pays(length, head) for length, head in [(884, 64), (200, 64), (60, 48)])
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch 2.11's compiler itself
 def test_only_rounded_products_are_ours() -> None:
     """bf16, and float32 where tf32 is allowed; compiled code follows when the setting changes."""
     compiled = torch.compile(lambda x: x + rounds(x.dtype), backend="eager", fullgraph=True)
@@ -77,7 +78,7 @@ def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: 
 
 @kernels
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize(("queries", "keys", "heads", "head"), [(9, 21, 2, 16), (70, 131, 3, 32)])
+@pytest.mark.parametrize(("queries", "keys", "heads", "head"), [(9, 21, 2, 16), (70, 131, 3, 32), (33, 99, 2, 64)])
 def test_kernels_are_the_formula(queries: int, keys: int, heads: int, head: int, dropout: float) -> None:
     query, packed, gradient = inputs(queries, keys, heads, head, torch.float32)
     seed = torch.tensor([5], dtype=torch.int32, device=DEVICE)
@@ -106,3 +107,31 @@ def test_the_kernels_keep_the_operator_contract() -> None:
     query, packed, _ = inputs(7, 20, 2, 16, torch.float32)
     torch.library.opcheck(fused, (packed, query, seed, 2, 0.0))
     torch.library.opcheck(fused, (torch.randn(2, 20, 96, device=DEVICE, requires_grad=True), None, seed, 2, 0.25))
+
+
+@pytest.mark.skipif(not (HAS_TRITON and torch.cuda.is_available()), reason="there is no GPU")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32])
+def test_gpu_replays_draw_another_dropout(kind: torch.dtype) -> None:
+    """A captured, compiled step must not drop the same probabilities for ever."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    packed = torch.randn(4, 99, 3 * 128, device=DEVICE, dtype=kind)
+    compiled = torch.compile(lambda: attend(packed, None, 2, 0.5), dynamic=False)
+    try:
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(stream):
+            compiled()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = compiled()
+        seen: list[Tensor] = []
+        for _ in range(3):
+            graph.replay()
+            seen.append(out.clone())
+    finally:
+        torch.set_float32_matmul_precision(before)
+        torch.compiler.reset()
+    assert not torch.equal(seen[0], seen[1])
+    assert not torch.equal(seen[1], seen[2])

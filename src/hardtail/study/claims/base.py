@@ -104,9 +104,16 @@ class Judged:
         if len(self.findings) <= SHOWN:
             return "; ".join(finding.ours or "–" for finding in self.findings)
         counts = {verdict: sum(finding.verdict is verdict for finding in self.findings) for verdict in Verdict}
-        return ", ".join(f"{verdict}: {count}" for verdict, count in counts.items() if count)
+        told = [f"{count} {OF_MANY[verdict]}" for verdict, count in counts.items() if count]
+        return f"{len(self.findings)} figures: {', '.join(told)}"
 
 
+OF_MANY = {
+    Verdict.HOLDS: "hold",
+    Verdict.WEAKER: "hold weaker",
+    Verdict.NOT: "do not hold",
+    Verdict.UNMEASURED: "not measured",
+}
 SHOWN = 6
 """Figures that a row shows one by one."""
 
