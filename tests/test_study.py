@@ -14,7 +14,7 @@ from hardtail.explain import diagnosed
 from hardtail.files import read_records, sole_writer
 from hardtail.study import advance as moving
 from hardtail.study.advance import advance, measure, status
-from hardtail.study.grids import GRIDS, Entry, entry_named, grid_named
+from hardtail.study.grids import GRIDS, Entry, entries_named, entry_named, grid_named
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
 from hardtail.subject import Subject
@@ -48,6 +48,16 @@ def test_names_are_unique_over_all_grids() -> None:
     assert all(entry_named(name).name == name for name in names)
     with pytest.raises(HardtailError, match="the grids are"):
         grid_named("adition")
+
+
+def test_grids_and_runs_are_named_in_any_mixture() -> None:
+    found = [item.name for item in entries_named(["addition-puma-tf32-s43", "addition", "addition-puma-tf32-s43"])]
+    assert found[0] == "addition-puma-tf32-s43"
+    assert sorted(found) == sorted(item.name for item in grid_named("addition"))
+    with pytest.raises(HardtailError, match="no grid or run 'addition-pum'"):
+        entries_named(["addition", "addition-pum"])
+    with pytest.raises(HardtailError, match="is a grid of 12 runs"):
+        entry_named("addition")
 
 
 def test_a_grid_brings_one_seed_of_everything_first() -> None:

@@ -15,7 +15,10 @@ from hardtail.errors import HardtailError
 def study(
     words: Annotated[
         Positional[tuple[str, ...]],
-        arg(metavar="[advance|prepare] [GRID]", help="nothing: all grids; GRID: its runs; advance GRID: move it on"),
+        arg(
+            metavar="[advance|prepare] [GRID|RUN ...]",
+            help="nothing: all grids; GRID: its runs; advance GRID or RUN: move it on",
+        ),
     ] = (),
     /,
     minutes: Annotated[float, arg(help="how long `advance` may take")] = 9.0,
@@ -32,7 +35,7 @@ def study(
     """
     from hardtail.data import KEPT
     from hardtail.study.advance import SPARE, advance, prepare, status
-    from hardtail.study.grids import GRIDS, grid_named
+    from hardtail.study.grids import GRIDS, entries_named, grid_named
     from hardtail.study.store import Store
     from hardtail.tables import Cell, Table
 
@@ -48,21 +51,20 @@ def study(
         print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 moves it on")
         return
     if words[0] == "prepare":
-        if len(words) != 2 or not os.environ.get(KEPT):
-            raise HardtailError(f"set {KEPT} to a folder and name one grid: {KEPT}=data hardtail study prepare maze")
-        with busy(f"drawing what {words[1]} needs"):
-            made = prepare(grid_named(words[1]), n=n)
-        print(f"{words[1]}: {made} sets of instances in {os.environ[KEPT]}")
+        if len(words) < 2 or not os.environ.get(KEPT):
+            raise HardtailError(f"set {KEPT} to a folder and name a grid: {KEPT}=data hardtail study prepare maze")
+        entries, named = entries_named(words[1:]), " ".join(words[1:])
+        with busy(f"drawing what {named} needs"):
+            made = prepare(entries, n=n)
+        print(f"{named}: {made} sets of instances in {os.environ[KEPT]}")
         return
     if words[0] != "advance":
-        if len(words) > 1:
-            raise HardtailError(f"study takes one grid at a time; {' '.join(words)!r} has {len(words)} words")
-        found = status(grid_named(words[0]), runs, store)
+        found = status(entries_named(words), runs, store)
         rows = [(item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found]
-        console.print(Table(words[0], ("run", "state", "step", "of"), tuple(rows)).rich())
+        console.print(Table(" ".join(words), ("run", "state", "step", "of"), tuple(rows)).rich())
         return
-    if len(words) != 2:
-        raise HardtailError("advance takes one grid: hardtail study advance addition --minutes 9")
+    if len(words) < 2:
+        raise HardtailError("advance takes a grid or runs: hardtail study advance addition --minutes 9")
     positive("-n", n)
     if not minutes > SPARE / 60:
         raise HardtailError(f"--minutes {minutes} leaves no time: {SPARE:.0f} seconds are kept back for saving")
@@ -73,10 +75,11 @@ def study(
         print(f"{entry.name}  step {line['step']:,}/{entry.recipe.steps:,}  {shown}", flush=True)
 
     found = advance(
-        grid_named(words[1]), runs, store, minutes=minutes, device=usable_device(device), n=n, report=report
+        entries_named(words[1:]), runs, store, minutes=minutes, device=usable_device(device), n=n, report=report
     )
     left = sum(item.state != "recorded" for item in found)
-    print(f"{words[1]}: {len(found) - left} of {len(found)} runs recorded" + ("" if left else "; the grid is complete"))
+    named = " ".join(words[1:])
+    print(f"{named}: {len(found) - left} of {len(found)} runs recorded" + ("" if left else "; nothing is left to do"))
 
 
 @app.command

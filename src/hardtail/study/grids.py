@@ -4,7 +4,7 @@ An entry is a recipe under a name; the name is its folder in `runs/` and in `res
 short lease of a GPU first brings one seed of everything.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -158,10 +158,23 @@ def grid_named(name: str) -> list[Entry]:
     return GRIDS[name]()
 
 
+def entries_named(names: Sequence[str]) -> list[Entry]:
+    """The entries of grids and of single runs, in the order given."""
+    runs = {entry.name: [entry] for grid in GRIDS.values() for entry in grid()}
+    found: dict[str, Entry] = {}
+    for name in names:
+        if name not in GRIDS and name not in runs:
+            raise HardtailError(
+                f"there is no grid or run {name!r}; the grids are {', '.join(GRIDS)}, and `hardtail study GRID` "
+                "lists a grid's runs"
+            )
+        found |= {entry.name: entry for entry in runs.get(name) or grid_named(name)}
+    return list(found.values())
+
+
 def entry_named(name: str) -> Entry:
     """An entry of any grid by its name."""
-    for grid in GRIDS.values():
-        for entry in grid():
-            if entry.name == name:
-                return entry
-    raise HardtailError(f"no grid has a run {name!r}; `hardtail study GRID` lists a grid's runs")
+    found = entries_named([name])
+    if name in GRIDS:
+        raise HardtailError(f"{name} is a grid of {len(found)} runs; name one of them")
+    return found[0]
