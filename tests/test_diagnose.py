@@ -5,6 +5,8 @@ Shapes: N instances, A answer cells, T events, S steps.
 
 import json
 from dataclasses import replace
+from io import StringIO
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from rich.console import Console
 
 from hardtail.diagnose import diagnose, tables
+from hardtail.diagnose.by_stratum import by_stratum
 from hardtail.diagnose.calibration import calibration
 from hardtail.diagnose.coverage import Histogram, compare, visits
 from hardtail.diagnose.kendall import rank_correlation
@@ -349,6 +353,54 @@ def test_every_task_is_diagnosed_and_its_orders_wait_for_prerequisites(name: str
         assert len({len(table.columns), *map(len, table.rows)}) == 1, table.title
         assert table.markdown().count("\n") == len(table.rows) + 4
         assert table.rich().row_count == len(table.rows)
+
+
+def test_first_wrong_commits_by_stratum_are_those_of_a_replay() -> None:
+    trace, states = remasked_trace(SMALL, small(40), np.random.default_rng(4))
+    odd_N = np.arange(40) % 2 == 1
+    found = by_stratum(SMALL, trace, {"even": ~odd_N, "odd": odd_N, "none": np.zeros(40, dtype=np.bool_)})
+    parents_NAE, held = trace.instances.parents_NAE, standing(trace)
+    assert parents_NAE is not None
+    for name, rows in {"all": range(40), "even": range(0, 40, 2), "odd": range(1, 40, 2)}.items():
+        unready, steps = [], []
+        for n in rows:
+            wrong = np.flatnonzero(held.there_NA[n] & ~held.right_NA[n])
+            if wrong.size:
+                first = min(wrong, key=lambda cell: held.event_NA[n, cell])
+                step = int(held.step_NA[n, first])
+                steps.append(step)
+                unready.append(int(parents_NAE[n, first, 0]) in states[n][step])
+        line = found[name]
+        assert (line.n, line.failures) == (len(rows), int((~trace.exact_N[list(rows)]).sum()))
+        assert line.exact_match == line.valid == 1 - line.failures / line.n
+        assert line.unready == pytest.approx(np.mean(unready))
+        assert line.step == np.median(steps)
+        assert 0 < np.mean(unready) < 1
+    assert (found["none"].n, found["none"].exact_match, found["none"].unready) == (0, None, None)
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_no_table_of_a_diagnosis_is_cut_off(name: str) -> None:
+    """On a screen of 100 columns: an ellipsis in a heading hides what the numbers are."""
+    task, rng = TASKS.load(name)(), np.random.default_rng(5)
+    instances = task.sample(60, Stream("tables"))
+    events: list[list[Event]] = []
+    for n in range(len(instances)):
+        cells = rng.permutation(np.flatnonzero(instances.maskable_NA[n]))
+        tokens = np.where(rng.random(cells.size) < 0.2, task.answer_tokens[0], instances.answer(n)[cells])
+        events.append([(step, int(cell), int(tokens[step])) for step, cell in enumerate(cells)])
+    trace = trace_of(task, instances, events, prob=0.09936)
+    trained = {"by_count": [1] * (task.answer_len + 1), "by_count_and_rank": [[1, 1]] * (task.answer_len + 1)}
+    strata = ("natural", "heldout=1,m=4-10")
+    groups = {stratum: np.arange(60) % 2 == place for place, stratum in enumerate(strata)}
+    shown = tables(diagnose(task, trace, trained, groups=groups))
+    assert [table.columns[0] for table in shown if table.title == "first wrong commits: by stratum"] == [""]
+    for width in (100, 120):
+        for table in shown:
+            console = Console(width=width, file=StringIO(), color_system=None)
+            console.print(table.rich())
+            text = cast(StringIO, console.file).getvalue()
+            assert "…" not in text, text
 
 
 def test_what_cannot_be_diagnosed_is_refused_in_a_sentence() -> None:

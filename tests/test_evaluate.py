@@ -1,19 +1,21 @@
 """Evaluation from a run directory to records: what a person sees, and what a mistake costs."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import hardtail
-from hardtail import HardtailError, Streams
+from hardtail import HardtailError, Streams, cli
 from hardtail.decode import decode
 from hardtail.denoiser import Function, ModelDenoiser
 from hardtail.evaluate import (
@@ -30,6 +32,7 @@ from hardtail.evaluate import (
     reveal,
 )
 from hardtail.model import Shape, Transformer
+from hardtail.policies.base import Commit
 from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
 from hardtail.study.recipes import recipe_named
@@ -137,6 +140,20 @@ def test_the_reveal_is_restricted_to_answer_tokens_where_its_record_says_so() ->
     subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))  # type: ignore[arg-type]
     found = [reveal(subject, instances, "natural", Decoding(restrict=restrict)) for restrict in (False, True)]
     assert [record["token_accuracy"] for record in found] == [0, 1]
+
+
+def test_every_decode_leaves_its_trace_that_from_half_of_the_answer_too(tmp_path: Path) -> None:
+    task = hardtail.task("countdown")
+    policies = chosen_policies(task, ("l2r", "block,size=20"))
+    options = {"data_seed": 0, "traces": tmp_path}
+    found = evaluate_all(tiny(task), policies, ["natural"], 4, Decoding(Commit(each=20)), **options)  # type: ignore[arg-type]
+    exact = {record["policy"]: record["exact_match"] for record in records_of(list(found)) if "exact_match" in record}
+    traces = {path.name: load_trace(path) for path in tmp_path.glob("*.npz")}
+    assert sorted(traces) == ["natural.block_size-20.npz", "natural.l2r.half-revealed.npz", "natural.l2r.npz"]
+    assert {trace.about["policy"]: trace.exact_N.mean() for trace in traces.values()} == exact
+    whole, half = traces["natural.l2r.npz"], traces["natural.l2r.half-revealed.npz"]
+    shown_NA = task.meaningful(whole.instances) & ~half.instances.maskable_NA
+    assert whole.commit_NT.sum() - half.commit_NT.sum() == shown_NA.sum() > 0
 
 
 def test_half_reveal_shows_half_of_the_chain_and_no_padding() -> None:
@@ -251,11 +268,25 @@ def test_a_runs_own_selection_is_evaluated(run: Path) -> None:
     assert weights.origin["seed"] == 42
 
 
-def words(*given: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hardtail", *given], capture_output=True, text=True, check=False)
+Words = Callable[..., subprocess.CompletedProcess[str]]
+"""The command line: words in, what came out back."""
 
 
-def test_eval_prints_a_list_of_records_and_keeps_them(run: Path) -> None:
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Words:
+    def called(*given: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["hardtail", *given])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        return subprocess.CompletedProcess(given, code, *capsys.readouterr())
+
+    return called
+
+
+def test_eval_prints_a_list_of_records_and_keeps_them(run: Path, words: Words) -> None:
     done = words("eval", str(run), "--policies", "top1", "lsb", "--strata", "natural", "chain>=4", "-n", "20", "--json")
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)
@@ -285,14 +316,31 @@ def test_eval_prints_a_list_of_records_and_keeps_them(run: Path) -> None:
         (["RUN/recipe.json"], "safetensors"),
         (["RUN", "--steps", "0"], "at least 1"),
         (["RUN", "--gallery", "-1"], "at least 0"),
+        (["RUN", "--each", "1", "--steps", "3"], "--each 1 and --steps 3"),
     ],
 )
-def test_a_mistake_is_one_sentence(given: list[str], sentence: str, run: Path) -> None:
+def test_a_mistake_is_one_sentence(given: list[str], sentence: str, run: Path, words: Words) -> None:
     done = words("eval", *(word.replace("RUN", str(run)) for word in given))
     assert done.returncode == 2
     assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(
+    run: Path, tmp_path: Path, words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "kept" / "evaluations.jsonl"
+    given = ["eval", str(run), "--policies", "l2r", "--strata", "natural", "-n", "5", "--out", str(path)]
+    monkeypatch.setattr("hardtail.evaluate.probe", stopped)
+    assert words(*given).returncode == 130
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    monkeypatch.setattr("hardtail.evaluate.compare", stopped)
+    assert words(*given, "--policies", "l2r", "r2l").returncode == 130
+    assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["probe", "accuracy", "accuracy"]
 
 
 def test_weights_of_another_task_are_refused(run: Path, tmp_path: Path) -> None:
@@ -305,6 +353,24 @@ def test_weights_of_another_task_are_refused(run: Path, tmp_path: Path) -> None:
         load_subject(str(tmp_path / "other.safetensors"))
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda recipe: recipe["fields"] | {"task": 3}, "its task is 3; it takes"),
+        (lambda recipe: recipe["fields"] | {"task": recipe["fields"]["task"] | {"fields": [7]}}, "its task is {"),
+        (lambda recipe: recipe["fields"] | {"task": {}}, "the task None is not registered"),
+        (lambda recipe: [recipe], "its recipe is {"),
+    ],
+)
+def test_a_recipe_that_names_no_task_is_refused_in_a_helpful_sentence(
+    change: Callable[[dict[str, Any]], Any], sentence: str, run: Path, tmp_path: Path
+) -> None:
+    recipe = json.loads((run / "recipe.json").read_bytes())
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe | {"fields": change(recipe)}))
+    with pytest.raises(HardtailError, match=re.escape(f"{tmp_path / 'recipe.json'} cannot be read ({sentence}")):
+        load_subject(str(tmp_path))
+
+
 def test_weights_of_another_run_in_a_runs_folder_are_refused(run: Path, tmp_path: Path) -> None:
     """Their records and diagnoses would be added to those of the run."""
     mixed = shutil.copytree(run, tmp_path / "mixed")
@@ -315,19 +381,34 @@ def test_weights_of_another_run_in_a_runs_folder_are_refused(run: Path, tmp_path
     assert load_subject(str(mixed), kind="best_probe").task == load_subject(str(run)).task
 
 
-def test_the_gallery_draws_one_failure_unless_told(run: Path) -> None:
-    for said, drawn in ((["--gallery"], 1), (["--gallery", "2"], 2), ([], 0)):
-        done = words("eval", str(run), "--policies", "top1", "--strata", "natural", "-n", "5", *said)
+def test_the_gallery_draws_one_failure_unless_told(run: Path, words: Words) -> None:
+    """Wherever it stands: an option that takes any number of words would take RUN for one."""
+    here = str(run)
+    for said, drawn in (
+        ([here], 0),
+        ([here, "--gallery"], 1),
+        ([here, "--gallery", "2"], 2),
+        (["--gallery", here], 1),
+        (["--gallery", "2", here], 2),
+    ):
+        done = words("eval", *said, "--policies", "top1", "--strata", "natural", "-n", "5")
         assert done.returncode == 0, done.stderr
-        assert done.stdout.count("top1 on natural") == drawn
+        assert done.stdout.count("top1 on natural") == drawn, said
 
 
-def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path) -> None:
-    done = words("diagnose", str(run), "--strata", "chain>=4", "-n", "20", "--json")
+def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: Words) -> None:
+    done = words("diagnose", str(run), "--strata", "chain>=4", "natural", "-n", "20", "--json")
     assert done.returncode == 0, done.stderr
-    assert [found["policy"] for found in json.loads(done.stdout)] == ["top1", "lsb"]
+    diagnoses = json.loads(done.stdout)
+    assert [found["policy"] for found in diagnoses] == ["top1", "lsb"]
+    for found in diagnoses:
+        lines = found["first_wrong"]["by_stratum"]
+        assert {name: line["n"] for name, line in lines.items()} == {"all": 40, "chain>=4": 20, "natural": 20}
+        assert lines["all"]["failures"] == sum(lines[name]["failures"] for name in ("chain>=4", "natural")) > 0
     traces = str(tmp_path / "traces")
     words("eval", str(run), "--policies", "top1", "--strata", "chain>=4", "-n", "20", "--traces", traces)
     done = words("diagnose", str(tmp_path / "traces" / "chain-ge-4.top1.npz"))
     assert done.returncode == 0, done.stderr
     assert "premature" in done.stdout.lower()
+    assert "first wrong commits: by stratum" in done.stdout
+    assert "│ chain>=4 │ 20 │" in done.stdout

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from hardtail.decode import decode
 from hardtail.denoiser import Function
+from hardtail.errors import HardtailError
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Entropy, Margin, MaxLogit, RandomOrder, Top1
 from hardtail.policies.orders import Blocks, LeftToRight, Logical, RightToLeft
@@ -214,6 +215,11 @@ def test_klass_waits_for_two_steady_steps() -> None:
     assert steps_of(decode(denoiser, whole(7), Klass(history=1))) == [[0], [1, 2, 3, 4, 5, 6]]
     assert steps_of(decode(denoiser, whole(7), Klass(p=0.999))) == [[0], [1], [3], [4], [6], [2], [5]]
     assert steps_of(decode(denoiser, whole(7), Klass(kl=1.0))) == [[0], [1], [2, 3, 4, 5, 6]]
+
+
+def test_a_commit_is_by_the_step_or_by_the_steps() -> None:
+    with pytest.raises(HardtailError, match="each=2 and steps=3"):
+        Commit(each=2, steps=3)
 
 
 @pytest.mark.parametrize("commit", [Commit(), Commit(each=3), Commit(each=50), Commit(steps=2)], ids=str)

@@ -81,7 +81,7 @@ def decode_stream(
     allowed: Sequence[int] | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Iterator[Trace]:
-    """As `decode`, a part at a time and in the instances' order, so that any number of them fits in memory."""
+    """As `decode`, a part at a time and in the instances' order, so that traces need not be held."""
     device = torch.device(device)
     _refuse(instances, batch, temperature, seed)
     rows = batch or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)

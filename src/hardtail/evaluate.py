@@ -90,7 +90,7 @@ def evaluate(
     failures: int = 0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Outcome:
-    """Decode `instances` under one policy and measure it; part by part, so memory does not grow with their number."""
+    """Decode `instances` under one policy and measure it, part by part: no more than a part of the trace is held."""
     task = subject.task
     began = monotonic()
     exact: list[NDArray[np.bool_]] = []
@@ -266,7 +266,7 @@ def evaluate_all(
         yield probe(subject, instances, stratum, decoding)
         outcomes: dict[str, Outcome] = {}
         for name, policy in policies.items():
-            path = traces / f"{_file_name(stratum)}.{_file_name(name)}.npz" if traces else None
+            path = trace_path(traces, stratum, name) if traces else None
             outcomes[name] = evaluate(
                 subject, name, policy, instances, stratum, decoding, traces=path, failures=failures, progress=progress
             )
@@ -278,9 +278,16 @@ def evaluate_all(
             yield reveal(subject, instances, stratum, decoding)
             half = half_reveal(task, instances, decoding.seed)
             name, policy = next(iter(policies.items()))
+            path = trace_path(traces, stratum, name, "half-revealed") if traces else None
+            name = f"{name}, half revealed"
             yield evaluate(
-                subject, f"{name}, half revealed", policy, half, stratum, decoding, failures=failures, progress=progress
+                subject, name, policy, half, stratum, decoding, traces=path, failures=failures, progress=progress
             )
+
+
+def trace_path(folder: Path, stratum: str, policy: str, *marks: str) -> Path:
+    """Where the trace of a policy on a stratum is written."""
+    return folder / ".".join([_file_name(stratum), _file_name(policy), *marks, "npz"])
 
 
 def _file_name(text: str) -> str:
@@ -309,8 +316,9 @@ def records_of(found: Sequence[Outcome | Record]) -> list[Record]:
 
 
 def keep(path: Path | None, records: Sequence[Record]) -> Path | None:
-    """Add records to a file, where there is one to add them to."""
-    if path is not None:
-        with sole_writer(path, wait=60.0):  # whoever else adds to it is done at once
-            append_records(path, records)
+    """Add records to a file, where there is one to add them to; the file, if it was written."""
+    if path is None or not records:
+        return None
+    with sole_writer(path, wait=60.0):  # whoever else adds to it is done at once
+        append_records(path, records)
     return path

@@ -50,7 +50,7 @@ def explain_model(
                 parts.append(part)
                 progress(len(part))
         trace = Trace.concat(parts)
-        diagnosis = _head(trace.about, list(groups)) | diagnose(task, trace, subject.coverage, subject.order)
+        diagnosis = _head(trace.about, list(groups)) | diagnose(task, trace, subject.coverage, subject.order, groups)
         if first is None:
             first = trace
         else:
@@ -66,7 +66,9 @@ def explain_trace(path: Path) -> dict[str, Any]:
     """The diagnosis of a trace that `eval --traces` wrote."""
     trace = load_trace(path)
     task = task_of_file(trace.about.get("task"), trace.about.get("config"), str(path))
-    return _head(trace.about, [trace.about.get("stratum")]) | diagnose(task, trace)
+    stratum = trace.about.get("stratum")
+    groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
+    return _head(trace.about, [stratum]) | diagnose(task, trace, groups=groups)
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:

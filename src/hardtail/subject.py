@@ -1,6 +1,7 @@
 """What is evaluated: trained weights, the task they were trained on, and where they come from."""
 
 import json
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,8 +93,12 @@ def load_subject(
     return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder)
 
 
-def task_from_json(said: Mapping[str, Any]) -> Task:
+def task_from_json(said: Any) -> Task:
     """The task that `describe` wrote down; only registered classes are loaded, whatever a file names."""
+    if not isinstance(said, dict) or not isinstance(said.get("fields", {}), dict):
+        raise HardtailError(
+            f"its task is {reprlib.repr(said)}; it takes what `hardtail train` wrote, a class and fields"
+        )
     for name in TASKS.names():
         kind = TASKS.load(name)
         if said.get("class") == f"{kind.__module__}:{kind.__qualname__}":
@@ -105,13 +110,23 @@ def _recipe(folder: Path) -> tuple[Kind, Task]:
     """The checkpoint that a run's recipe selects, and its task."""
     path = folder / "recipe.json"
     try:
-        fields = json.loads(path.read_bytes())["fields"]
-        chosen, task = fields["selection"], task_from_json(fields["task"])
+        fields = _fields(json.loads(path.read_bytes()))
+        task = task_from_json(fields.get("task"))
     except FileNotFoundError as error:
         raise HardtailError(f"{folder} is no run directory: it has no recipe.json") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise HardtailError(f"{path} cannot be read ({error})") from error
-    return "last" if chosen == "last" else "best_probe", task
+    return "last" if fields.get("selection") == "last" else "best_probe", task
+
+
+def _fields(recipe: Any) -> dict[str, Any]:
+    """The fields of a recipe that `describe` wrote down."""
+    fields = recipe.get("fields") if isinstance(recipe, dict) else None
+    if not isinstance(fields, dict):
+        raise HardtailError(
+            f"its recipe is {reprlib.repr(recipe)}; it takes what `hardtail train` wrote, an object with fields"
+        )
+    return fields
 
 
 def _said(held: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
@@ -122,7 +137,7 @@ def _said(held: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
 
 def _task(about: Mapping[str, Any], path: Path) -> tuple[Task, Mapping[str, Any]]:
     try:
-        fields = about["recipe"]["fields"]
-        return task_from_json(fields["task"]), fields
-    except (KeyError, TypeError, AttributeError) as error:
-        raise HardtailError(f"{path} does not say what task it was trained on ({error})") from error
+        fields = _fields(about.get("recipe"))
+        return task_from_json(fields.get("task")), fields
+    except (HardtailError, TypeError) as error:
+        raise HardtailError(f"{path} names no task that can be used here ({error})") from error

@@ -23,7 +23,7 @@ def _own_words(words: list[str]) -> list[str]:
     """The words that the commands here read: `train` reads its own, as its flags depend on the recipe."""
     if words and words[0] == "train":
         return words[:1]
-    return words or ["--help"]
+    return measure.numbered_gallery(words) if words else ["--help"]
 
 
 def _quit(sentence: str, code: int) -> NoReturn:

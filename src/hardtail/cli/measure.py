@@ -32,7 +32,7 @@ def evaluate(
     strata: Annotated[tuple[str, ...], arg(help="natural, 'chain>=28' … [all of the study's]")] = (),
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 500,
     kind: Checkpoint = None,
-    each: Annotated[int, arg(help="cells that a step commits")] = 1,
+    each: Annotated[int | None, arg(help="cells that a step commits [1]")] = None,
     steps: Annotated[int | None, arg(help="instead: steps in all, each with its share of the cells")] = None,
     restrict: Annotated[bool, arg(help="commit only tokens that answers are made of")] = False,
     temperature: Annotated[float, arg(help="sample tokens; 0 takes the most probable")] = 0.0,
@@ -44,8 +44,8 @@ def evaluate(
     batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
     traces: Annotated[Path | None, arg(help="also write every trace to this folder")] = None,
     gallery: Annotated[
-        tuple[int, ...], arg(metavar="[N]", help="draw N failures of every policy and stratum; without a number, 1")
-    ] = (0,),
+        int, arg(metavar="[N]", help="draw N failures of every policy and stratum; without a number, 1")
+    ] = 0,
     out: Annotated[Path | None, arg(help="where records are added, a .jsonl [evaluations.jsonl in the run]")] = None,
     as_json: Annotated[bool, arg(name="json", help="print the accuracy records as one JSON list")] = False,
 ) -> None:
@@ -58,17 +58,20 @@ def evaluate(
     from hardtail.scoreboard import eval_tables, show_failures
 
     positive("-n", n)
-    failures = _failures(gallery)
+    if gallery < 0:
+        raise HardtailError(f"--gallery is {gallery}; it takes a number of at least 0, or none")
+    if each is not None and steps is not None:
+        raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
     device = usable_device(device)
     subject = load(run, kind, device, precision, compiled=compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
-    decoding = Decoding(Commit(each, steps), batch, device, seed, restrict, temperature)
+    decoding = Decoding(Commit(1 if each is None else each, steps), batch, device, seed, restrict, temperature)
     data_seed = subject.seed if data_seed is None else data_seed
     rounds = len(wanted) * (len(chosen) + subject.task.reveals)
     into = out or subject.file("evaluations.jsonl")
     found: list[Outcome | Record] = []
     with progress_bar(f"decoding {subject.name}", rounds * n) as advance:
-        options: dict[str, Any] = {"data_seed": data_seed, "traces": traces, "failures": failures, "progress": advance}
+        options: dict[str, Any] = {"data_seed": data_seed, "traces": traces, "failures": gallery, "progress": advance}
         try:
             for item in evaluate_all(subject, chosen, wanted, n, decoding, **options):
                 found.append(item)
@@ -88,11 +91,14 @@ def evaluate(
         print(f"{len(records)} records added to {kept}")
 
 
-def _failures(gallery: tuple[int, ...]) -> int:
-    """How many to draw: `--gallery` alone is one."""
-    if len(gallery) > 1 or min(gallery, default=1) < 0:
-        raise HardtailError(f"--gallery is {' '.join(map(str, gallery))}; it takes one number, at least 0, or none")
-    return gallery[0] if gallery else 1
+def numbered_gallery(words: list[str]) -> list[str]:
+    """`--gallery` alone as `--gallery 1`, wherever RUN stands: an option has one word, or takes all that follow."""
+    numbered: list[str] = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        numbered.append(word)
+        if word == "--gallery" and not following.removeprefix("-").isdecimal():
+            numbered.append("1")
+    return numbered
 
 
 @app.command

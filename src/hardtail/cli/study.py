@@ -97,10 +97,11 @@ def zoo(
         print(json.dumps([asdict(model) for model in found], indent=1))
         return
     rows = tuple(
-        (f"zoo:{model.name}", model.about, _shown(model.accuracy), model.licence, model.sha256[:12]) for model in found
+        (f"zoo:{model.name}", model.run, model.about, _shown(model.accuracy), model.licence, model.sha256[:12])
+        for model in found
     )
-    columns = ("model", "what it is", "exact match", "licence", "sha256")
-    open_console(at_least=140).print(Table("models", columns, rows).rich())
+    columns = ("model", "recipe and seed", "what it is", "exact match", "licence", "sha256")
+    open_console(at_least=160).print(Table("models", columns, rows).rich())
 
 
 def _shown(accuracy: dict[str, dict[str, float]]) -> str:

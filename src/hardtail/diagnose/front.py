@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hardtail.diagnose.by_stratum import by_stratum
 from hardtail.diagnose.commits import refuse_misfit
 from hardtail.diagnose.coverage import Histogram, compare
 from hardtail.diagnose.readiness import readiness
@@ -21,15 +24,44 @@ PROFILES: dict[str, str] = {
     name: f"hardtail.diagnose.{name}:profile" for name in ("addition", "maze", "listops", "countdown", "sudoku")
 }
 """Where each task's own part is, loaded when asked for; a package with another task adds its own."""
+_SHORT = {
+    "by stratum": {"failures": "failed", "exact match": "exact", "gold second": "gold 2nd"},
+    "by chain": {
+        "instances": "n",
+        "failures": "failed",
+        "at chain msb": "at msb",
+        "plus one at g": "+1 at g",
+        "minus one at k": "-1 at k",
+        "inside chain": "inside",
+        "premature": "unready",
+        "confidence mean": "prob",
+        "chain masked median": "masked",
+        "step median": "step",
+    },
+    "examples": {"instance": "no.", "at chain msb": "at msb", "difference": "diff", "gold rank": "rank"},
+    "roles": {"corridor endpoint": "endpoint", "corridor entrance": "entrance", "dead end tip": "tip"},
+    "first wrong": {
+        "probability mean": "prob mean",
+        "probability median": "prob median",
+        "gold ranked second": "gold 2nd",
+        "was a candidate": "candidate",
+    },
+}
+"""Headings of tables, by a part of their title, with which a screen of 100 columns cuts nothing off."""
 
 
 def diagnose(
-    task: Task, trace: Trace, coverage: Mapping[str, Any] | None = None, order: str | None = None
+    task: Task,
+    trace: Trace,
+    coverage: Mapping[str, Any] | None = None,
+    order: str | None = None,
+    groups: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> dict[str, Any]:
     """What a trace shows, as JSON holds it.
 
     `coverage`  contents of a run's `coverage.json`: the mask states of training, to compare the decoder's with
     `order`     the logical order that training counted by; the task's main one by default
+    `groups`    which instances [N] are of which stratum, for the figures by stratum
     """
     _refuse(task, trace)
     exact_N, scored_NA = trace.exact_N, trace.instances.scored_NA
@@ -43,6 +75,7 @@ def diagnose(
             "exact_match": mean(exact_N),
             "cell_accuracy": share((right_NA & scored_NA).sum(), scored_NA.sum()),
         },
+        "first_wrong": {"by_stratum": {name: asdict(line) for name, line in by_stratum(task, trace, groups).items()}},
         "readiness": readiness(task, trace).as_json(),
     }
     if coverage is not None:
@@ -57,12 +90,19 @@ def tables(diagnosis: Mapping[str, Any]) -> list[Table]:
     """A diagnosis for people, part by part; what else it holds (where it comes from) is not for tables."""
     titles = {
         "result": "result",
+        "first_wrong": "first wrong commits",
         "readiness": "readiness",
         "coverage": "coverage",
         "profile": diagnosis["task"],
         "cross": "solved",
     }
-    return [table for name, title in titles.items() for table in tabulate(title, diagnosis.get(name, {}))]
+    return [_narrow(table) for name, title in titles.items() for table in tabulate(title, diagnosis.get(name, {}))]
+
+
+def _narrow(table: Table) -> Table:
+    """The same table with shorter words above its columns, where it has many."""
+    short = {long: word for part in table.title.split(": ") for long, word in _SHORT.get(part, {}).items()}
+    return replace(table, columns=tuple(short.get(column, column) for column in table.columns))
 
 
 def jsonable(value: Any) -> Any:

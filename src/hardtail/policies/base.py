@@ -90,6 +90,10 @@ class Commit:
         for name, number in (("each", self.each), ("steps", self.steps)):
             if number is not None and not 1 <= number < 1 << 31:
                 raise HardtailError(f"a commit's `{name}` is {number}; it is at least 1 and below 2^31")
+        if self.each != 1 and self.steps is not None:
+            raise HardtailError(
+                f"a commit has each={self.each} and steps={self.steps}; give the cells of a step or the steps in all"
+            )
 
     def count(self, state: State) -> Tensor:
         """Cells to commit now, for each row."""
