@@ -1,15 +1,19 @@
 """Recipes: the study's settings as it lists them, both readings, and fields that make no sense."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hardtail import HardtailError
+from hardtail.describe import describe
 from hardtail.schemes import Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Fixed, Ramp, Stairs
+from hardtail.study.grids import entry_named
 from hardtail.study.recipes import recipe_named
 from hardtail.train.optimiser import AdamW
 from hardtail.train.recipe import Sizes, Watch
@@ -62,6 +66,32 @@ def test_the_text_as_written(scheme: str, expected: Scheme) -> None:
     assert recipe.optimiser == AdamW(1e-3, 0.0, 2000, beta2=0.95, weight_decay=0.01, ema=None)
     assert recipe.selection == "last"
     assert recipe.task.preset_name() == "paper"
+
+
+@pytest.mark.parametrize("name", STUDY)
+def test_runs_watch_a_natural_slice_and_the_hard_tail(name: str) -> None:
+    """Two sets that differ in difficulty; the natural one is of its own where the study's probe is one tier."""
+    expected = {
+        "addition": {"probe": ("test", ("natural", 10_000)), "hard": ("sweep", ("chain>=28", 500))},
+        "maze": {"probe": ("test", ("natural", 5000)), "hard": ("sweep", ("corridor>=30", 100))},
+        "listops": {"probe": ("probe", ("all", 5000)), "hard": ("sweep", ("depth=5", 500))},
+        "countdown": {"probe": ("test", ("heldout=1", 1000)), "hard": ("sweep", ("heldout=1,m=1-3", 500))},
+        "sudoku": {
+            "probe": ("test", ("tier=hard", 500)),
+            "hard": ("sweep", ("tier=top1pct", 200)),
+            "natural": ("test", ("natural", 200)),
+        },
+    }[name.removesuffix("-large")]
+    recipe = recipe_named(f"{name}-random")
+    assert recipe.watch.parts(recipe.task) == expected
+
+
+def test_recorded_runs_are_of_these_recipes() -> None:
+    """A recipe that changes makes strangers of the runs that it was: they could neither go on nor be compared."""
+    found = sorted((Path(__file__).parents[1] / "results").glob("*/recipe.json"))
+    assert found
+    for path in found:
+        assert describe(entry_named(path.parent.name).recipe) == json.loads(path.read_text()), path.parent.name
 
 
 @pytest.mark.parametrize(

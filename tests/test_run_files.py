@@ -7,20 +7,27 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, load_file, save_file
 
 from hardtail import HardtailError, data, files
+from hardtail.cli.train import Watcher
 from hardtail.cli.train import main as command
 from hardtail.files import load_instances, save_instances
+from hardtail.study.advance import prepare
+from hardtail.study.grids import Entry
 from hardtail.study.recipes import recipe_named
+from hardtail.tasks.base import Part
 from hardtail.train import checkpoint
-from hardtail.train.checkpoint import load_weights
+from hardtail.train.checkpoint import Progress, load_state, load_weights, save_state
 from hardtail.train.recipe import Recipe
 from hardtail.train.run import train
+from hardtail.types import Instances
 from tests.test_train import small
 
 HARDTAIL = [sys.executable, "-m", "hardtail"]
@@ -43,7 +50,7 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("task", ["addition", "maze", "listops", "countdown", "sudoku"])
 def test_every_task_trains_and_measures_itself(task: str, tmp_path: Path) -> None:
     recipe = recipe_named(f"{task}-puma-smoke")
-    watch = replace(recipe.watch, gen_every=2, decoded=2, probe_size=5)
+    watch = replace(recipe.watch, gen_every=2, decoded=1, probe_size=5)
     train(replace(recipe, steps=2, batch=4, train_size=12, watch=watch), tmp_path / "run")
     entry = log_of(tmp_path / "run")[-1]
     assert {"loss", "norm", "probe_nll", "natural", "hard", "hard_logical", "wall", "tokens"} < set(entry)
@@ -52,18 +59,100 @@ def test_every_task_trains_and_measures_itself(task: str, tmp_path: Path) -> Non
     assert by_rank == [k * count for k, count in enumerate(coverage["by_count"])]
 
 
+def test_curves_start_before_training(tmp_path: Path) -> None:
+    """The initial weights are probed (study §1.5) and decoded, once, however early the first session stops."""
+    recipe = small("addition-random")
+    train(recipe, tmp_path / "run", should_stop=lambda: True)
+    train(recipe, tmp_path / "run")
+    first = [entry for entry in log_of(tmp_path / "run") if entry["step"] == 0 and "how" not in entry]
+    assert [set(entry) for entry in first] == [
+        {"step", "probe_nll", "natural", "hard", "hard_logical", "wall", "tokens"}
+    ]
+
+
+def test_a_state_is_written_once_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[int] = []
+
+    def save(folder: Path, tensors: Any, progress: Progress) -> None:
+        saved.append(progress.step)
+        save_state(folder, tensors, progress)
+
+    monkeypatch.setattr("hardtail.train.run.save_state", save)
+    train(replace(quick(), steps=14), tmp_path / "run")
+    assert saved == [7, 14]
+
+
 # -- which weights -------------------------------------------------------------------------------------------------
 
 
 def test_the_lowest_probe_is_kept_beside_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Probes every eval_every / 5 in the first tenth, then every eval_every, and at the end (study §1.5)."""
-    values = iter([5.0, 4.0, 2.0, 3.0, 2.5, 2.0])
+    values = iter([6.0, 5.0, 4.0, 2.0, 3.0, 2.5, 2.0])
     monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
     train(quick(), tmp_path / "run")
     probed = {entry["step"]: entry["probe_nll"] for entry in log_of(tmp_path / "run") if "probe_nll" in entry}
-    assert probed == {2: 5.0, 4: 4.0, 10: 2.0, 20: 3.0, 30: 2.5, 40: 2.0}
+    assert probed == {0: 6.0, 2: 5.0, 4: 4.0, 10: 2.0, 20: 3.0, 30: 2.5, 40: 2.0}
     assert load_weights(tmp_path / "run" / "best_probe.safetensors")[1]["step"] == 10
     assert load_weights(tmp_path / "run" / "last.safetensors")[1]["step"] == 40
+
+
+def test_the_best_weights_are_never_of_a_stretch_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed at step 20, after a probe and before a save: what is run again may come out different on a GPU."""
+    values = iter([6.0, 5.0, 4.0, 2.0, 1.0, 2.4, 2.2, 2.3])  # at step 20 it is 1.0, and then 2.4
+    monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
+    asked = iter(range(1000))
+
+    def killed() -> bool:
+        if next(asked) == 20:
+            raise InterruptedError
+        return False
+
+    folder = tmp_path / "run"
+    with pytest.raises(HardtailError):
+        train(quick(), folder, should_stop=killed)
+    assert load_weights(folder / "best_probe.safetensors")[1]["step"] == 20
+    train(quick(), folder)
+    assert load_weights(folder / "best_probe.safetensors")[1]["step"] == 30
+    kept = load_state(folder, {})
+    assert kept is not None
+    assert (kept.best_probe, kept.best_step) == (2.2, 30)
+
+
+def test_best_weights_that_are_gone_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = iter([6.0, 5.0, 4.0, 4.5, 4.3, 4.4, 4.6])
+    monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
+    train(quick(), tmp_path / "run", should_stop=stop_after(9))
+    (tmp_path / "run" / "best_probe.safetensors").unlink()
+    train(quick(), tmp_path / "run")
+    assert load_weights(tmp_path / "run" / "best_probe.safetensors")[1]["step"] == 20
+
+
+def test_a_long_log_does_not_make_a_state_unreadable(tmp_path: Path) -> None:
+    """A safetensors header may have 100 MB; the log is no part of it."""
+    sizes = []
+    for lines in (1, 20_000):
+        log = [{"step": step % 10, "loss": 1.5} for step in range(lines)]
+        save_state(tmp_path, {"x": torch.ones(2)}, Progress(step=3, log=log))
+        kept = load_state(tmp_path, {"x": torch.zeros(2)})
+        assert kept == Progress(step=3, log=log)
+        sizes.append(int.from_bytes((tmp_path / "state.safetensors").read_bytes()[:8], "little"))
+    assert sizes[1] < sizes[0] + 50
+
+
+def test_a_state_with_its_log_in_the_header_still_loads(tmp_path: Path) -> None:
+    """As states were written before."""
+    train(quick(), tmp_path / "whole")
+    folder = tmp_path / "run"
+    train(quick(), folder, should_stop=stop_after(9))
+    path = folder / "state.safetensors"
+    held, progress = load(path.read_bytes()), load_state(folder, {})
+    del held["progress/log"]
+    save_file(held, path, metadata={"progress": json.dumps(vars(progress))})
+    assert train(quick(), folder).finished
+    assert (folder / "last.safetensors").read_bytes() == (tmp_path / "whole" / "last.safetensors").read_bytes()
+    assert [entry["step"] for entry in log_of(folder) if "how" not in entry] == [
+        entry["step"] for entry in log_of(tmp_path / "whole") if "how" not in entry
+    ]
 
 
 def test_the_moving_average_is_what_is_kept_and_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +237,42 @@ def test_data_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_sudoku_is_decoded_on_natural_and_on_harder_puzzles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its probe is one tier of the test set, and neither of the two."""
+    decoded: list[Instances] = []
+
+    def keep(denoiser: Any, instances: Instances, *words: Any, **others: Any) -> Any:
+        decoded.append(instances)
+        return SimpleNamespace(exact_N=np.zeros(len(instances), dtype=np.bool_))
+
+    monkeypatch.setattr("hardtail.train.run.decode", keep)
+    recipe = recipe_named("sudoku-random-smoke")
+    easy = data.draw(recipe.task, "train", Part("tier=easy", 4), 0)  # the whole split has puzzles that are slow to draw
+    manifest = {"task": "sudoku", "config": recipe.task.config(), "split": "train"}
+    save_instances(tmp_path / "easy.npz", easy, manifest)
+    watch = replace(recipe.watch, decoded=6, probe_size=2)
+    train(replace(recipe, steps=1, batch=2, watch=watch), tmp_path / "run", data_file=tmp_path / "easy.npz")
+    natural, hard = (instances.strata["rating"] for instances in decoded[:2])
+    expected = data.draw(recipe.task, "test", Part("natural", 6), recipe.seed)
+    assert decoded[0].tokens_NL.tolist() == expected.tokens_NL.tolist()
+    assert (natural == 0).any()
+    assert (hard > 0).all()
+
+
+def test_a_prepared_run_draws_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that cannot draw, everything that the run measures itself on is there already."""
+    monkeypatch.setenv(data.KEPT, str(tmp_path / "data"))
+    recipe = replace(small("addition-random"), steps=1)
+    recipe = replace(recipe, watch=replace(recipe.watch, probe=("test", "chain>=2")))
+    prepare([Entry("arm", recipe)], n=2)
+
+    def fail(*words: Any) -> Any:
+        raise AssertionError("drawn, and not prepared")
+
+    monkeypatch.setattr(data, "_draw", fail)
+    assert train(recipe, tmp_path / "run").finished
+
+
 # -- mistakes ------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +347,22 @@ def test_ctrl_c_before_the_first_step_stops_at_once(tmp_path: Path, monkeypatch:
             command(["addition-random-smoke", "--device", "cpu", "--out", str(tmp_path / "run")])
     assert heard == [True]
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_lines_in_a_log_say_only_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = Watcher("mine", replace(quick(), steps=100))
+    watcher.report({"step": 0, "how": "eager on the CPU", "wall": 0.0, "tokens": 0})
+    watcher.report({"step": 0, "probe_nll": 2.5, "wall": 1.0, "tokens": 0})
+    watcher.report({"step": 50, "loss": 2.0, "wall": 50.0, "tokens": 9})
+    watcher.report({"step": 99, "loss": 1.0, "wall": 99.0, "tokens": 9})
+    watcher.report({"step": 100, "loss": 1.0, "wall": 100.0, "tokens": 9})
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "step 0/100  eager on the CPU",
+        "step 0/100  probe_nll 2.5",
+        "step 50/100  1.0 steps/s  50 seconds left  probe_nll 2.5  loss 2",
+        "step 99/100  1.0 steps/s  1 second left  probe_nll 2.5  loss 1",
+        "step 100/100  1.0 steps/s  probe_nll 2.5  loss 1",
+    ]
 
 
 @pytest.mark.parametrize("device", ["banana", "cuda:99"])

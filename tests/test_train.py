@@ -77,7 +77,7 @@ train(small("addition-puma"), Path(sys.argv[1]), should_stop=kill)
 
 def test_killed_and_resumed_equals_unbroken(tmp_path: Path) -> None:
     train(small("addition-puma"), tmp_path / "whole")
-    for kill_at in (3, 16, 39):
+    for kill_at in (3, 21, 39):  # at 21 the best weights are of step 20, and the state is of step 14
         folder = tmp_path / f"killed-{kill_at}"
         done = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(kill_at)], cwd=Path(__file__).parents[1])
         assert done.returncode == -signal.SIGKILL
@@ -133,7 +133,7 @@ def test_divergence_stops_and_keeps_the_last_good_state(tmp_path: Path, monkeypa
 
 def test_a_probe_far_worse_than_guessing_is_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run may blow up and keep its numbers; what was the best so far stays."""
-    values = iter([2.5, 2.4, 1e4])
+    values = iter([2.6, 2.5, 2.4, 1e4])
     monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
     with pytest.raises(
         HardtailError, match=r"at step 10 the probe's NLL is 1e\+04, where guessing has 2\.6; .* step 7"

@@ -68,7 +68,8 @@ def _duration(seconds: float) -> str:
     for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+    whole = max(round(seconds), 1)
+    return f"{whole} second{'s' if whole > 1 else ''}"
 
 
 def _train(name: str, recipe: Recipe, folder: Path, device: str, data: Path | None) -> None:
@@ -119,17 +120,27 @@ class Watcher:
             print(f"{name}: getting data and model ready", flush=True)
 
     def report(self, entry: dict[str, Any]) -> None:
-        """The newest value of everything that was measured so far."""
+        """The newest value of everything that was measured so far; of a session's first entry, how its steps run."""
         self.began = True
+        at = f"step {entry['step']:,}/{self.steps:,}"
+        if "how" in entry:
+            self._say(f"{at}  {entry['how']}")
+            self.bar.update(self.task, completed=entry["step"], words="")
+            return
         self.latest |= {key: value for key, value in entry.items() if isinstance(value, float) and key != "wall"}
         words = "  ".join(f"{key} {value:.4g}" for key, value in self.latest.items())
         rate = entry["step"] / entry["wall"] if entry["wall"] else 0.0
-        left = _duration((self.steps - entry["step"]) / rate) if rate else "unknown time"
-        line = f"step {entry['step']:,}/{self.steps:,}  {rate:.1f} steps/s  {left} left  {words}"
+        to_go = self.steps - entry["step"]
+        speed = f"  {rate:.1f} steps/s" if rate else ""
+        left = f"  {_duration(to_go / rate)} left" if rate and to_go else ""
+        if self.bar.disable or "probe_nll" in entry:  # the bar has no room for everything
+            self._say(f"{at}{speed}{left}  {words}")
+        loss = f"loss {self.latest['loss']:.4g}" if "loss" in self.latest else ""
+        self.bar.update(self.task, completed=entry["step"], words=f"{rate:.0f} steps/s  {loss}" if rate else "")
+
+    def _say(self, line: str) -> None:
+        """A line in the log, or above the bar."""
         if self.bar.disable:
             print(line, flush=True)
-            return
-        loss = f"loss {self.latest['loss']:.4g}" if "loss" in self.latest else ""
-        self.bar.update(self.task, completed=entry["step"], words=f"{rate:.0f} steps/s  {loss}")
-        if "probe_nll" in entry:  # above the bar, which has no room for everything
+        else:
             self.bar.console.print(line, highlight=False)

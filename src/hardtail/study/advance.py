@@ -146,7 +146,7 @@ def prepare(entries: Sequence[Entry], *, n: int = 500) -> int:
         (entry.recipe.task, entry.recipe.seed, entry.recipe.train_size, entry.recipe.watch) for entry in entries
     ):
         data.build(task, data.TRAIN, seed, size)
-        parts = [(watch.probe[0], Part(watch.probe[1], watch.probe_size)), ("sweep", Part(watch.hard, watch.decoded))]
+        parts = list(watch.parts(task).values())
         measured = [part for part, _ in study_parts(task, n)] + diagnosed(task, (), None)
         parts += [(measured_split(task, part.stratum), part) for part in measured]
         for split, part in parts:

@@ -4,7 +4,7 @@
 `log.jsonl`              what was measured, one object a line
 `coverage.json`          which mask states training has seen
 `finished.json`          only once the run is complete
-`state.safetensors`      all tensors of the step, random state and progress included
+`state.safetensors`      all tensors of the step, random state, progress and log included
 `last.safetensors`, `best_probe.safetensors`  EMA weights by name, float32, with their shape in the header
 """
 
@@ -24,6 +24,8 @@ from hardtail.files import atomic
 from hardtail.model import Shape, Transformer
 
 STATE = "state.safetensors"
+LOG = "progress/log"
+"""The log as bytes in a tensor: the header, where the rest of the progress is, may not grow beyond 100 MB."""
 
 
 @dataclass
@@ -55,8 +57,10 @@ def save_state(folder: Path, tensors: dict[str, Tensor], progress: Progress) -> 
     held["rng/cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         held["rng/cuda"] = torch.cuda.get_rng_state()
+    said = dict(vars(progress))
+    held[LOG] = torch.frombuffer(bytearray(json.dumps(said.pop("log")).encode()), dtype=torch.uint8)
     with atomic(folder / STATE) as file:
-        file.write(save_tensors(held, metadata={"progress": json.dumps(vars(progress))}))
+        file.write(save_tensors(held, metadata={"progress": json.dumps(said)}))
 
 
 def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
@@ -73,7 +77,10 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
                 raise HardtailError(f"{path} is of another shape of run ({name}); give another --out")
             tensor.copy_(held[name])
     try:
-        progress = Progress(**json.loads(metadata["progress"]))
+        said = json.loads(metadata["progress"])
+        if LOG in held:  # older states have the log in the header
+            said["log"] = json.loads(held[LOG].numpy().tobytes())
+        progress = Progress(**said)
         torch.set_rng_state(held["rng/cpu"])
         if torch.cuda.is_available() and "rng/cuda" in held:
             torch.cuda.set_rng_state(held["rng/cuda"])
@@ -106,6 +113,14 @@ def load_weights(path: Path) -> tuple[Transformer, dict[str, Any]]:
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise HardtailError(f"{path} holds no model of ours ({error})") from error
     return model.eval(), about
+
+
+def saved_step(path: Path) -> int:
+    """The training step that weights were saved at; -1 where there are none that can be read."""
+    try:
+        return int(json.loads(_read(path)[1]["hardtail"])["about"]["step"])
+    except (HardtailError, KeyError, TypeError, ValueError):
+        return -1
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

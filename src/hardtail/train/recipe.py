@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hardtail import data
 from hardtail.errors import HardtailError
 from hardtail.schemes.base import Scheme
-from hardtail.tasks.base import Task
+from hardtail.tasks.base import Part, Task
 from hardtail.train.optimiser import AdamW
 from hardtail.train.step import AttentionPrecision, Precision
 
@@ -47,6 +48,19 @@ class Watch:
                 raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.gen_every < 0:
             raise HardtailError(f"gen_every is {self.gen_every}; it is at least 1, or 0 for never")
+
+    def parts(self, task: Task) -> dict[str, tuple[str, Part]]:
+        """Split and part of every set that a run measures itself on.
+
+        `natural` is among them only where the probe is a single stratum out of several (Sudoku's is one tier);
+        anywhere else the probe is natural problems or a whole test set, and its first instances are the natural slice.
+        """
+        split, stratum = self.probe
+        kinds = data.parts_of(task, split, None)  # refuses a split that there is not
+        wanted = {"probe": (split, Part(stratum, self.probe_size)), "hard": ("sweep", Part(self.hard, self.decoded))}
+        if stratum not in (data.WHOLE, "natural") and [stratum] != [part.stratum for part in kinds]:
+            wanted["natural"] = (split, Part("natural", self.decoded))
+        return wanted
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,15 @@ from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
 from hardtail.provenance import origin
 from hardtail.schemes.base import Corpus
-from hardtail.tasks.base import Part
-from hardtail.train.checkpoint import STATE, Progress, load_state, save_state, save_weights, write_json
+from hardtail.train.checkpoint import (
+    STATE,
+    Progress,
+    load_state,
+    save_state,
+    save_weights,
+    saved_step,
+    write_json,
+)
 from hardtail.train.measure import probe_nll
 from hardtail.train.recipe import Recipe
 from hardtail.train.step import Step
@@ -31,6 +38,7 @@ from hardtail.types import Instances
 
 Report = Callable[[dict[str, Any]], None]
 FINISHED = "finished.json"
+BEST = "best_probe.safetensors"
 LOST = 100
 """A probe that is so many times worse than guessing is of a run that has diverged, though all are numbers still."""
 
@@ -130,12 +138,10 @@ class _Run:
             accumulate=recipe.accumulate,
         )
         self.judge = Transformer(self.shape).to(device).eval().requires_grad_(False)
-        split, stratum = watch.probe
-        data.parts_of(task, split, None)  # refuses a split that there is not
-        probe = self._measured(split, stratum, watch.probe_size)
-        self.probe = Corpus.on(device, probe, task.vocabulary.mask_id)
-        self.natural = probe.take(slice(watch.decoded))
-        self.hard = self._measured("sweep", watch.hard, watch.decoded)
+        measured = {name: data.draw(task, *part, recipe.seed) for name, part in watch.parts(task).items()}
+        self.probe = Corpus.on(device, measured["probe"], task.vocabulary.mask_id)
+        self.natural = measured.get("natural", measured["probe"].take(slice(watch.decoded)))
+        self.hard = measured["hard"]
 
     def _training_data(self, data_file: Path | None) -> Instances:
         recipe = self.recipe
@@ -152,14 +158,14 @@ class _Run:
         self.progress.data = manifest["sha256"]
         return instances
 
-    def _measured(self, split: str, stratum: str, n: int) -> Instances:
-        """The first `n` instances of a split and stratum, as `data.build` has them."""
-        return data.draw(self.recipe.task, split, Part(stratum, n), self.recipe.seed)
-
     def resume(self) -> None:
         ours = self.progress.data
         self.progress = load_state(self.folder, self.step.tensors()) or self.progress
         _refuse_other_data(self.folder, self.progress.data, ours)
+        if saved_step(self.folder / BEST) != self.progress.best_step:
+            # Of a stretch after the saved step, which is run again and on a GPU comes out a little different: what was
+            # best before is gone, so the next probe is the best.
+            self.progress.best_probe, self.progress.best_step = math.inf, -1
         with (self.folder / "log.jsonl").open("w") as log:  # entries after the saved step will come again
             log.writelines(json.dumps(entry) + "\n" for entry in self.progress.log)
 
@@ -168,6 +174,10 @@ class _Run:
         said = {"how": how, **origin(str(self.device)), **self.source}
         report(self._note(said))
         before, began = self.progress.wall, time.monotonic()
+        if self.progress.step == 0 and not any("probe_nll" in entry for entry in self.progress.log):
+            entry = self._due()  # of the initial weights: where every curve starts
+            self.progress.wall = before + time.monotonic() - began
+            report(self._note(entry))
         while self.progress.step < self.recipe.steps:
             if should_stop():
                 self.progress.wall = before + time.monotonic() - began
@@ -178,7 +188,7 @@ class _Run:
             if entry := self._due():
                 self.progress.wall = before + time.monotonic() - began
                 report(self._note(entry))
-            if self.progress.step % self.recipe.watch.save_every == 0:
+            if self.progress.step % self.recipe.watch.save_every == 0 and self.progress.step < self.recipe.steps:
                 self.progress.wall = before + time.monotonic() - began
                 self._save()
         self._save()
@@ -188,12 +198,12 @@ class _Run:
     # -- measuring ----------------------------------------------------------------------------------------------
 
     def _due(self) -> dict[str, Any]:
-        """What is to be measured after this step; empty where nothing is."""
+        """What is to be measured after this step, or before the first; empty where nothing is."""
         step, watch, steps = self.progress.step, self.recipe.watch, self.recipe.steps
         entry: dict[str, Any] = {}
         often = max(watch.eval_every // 5, 1) if step <= steps // 10 else watch.eval_every
         last = step == steps
-        if last or step % watch.log_every == 0 or step % often == 0:
+        if step and (last or step % watch.log_every == 0 or step % often == 0):
             self._refuse_divergence()
             entry |= {"loss": self.step.loss.item(), "norm": self.step.norm.item()}
         if last or step % often == 0:
