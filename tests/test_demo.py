@@ -13,7 +13,6 @@ from hardtail.policies.named import policy_named
 from hardtail.tasks.addition import Addition
 from tests.planted import adder, lookahead
 
-
 STRATA = ("natural", "chain>=28")
 
 
