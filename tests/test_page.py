@@ -1,5 +1,6 @@
 """The page in a real browser, used as a person would."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from hardtail.report.data import page_content
 from hardtail.report.page import write_page
 from hardtail.study.store import Store
 from tests.conftest import BROWSER, NO_BROWSER
-from tests.report_toys import EVIL, addition_traces, markup_trace, results, wide_trace
+from tests.report_toys import EVIL, addition_traces, lines, markup_trace, results, wide_trace
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -102,6 +103,28 @@ def test_a_verdict_opens_its_evidence(opened: Open) -> None:
     page.get_by_role("link", name=re.compile("^does not hold")).click()
     page.wait_for_function("all => document.querySelectorAll('details.claim').length < all", arg=everything)
     assert set(page.locator(".claim .verdict").all_inner_texts()) == {"≠ does not hold"}
+
+
+def test_tables_and_claims_are_of_the_chosen_weights(opened: Open, tmp_path: Path) -> None:
+    folder = results(tmp_path / "results")
+    for seed in (41, 42):
+        kept = folder / f"addition-random-tf32-s{seed}" / "evaluations.jsonl"
+        records = [json.loads(line) for line in kept.read_text().splitlines()]
+        last = [record | {"checkpoint": "last", "exact_match": 0.25} for record in records]
+        lines(kept, records + last)
+    path = tmp_path / "page.html"
+    write_page(path, *page_content(Store(folder), [], []))
+    page = opened(path=path)
+    claim = "details.claim", "PUMA is below random masking"
+    assert (page.locator("table.study td b").first.text_content() or "").startswith("0.99")
+    assert page.locator(claim[0], has_text=claim[1]).count() == 1
+    page.click('nav[aria-label="Weights"] >> text="last"')
+    assert page.locator("table.study td b").first.text_content() == "0.250 ≠"
+    assert page.locator(claim[0], has_text=claim[1]).count() == 0, "PUMA's last weights are not measured"
+    page.click('nav[aria-label="Verdicts"] >> text=/^does not hold/')
+    assert page.locator("table.study td b").first.text_content() == "0.250 ≠", "a filter of claims changed the weights"
+    page.click('nav[aria-label="Weights"] >> text="as in the paper"')
+    assert (page.locator("table.study td b").first.text_content() or "").startswith("0.99")
 
 
 def test_legends_toggle_series_and_hovering_shows_numbers(opened: Open) -> None:

@@ -15,13 +15,12 @@ from hardtail.study.claims import Results
 from hardtail.study.store import Store
 from hardtail.types import Trace
 
-FORMAT = 1
+FORMAT = 2
 
 
 def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
     """What JSON holds of a page, and its arrays as text."""
     everything = _together(recorded(store) if store else [], runs)
-    results = Results(store) if store else None
     found, pack = stages(traces), Pack()
     charts = [*run_charts(everything), *(chart for stage in found for chart in decode_charts(stage))]
     content = {
@@ -29,12 +28,24 @@ def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequenc
         "title": "hardtail report",
         "version": __version__,
         "runs": [dict(run.facts) for run in everything],
-        "tables": [table.as_json() for table in study_tables(results)] if results else [],
-        "ledger": ledger(results) if results else None,
+        "judged": [_judged(words, results) for words, results in _by_weights(store)],
         "charts": [chart.as_json() for chart in charts],
         "stages": [packed(stage, pack) for stage in found],
     }
     return jsonable(content), pack.text()
+
+
+def _by_weights(store: Store | None) -> list[tuple[str, Results]]:
+    """The results as one may look at them: of the weights that the paper took, or of the last ones throughout."""
+    if store is None:
+        return []
+    return [("as in the paper", Results(store)), ("last", Results(store, checkpoint="last"))]
+
+
+def _judged(weights: str, results: Results) -> dict[str, Any]:
+    """The study's tables and the ledger, of some choice of weights."""
+    tables = [table.as_json() for table in study_tables(results)]
+    return {"weights": weights, "tables": tables, "ledger": ledger(results)}
 
 
 def _together(held: Sequence[RunRecord], given: Sequence[RunRecord]) -> list[RunRecord]:

@@ -37,9 +37,15 @@ function show(content, theatre) {
   const main = document.getElementById("main");
   if (known === "theatre") main.replaceChildren(theatre.view(query));
   else main.replaceChildren(known === "curves" ? curvesView(content, query) : overviewView(content, query));
-  const wanted = known === "overview" && (query.get("claim") || query.get("verdict")) ? ".claim[open], #ledger" : null;
+  const wanted = known === "overview" ? partOf(query) : null;
   if (wanted) document.querySelector(wanted)?.scrollIntoView({ block: "start" });
   else scrollTo(0, 0);
+}
+
+// What an address of the overview is about: a claim, the ledger or the tables.
+function partOf(query) {
+  if (query.get("claim") || query.get("verdict")) return ".claim[open], #ledger";
+  return query.get("weights") ? "#tables" : null;
 }
 
 // An address behind # is a view here, so that the link to the content must not change it.

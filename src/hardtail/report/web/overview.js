@@ -11,27 +11,57 @@ const VERDICTS = {
 };
 
 export function overviewView(content, query) {
-  const page = el("section", { class: "page" }, heading(content));
+  const judged = content.judged.find((choice) => choice.weights === query.get("weights")) ?? content.judged[0];
+  const page = el("section", { class: "page" }, heading(content, judged?.ledger));
   page.append(content.runs.length ? runsTable(content.runs) : noRuns());
-  const measured = content.tables.filter((table) =>
-    table.rows.some(([, cells]) => cells.some((cell) => cell.ours !== null)),
-  );
-  if (measured.length) page.append(el("h2", { text: "The study's tables" }), tablesKey(), ...measured.map(studyTable));
-  if (content.ledger) page.append(...ledgerSection(content.ledger, query));
+  if (!judged) return page;
+  if (content.judged.some((choice) => measuredTables(choice).length)) {
+    const chips = weightsChips(
+      content.judged.map((choice) => choice.weights),
+      judged.weights,
+    );
+    const tables = measuredTables(judged).map(studyTable);
+    if (!tables.length) tables.push(el("p", { class: "empty", text: "Nothing is recorded of these weights." }));
+    page.append(headline("tables", "The study's tables", chips), tablesKey(), ...tables);
+  }
+  page.append(...ledgerSection(judged.ledger, query));
   return page;
 }
 
-function heading(content) {
+function measuredTables(judged) {
+  return judged.tables.filter((table) => table.rows.some(([, cells]) => cells.some((cell) => cell.ours !== null)));
+}
+
+function headline(id, text, chips) {
+  return el("div", { class: "headline", id }, el("h2", { text }), chips);
+}
+
+// The paper took the weights with the best probe for its tables; the last ones often tell another story.
+function weightsChips(choices, current) {
+  return el(
+    "nav",
+    { class: "chips", "aria-label": "Weights" },
+    el("span", { class: "note", text: "weights" }),
+    ...choices.map((weights) =>
+      el("a", {
+        href: addressOf("overview", { weights }),
+        "aria-current": weights === current ? "true" : null,
+        text: weights,
+      }),
+    ),
+  );
+}
+
+function heading(content, ledger) {
   const decoders = content.stages.reduce((sum, stage) => sum + stage.decoders.length, 0);
   const problems = content.stages.reduce((sum, stage) => sum + stage.strata.length, 0);
-  const held = content.ledger ? content.ledger.claims.filter((claim) => claim.verdict !== "not measured") : [];
+  const held = ledger ? ledger.claims.filter((claim) => claim.verdict !== "not measured") : [];
   const facts = [
     [content.runs.length, "runs", "#overview"],
     [decoders, "decoders to watch", "#theatre"],
     [problems, "problems decoded", "#theatre"],
   ];
-  if (content.ledger)
-    facts.push([`${held.length}/${content.ledger.claims.length}`, "claims measured", "#overview?verdict=measured"]);
+  if (ledger) facts.push([`${held.length}/${ledger.claims.length}`, "claims measured", "#overview?verdict=measured"]);
   return el(
     "header",
     { class: "hero" },
@@ -177,6 +207,7 @@ function studyCell(cell) {
 
 function ledgerSection(ledger, query) {
   const { claims } = ledger;
+  const weights = query.get("weights");
   const measured = claims.filter((claim) => claim.verdict !== "not measured");
   const asked = claims.find((claim) => claim.id === query.get("claim"));
   const wanted = query.get("verdict") ?? (measured.length && (!asked || measured.includes(asked)) ? "measured" : "all");
@@ -191,7 +222,7 @@ function ledgerSection(ledger, query) {
     const current = name === wanted ? "true" : null;
     chips.append(
       el("a", {
-        href: addressOf("overview", { verdict: name }),
+        href: addressOf("overview", { verdict: name, weights }),
         "aria-current": current,
         text: `${name} ${held.length}`,
       }),
@@ -204,17 +235,17 @@ function ledgerSection(ledger, query) {
       el("h3", { text: part }),
       ...shownClaims
         .filter((claim) => partOf(claim) === part)
-        .map((claim) => claimEntry(claim, ledger, claim === asked)),
+        .map((claim) => claimEntry(claim, ledger, weights, claim === asked)),
     );
   }
-  return [el("div", { class: "headline", id: "ledger" }, el("h2", { text: "The paper's claims" }), chips), list];
+  return [headline("ledger", "The paper's claims", chips), list];
 }
 
 function partOf(claim) {
   return claim.id.split(".")[0];
 }
 
-function claimEntry(claim, ledger, open) {
+function claimEntry(claim, ledger, weights, open) {
   const [kind, sign] = VERDICTS[claim.verdict];
   const entry = el(
     "details",
@@ -230,13 +261,13 @@ function claimEntry(claim, ledger, open) {
   // A ledger has hundreds of records: they are written down when someone asks for them.
   entry.addEventListener(
     "toggle",
-    () => entry.open && entry.childElementCount === 1 && entry.append(evidence(claim, ledger)),
+    () => entry.open && entry.childElementCount === 1 && entry.append(evidence(claim, ledger, weights)),
   );
-  if (open) entry.append(evidence(claim, ledger));
+  if (open) entry.append(evidence(claim, ledger, weights));
   return entry;
 }
 
-function evidence(claim, ledger) {
+function evidence(claim, ledger, weights) {
   const facts = [
     ["paper", claim.paper],
     ["ours", claim.ours ?? "–"],
@@ -259,7 +290,7 @@ function evidence(claim, ledger) {
     el(
       "p",
       { class: "note" },
-      el("a", { href: addressOf("overview", { claim: claim.id }), text: "Link to this claim" }),
+      el("a", { href: addressOf("overview", { claim: claim.id, weights }), text: "Link to this claim" }),
     ),
   );
   return box;
