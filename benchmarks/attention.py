@@ -1,11 +1,11 @@
 """Attention at the study's five shapes on a GPU: PyTorch's beside our kernels, with and without dropout.
 
     python benchmarks/attention.py                               # bf16 and tf32
-    python benchmarks/attention.py --precision tf32 --tiles 32:4 64:4 64:8
+    python benchmarks/attention.py --precision tf32 --tiles 32:4:1 64:4:1 64:8:3
 
 Microseconds of one layer over a batch of 256 on the GPU (a captured graph, so without launches): forward, and forward
 with backward. PyTorch chooses its own kernels; in tf32 it is given float32 and allowed to multiply in tf32. `--tiles`
-tries sides and warps of our kernels' tiles; without it they are those that the package uses.
+tries sides, warps and stages of our kernels; without it they are those that the package uses.
 """
 
 import argparse
@@ -21,8 +21,8 @@ from train_step import SETTINGS, Setting
 
 KINDS = {"bf16": torch.bfloat16, "tf32": torch.float32}
 Attention = Callable[[Tensor], Tensor]
-Tile = tuple[int, int]
-"""Queries and keys of a tile, and warps."""
+Tile = tuple[int, int, int]
+"""Queries and keys of a tile, warps, and stages of the backward pass in two kernels."""
 
 
 def microseconds(work: Callable[[], object], times: int = 20) -> float:
@@ -68,7 +68,7 @@ def attentions(setting: Setting, dropout: float, tiles: list[Tile | None]) -> di
     def ours(tile: Tile | None) -> Attention:
         def attention(packed: Tensor) -> Tensor:
             if tile is not None:
-                attention_kernels.SIDE, attention_kernels.WARPS = tile
+                attention_kernels.SIDE, attention_kernels.WARPS, attention_kernels.STAGES = tile
             return fused(packed, None, seed, heads, dropout)[0]
 
         return attention
@@ -77,8 +77,8 @@ def attentions(setting: Setting, dropout: float, tiles: list[Tile | None]) -> di
 
 
 def _tile(text: str) -> Tile:
-    side, warps = text.split(":")
-    return int(side), int(warps)
+    side, warps, stages = text.split(":")
+    return int(side), int(warps), int(stages)
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--precision", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0, 0.1])
-    parser.add_argument("--tiles", nargs="+", default=[], help="SIDE:WARPS of our kernels")
+    parser.add_argument("--tiles", nargs="+", default=[], help="SIDE:WARPS:STAGES of our kernels")
     words = parser.parse_args()
     torch.set_float32_matmul_precision("high")
     tiles: list[Tile | None] = [_tile(text) for text in words.tiles] or [None]

@@ -77,9 +77,14 @@ def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: 
 
 
 @kernels
+@pytest.mark.parametrize("held", [1, 4])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize(("queries", "keys", "heads", "head"), [(9, 21, 2, 16), (70, 131, 3, 32), (33, 99, 2, 64)])
-def test_kernels_are_the_formula(queries: int, keys: int, heads: int, head: int, dropout: float) -> None:
+def test_kernels_are_the_formula(
+    queries: int, keys: int, heads: int, head: int, dropout: float, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one kernel for all gradients, and with two of them."""
+    monkeypatch.setattr("hardtail.attention_kernels.HELD", {4: held})
     query, packed, gradient = inputs(queries, keys, heads, head, torch.float32)
     seed = torch.tensor([5], dtype=torch.int32, device=DEVICE)
     factor: Tensor | float = 1.0

@@ -4,7 +4,8 @@
 
 One program has one head of one sequence: it holds all keys and values, in tiles, and walks over the queries in blocks.
 So a row of scores is there at once and nothing is rescaled, keys and values are read once, and each gradient is written
-once, by one program, without atomic additions: the same numbers in every run.
+once, by one program, without atomic additions: the same numbers in every run. Where the numbers are too large to hold
+all of that backwards, one kernel has a tile of keys and walks over the queries, and another the other way round.
 
 Dropout is drawn inside from a hash of seed, head and cell, so that the backward pass draws the same again.
 
@@ -17,6 +18,10 @@ from torch import Tensor
 
 SIDE, WARPS = 64, 4
 """Queries of a block and keys of a tile: the fastest of those tried at the study's shapes (docs/performance.md)."""
+HELD = {2: 4, 4: 1}
+"""By bytes of a number: tiles of keys whose gradients one program can hold. With more, registers spill."""
+STAGES = 1
+"""Of the two kernels that take over then: loading ahead would take the memory that a second program needs."""
 
 
 @triton.jit
@@ -31,7 +36,7 @@ def _mixed(x):
 
 @triton.jit
 def _row_words(seed, program, i_I, queries):
-    """A random word for each row of probabilities."""
+    """A random word for each row of probabilities, from which dropout is drawn."""
     return _mixed(_mixed((program * queries + i_I).to(tl.uint32)) ^ tl.load(seed).to(tl.uint32))
 
 
@@ -53,14 +58,32 @@ def _scores(q_IE, k_JE, j_J, keys, scale):
 
 
 @triton.jit
+def _starts(program, heads, queries, q_row, kv_row, E: tl.constexpr):
+    """Where a program's queries, keys and outputs start."""
+    row, head = (program // heads).to(tl.int64), program % heads
+    return row * q_row + head * E, row * kv_row + head * E, (row * queries * heads + head) * E
+
+
+@triton.jit
 def _tiles(start, cell, keys, tiles: tl.constexpr, J: tl.constexpr, E: tl.constexpr):
     """All rows of one head, tile by tile."""
     held = ()
     for tile in tl.static_range(tiles):
-        j_J = tile * J + tl.arange(0, J)
-        at_JE = j_J[:, None] * cell + tl.arange(0, E)[None, :]
-        held = held + (tl.load(start + at_JE, mask=(j_J < keys)[:, None], other=0.0),)
+        held = held + (_get(start, tile * J + tl.arange(0, J), cell, keys, E),)
     return held
+
+
+@triton.jit
+def _get(start, j_J, cell, count, E: tl.constexpr):
+    """Rows of one head; nothing where they only pad."""
+    return tl.load(start + j_J[:, None] * cell + tl.arange(0, E)[None, :], mask=(j_J < count)[:, None], other=0.0)
+
+
+@triton.jit
+def _put(start, x_JE, j_J, cell, count, E: tl.constexpr):
+    """Write rows of one head, in the type of where they go."""
+    at_JE = start + j_J[:, None] * cell + tl.arange(0, E)[None, :]
+    tl.store(at_JE, x_JE.to(start.dtype.element_ty), mask=(j_J < count)[:, None])
 
 
 @triton.jit
@@ -71,9 +94,7 @@ def forward(
 ):  # fmt: skip
     """out = dropout(softmax(q·kᵀ·scale))·v of one head, and the logarithm of each row's softmax denominator."""
     program = tl.program_id(0)
-    row, head = (program // heads).to(tl.int64), program % heads
-    q_at, kv_at = row * q_row + head * E, row * kv_row + head * E
-    out_at = (row * queries * heads + head) * E
+    q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
     e_E = tl.arange(0, E)
     k_tiles = _tiles(k + kv_at, kv_cell, keys, tiles, J, E)
     v_tiles = _tiles(v + kv_at, kv_cell, keys, tiles, J, E)
@@ -105,6 +126,38 @@ def forward(
 
 
 @triton.jit
+def _block(
+    q, out, out_grad, log_total, seed, program, i_I, q_cell, out_cell, queries, dropped: tl.constexpr, E: tl.constexpr
+):
+    """Of a block of queries: themselves, their output's gradient, its share in every score's gradient, the logarithm
+    of their totals, and the words that dropout is drawn from."""
+    real_I = i_I < queries
+    e_E = tl.arange(0, E)
+    out_IE_at = i_I[:, None] * out_cell + e_E[None, :]
+    q_IE = tl.load(q + i_I[:, None] * q_cell + e_E[None, :], mask=real_I[:, None], other=0.0)
+    do_IE = tl.load(out_grad + out_IE_at, mask=real_I[:, None], other=0.0)
+    out_IE = tl.load(out + out_IE_at, mask=real_I[:, None], other=0.0)
+    share_I = tl.sum(out_IE.to(tl.float32) * do_IE.to(tl.float32), 1)
+    row_I = _row_words(seed, program, i_I, queries) if dropped > 0 else i_I
+    return q_IE, do_IE, share_I, tl.load(log_total + program * queries + i_I, mask=real_I, other=0.0), row_I
+
+
+@triton.jit
+def _score_gradients(block, k_JE, v_JE, j_J, keys, scale, dropped: tl.constexpr):
+    """The probabilities that dropout left, and the gradients of the scores."""
+    q_IE, do_IE, share_I, log_total_I, row_I = block
+    p_IJ = tl.exp2(_scores(q_IE, k_JE, j_J, keys, scale) - log_total_I[:, None])
+    dp_IJ = tl.dot(do_IE, tl.trans(v_JE))
+    left_IJ = p_IJ
+    if dropped > 0:
+        factor_IJ = _factor(row_I, j_J, dropped)
+        left_IJ = p_IJ * factor_IJ
+        dp_IJ *= factor_IJ
+    ds_IJ = p_IJ * (dp_IJ - share_I[:, None])
+    return left_IJ.to(k_JE.dtype), ds_IJ.to(k_JE.dtype)
+
+
+@triton.jit
 def backward(
     q, k, v, out, out_grad, log_total, q_grad, k_grad, v_grad, seed, q_row, q_cell, kv_row, kv_cell, scale,
     heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
@@ -112,13 +165,9 @@ def backward(
 ):  # fmt: skip
     """The gradients of one head of one sequence; they are laid out as the inputs are."""
     program = tl.program_id(0)
-    row, head = (program // heads).to(tl.int64), program % heads
-    q_at, kv_at = row * q_row + head * E, row * kv_row + head * E
-    out_at = (row * queries * heads + head) * E
-    e_E = tl.arange(0, E)
+    q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
     k_tiles = _tiles(k + kv_at, kv_cell, keys, tiles, J, E)
     v_tiles = _tiles(v + kv_at, kv_cell, keys, tiles, J, E)
-    kind: tl.constexpr = k_tiles[0].dtype
     dk_tiles = ()
     dv_tiles = ()
     for _ in tl.static_range(tiles):
@@ -126,41 +175,77 @@ def backward(
         dv_tiles = dv_tiles + (tl.zeros((J, E), tl.float32),)
     for first in range(0, queries, I):
         i_I = first + tl.arange(0, I)
-        real_I = i_I < queries
-        q_IE_at = i_I[:, None] * q_cell + e_E[None, :]
-        out_IE_at = i_I[:, None] * (heads * E) + e_E[None, :]
-        q_IE = tl.load(q + q_at + q_IE_at, mask=real_I[:, None], other=0.0)
-        do_IE = tl.load(out_grad + out_at + out_IE_at, mask=real_I[:, None], other=0.0)
-        out_IE = tl.load(out + out_at + out_IE_at, mask=real_I[:, None], other=0.0)
-        share_I = tl.sum(out_IE.to(tl.float32) * do_IE.to(tl.float32), 1)
-        log_total_I = tl.load(log_total + program * queries + i_I, mask=real_I, other=0.0)
-        if dropped > 0:
-            row_I = _row_words(seed, program, i_I, queries)
+        block = _block(
+            q + q_at, out + out_at, out_grad + out_at, log_total, seed, program, i_I, q_cell, heads * E, queries,
+            dropped, E,
+        )  # fmt: skip
         dq_IE = tl.zeros((I, E), tl.float32)
         new_dk_tiles = ()
         new_dv_tiles = ()
         for tile in tl.static_range(tiles):
             j_J = tile * J + tl.arange(0, J)
-            p_IJ = tl.exp2(_scores(q_IE, k_tiles[tile], j_J, keys, scale) - log_total_I[:, None])
-            dp_IJ = tl.dot(do_IE, tl.trans(v_tiles[tile]))
-            if dropped > 0:
-                factor_IJ = _factor(row_I, j_J, dropped)
-                dv_JE = tl.dot(tl.trans((p_IJ * factor_IJ).to(kind)), do_IE, dv_tiles[tile])
-                dp_IJ *= factor_IJ
-            else:
-                dv_JE = tl.dot(tl.trans(p_IJ.to(kind)), do_IE, dv_tiles[tile])
-            ds_IJ = (p_IJ * (dp_IJ - share_I[:, None])).to(kind)
-            new_dk_tiles = new_dk_tiles + (tl.dot(tl.trans(ds_IJ), q_IE, dk_tiles[tile]),)
-            new_dv_tiles = new_dv_tiles + (dv_JE,)
+            left_IJ, ds_IJ = _score_gradients(block, k_tiles[tile], v_tiles[tile], j_J, keys, scale, dropped)
+            new_dv_tiles = new_dv_tiles + (tl.dot(tl.trans(left_IJ), block[1], dv_tiles[tile]),)
+            new_dk_tiles = new_dk_tiles + (tl.dot(tl.trans(ds_IJ), block[0], dk_tiles[tile]),)
             dq_IE = tl.dot(ds_IJ, k_tiles[tile], dq_IE)
         dk_tiles = new_dk_tiles
         dv_tiles = new_dv_tiles
-        tl.store(q_grad + q_at + q_IE_at, (dq_IE * scale).to(kind), mask=real_I[:, None])
+        _put(q_grad + q_at, dq_IE * scale, i_I, q_cell, queries, E)
     for tile in tl.static_range(tiles):
         j_J = tile * J + tl.arange(0, J)
-        kv_JE_at = j_J[:, None] * kv_cell + e_E[None, :]
-        tl.store(k_grad + kv_at + kv_JE_at, (dk_tiles[tile] * scale).to(kind), mask=(j_J < keys)[:, None])
-        tl.store(v_grad + kv_at + kv_JE_at, dv_tiles[tile].to(kind), mask=(j_J < keys)[:, None])
+        _put(k_grad + kv_at, dk_tiles[tile] * scale, j_J, kv_cell, keys, E)
+        _put(v_grad + kv_at, dv_tiles[tile], j_J, kv_cell, keys, E)
+
+
+@triton.jit
+def backward_keys(
+    q, k, v, out, out_grad, log_total, k_grad, v_grad, seed, q_row, q_cell, kv_row, kv_cell, scale,
+    heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
+    I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    """The gradients of one tile of keys and values."""
+    program = tl.program_id(0)
+    q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
+    j_J = tl.program_id(1) * J + tl.arange(0, J)
+    k_JE = _get(k + kv_at, j_J, kv_cell, keys, E)
+    v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
+    dk_JE = tl.zeros((J, E), tl.float32)
+    dv_JE = tl.zeros((J, E), tl.float32)
+    for first in range(0, queries, I):
+        i_I = first + tl.arange(0, I)
+        block = _block(
+            q + q_at, out + out_at, out_grad + out_at, log_total, seed, program, i_I, q_cell, heads * E, queries,
+            dropped, E,
+        )  # fmt: skip
+        left_IJ, ds_IJ = _score_gradients(block, k_JE, v_JE, j_J, keys, scale, dropped)
+        dv_JE = tl.dot(tl.trans(left_IJ), block[1], dv_JE)
+        dk_JE = tl.dot(tl.trans(ds_IJ), block[0], dk_JE)
+    _put(k_grad + kv_at, dk_JE * scale, j_J, kv_cell, keys, E)
+    _put(v_grad + kv_at, dv_JE, j_J, kv_cell, keys, E)
+
+
+@triton.jit
+def backward_queries(
+    q, k, v, out, out_grad, log_total, q_grad, seed, q_row, q_cell, kv_row, kv_cell, scale,
+    heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
+    I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    """The gradients of one block of queries."""
+    program = tl.program_id(0)
+    q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
+    i_I = tl.program_id(1) * I + tl.arange(0, I)
+    block = _block(
+        q + q_at, out + out_at, out_grad + out_at, log_total, seed, program, i_I, q_cell, heads * E, queries,
+        dropped, E,
+    )  # fmt: skip
+    dq_IE = tl.zeros((I, E), tl.float32)
+    for first in range(0, keys, J):
+        j_J = first + tl.arange(0, J)
+        k_JE = _get(k + kv_at, j_J, kv_cell, keys, E)
+        v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
+        ds_IJ = _score_gradients(block, k_JE, v_JE, j_J, keys, scale, dropped)[1]
+        dq_IE = tl.dot(ds_IJ, k_JE, dq_IE)
+    _put(q_grad + q_at, dq_IE * scale, i_I, q_cell, queries, E)
 
 
 def launch_forward(
@@ -184,8 +269,14 @@ def launch_backward(
     """Write the gradients, whose strides are those of the inputs."""
     batch, queries, width = q_BQD.shape
     keys = k_BLD.shape[1]
-    backward[(batch * heads,)](
-        q_BQD, k_BLD, v_BLD, out_BQD, gradient_BQD, log_total_BHQ, dq_BQD, dk_BLD, dv_BLD, seed,
-        *q_BQD.stride()[:2], *k_BLD.stride()[:2], (width // heads) ** -0.5, heads, queries, keys, dropout,
-        triton.cdiv(keys, SIDE), I=SIDE, J=SIDE, E=width // heads, num_warps=WARPS,
+    tiles, blocks = triton.cdiv(keys, SIDE), triton.cdiv(queries, SIDE)
+    given = q_BQD, k_BLD, v_BLD, out_BQD, gradient_BQD, log_total_BHQ
+    sizes = (
+        seed, *q_BQD.stride()[:2], *k_BLD.stride()[:2], (width // heads) ** -0.5, heads, queries, keys, dropout,
     )  # fmt: skip
+    how = {"I": SIDE, "J": SIDE, "E": width // heads, "num_warps": WARPS}
+    if tiles <= HELD[q_BQD.element_size()]:
+        backward[(batch * heads,)](*given, dq_BQD, dk_BLD, dv_BLD, *sizes, tiles, **how)
+    else:
+        backward_keys[(batch * heads, tiles)](*given, dk_BLD, dv_BLD, *sizes, **how, num_stages=STAGES)
+        backward_queries[(batch * heads, blocks)](*given, dq_BQD, *sizes, **how, num_stages=STAGES)
