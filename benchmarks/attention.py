@@ -99,7 +99,7 @@ def main() -> None:
             gradient = torch.randn_like(packed[..., : setting.width])
             for dropout in words.dropout:
                 for label, attention in attentions(setting, dropout, tiles).items():
-                    if label == "torch" or pays(setting.length, setting.width // setting.heads):
+                    if label == "torch" or pays(setting.length, setting.width // setting.heads, KINDS[precision]):
                         found = both_ways(attention, packed, gradient)
                         print(f"{name:10} {precision} dropout {dropout:.1f} {label:16} {found}", flush=True)
 

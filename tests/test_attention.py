@@ -40,9 +40,12 @@ def test_both_packings_are_the_formula() -> None:
     torch.testing.assert_close(attend(everything, None, 2, 0.0)[:, :5], expected)
 
 
-def test_long_sequences_are_left_to_torch() -> None:
-    assert all(pays(length, head) for length, head in [(60, 32), (99, 64), (163, 32)])
-    assert not any(pays(length, head) for length, head in [(884, 64), (200, 64), (60, 48)])
+def test_long_sequences_in_bf16_are_left_to_torch() -> None:
+    short, long = [(60, 32), (99, 64), (163, 32)], [(884, 64), (200, 64)]
+    assert all(pays(length, head, torch.bfloat16) for length, head in short)
+    assert not any(pays(length, head, torch.bfloat16) for length, head in [*long, (60, 48)])
+    assert all(pays(length, head, torch.float32) for length, head in short + long)
+    assert not pays(60, 48, torch.float32)
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch 2.11's compiler itself
@@ -77,14 +80,22 @@ def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: 
 
 
 @kernels
-@pytest.mark.parametrize("held", [1, 4])
+@pytest.mark.parametrize(("held", "held_backward"), [(10**6, 10**6), (10**6, 0), (0, 0)])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize(("queries", "keys", "heads", "head"), [(9, 21, 2, 16), (70, 131, 3, 32), (33, 99, 2, 64)])
 def test_kernels_are_the_formula(
-    queries: int, keys: int, heads: int, head: int, dropout: float, held: int, monkeypatch: pytest.MonkeyPatch
+    queries: int,
+    keys: int,
+    heads: int,
+    head: int,
+    dropout: float,
+    held: int,
+    held_backward: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With one kernel for all gradients, and with two of them."""
-    monkeypatch.setattr("hardtail.attention_kernels.HELD", {4: held})
+    """Those that hold all keys of a head, and those that walk over them."""
+    monkeypatch.setattr("hardtail.attention_kernels.HELD", held)
+    monkeypatch.setattr("hardtail.attention_kernels.HELD_BACKWARD", {4: held_backward})
     query, packed, gradient = inputs(queries, keys, heads, head, torch.float32)
     seed = torch.tensor([5], dtype=torch.int32, device=DEVICE)
     factor: Tensor | float = 1.0

@@ -1,6 +1,6 @@
 """Bidirectional attention without a mask, by the fastest way that a device has for its sizes.
 
-Short sequences in bf16 or tf32 on a GPU go through kernels of our own (`attention_kernels`); everything else is
+Short sequences in bf16 and all in tf32 on a GPU go through kernels of our own (`attention_kernels`); everything else is
 PyTorch's `scaled_dot_product_attention`. The two agree up to that rounding; with dropout they draw different cells.
 
 Shapes: B batch, Q queries, L sequence, D width, X 3·D (query, key, value) or 2·D (key, value), H heads, E = D/H.
@@ -23,7 +23,7 @@ def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: fl
     """
     if packed_BLX.is_cuda and HAS_TRITON and rounds(packed_BLX.dtype):
         width = packed_BLX.shape[-1] // (3 if query_BQD is None else 2)
-        if pays(packed_BLX.shape[1], width // heads):
+        if pays(packed_BLX.shape[1], width // heads, packed_BLX.dtype):
             seed = packed_BLX.new_empty(1, dtype=torch.int32)
             if dropout:  # drawn on the device, so that a captured graph draws another one in every step
                 seed = torch.randint(2**31 - 1, (1,), dtype=torch.int32, device=packed_BLX.device)
@@ -42,9 +42,9 @@ def _allows_tf32() -> bool:
     return torch.get_float32_matmul_precision() != "highest"
 
 
-def pays(length: int, head: int) -> bool:
-    """Whether our kernels are the faster ones: all keys of a head must fit in one program's registers."""
-    return head in (16, 32, 64) and length * head <= 128 * 64
+def pays(length: int, head: int, kind: torch.dtype) -> bool:
+    """Whether our kernels are the faster ones. In bf16 all keys of a head must fit in one program's registers."""
+    return head in (16, 32, 64) and (kind == torch.float32 or length * head <= 128 * 64)
 
 
 def _parts(packed_BLX: Tensor, query_BQD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

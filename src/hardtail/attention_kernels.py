@@ -1,16 +1,21 @@
 # mypy: ignore-errors
 # ruff: noqa: E741, RUF005 - the letters are shapes, and Triton cannot unpack tuples
-"""Attention over short sequences on a GPU, forward and backward, in Triton.
+"""Attention on a GPU, forward and backward, in Triton.
 
-One program has one head of one sequence: it holds all keys and values, in tiles, and walks over the queries in blocks.
-So a row of scores is there at once and nothing is rescaled, keys and values are read once, and each gradient is written
-once, by one program, without atomic additions: the same numbers in every run. Where the numbers are too large to hold
-all of that backwards, one kernel has a tile of keys and walks over the queries, and another the other way round.
+Short sequences: one program has one head of one sequence. It holds all keys and values, in tiles, and walks over the
+queries in blocks. So a row of scores is there at once and nothing is rescaled, and keys and values are read once.
+
+Sequences that a program cannot hold: one program has a block of queries and walks over the keys, forwards and for the
+queries' gradients; another has a tile of keys and walks over the queries, for the gradients of keys and values.
+
+Either way each gradient is written once, by one program, without atomic additions: the same numbers in every run.
 
 Dropout is drawn inside from a hash of seed, head and cell, so that the backward pass draws the same again.
 
 Shapes: I queries of a block, J keys of a tile, E size of a head; one entry of a tuple for each tile.
 """
+
+from typing import Any
 
 import triton
 import triton.language as tl
@@ -18,10 +23,12 @@ from torch import Tensor
 
 SIDE, WARPS = 64, 4
 """Queries of a block and keys of a tile: the fastest of those tried at the study's shapes (docs/performance.md)."""
-HELD = {2: 4, 4: 1}
-"""By bytes of a number: tiles of keys whose gradients one program can hold. With more, registers spill."""
+HELD = 128 * 64
+"""Keys of a head times its size that one program can hold forwards. With more, registers spill."""
+HELD_BACKWARD = {2: HELD, 4: HELD // 4}
+"""The same with their gradients, by bytes of a number."""
 STAGES = 1
-"""Of the two kernels that take over then: loading ahead would take the memory that a second program needs."""
+"""Of the kernels for longer sequences: loading further ahead would take the memory that a second program needs."""
 
 
 @triton.jit
@@ -123,6 +130,38 @@ def forward(
         out_IE_at = i_I[:, None] * (heads * E) + e_E[None, :]
         tl.store(out + out_at + out_IE_at, out_IE.to(q_IE.dtype), mask=real_I[:, None])
         tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=real_I)
+
+
+@triton.jit
+def forward_block(
+    q, k, v, out, log_total, seed, q_row, q_cell, kv_row, kv_cell, scale,
+    heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
+    I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    """As `forward`, of one block of queries; what was summed so far fades whenever a larger score comes."""
+    program = tl.program_id(0)
+    q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
+    i_I = tl.program_id(1) * I + tl.arange(0, I)
+    q_IE = _get(q + q_at, i_I, q_cell, queries, E)
+    most_I = tl.full((I,), float("-inf"), tl.float32)
+    total_I = tl.zeros((I,), tl.float32)
+    out_IE = tl.zeros((I, E), tl.float32)
+    if dropped > 0:
+        row_I = _row_words(seed, program, i_I, queries)
+    for first in range(0, keys, J):
+        j_J = first + tl.arange(0, J)
+        score_IJ = _scores(q_IE, _get(k + kv_at, j_J, kv_cell, keys, E), j_J, keys, scale)
+        more_I = tl.maximum(most_I, tl.max(score_IJ, 1))
+        fade_I = tl.exp2(most_I - more_I)
+        p_IJ = tl.exp2(score_IJ - more_I[:, None])
+        total_I = total_I * fade_I + tl.sum(p_IJ, 1)
+        if dropped > 0:
+            p_IJ *= _factor(row_I, j_J, dropped)
+        v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
+        out_IE = tl.dot(p_IJ.to(q_IE.dtype), v_JE, out_IE * fade_I[:, None])
+        most_I = more_I
+    _put(out + out_at, out_IE * (1.0 / total_I)[:, None], i_I, heads * E, queries, E)
+    tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=i_I < queries)
 
 
 @triton.jit
@@ -253,13 +292,13 @@ def launch_forward(
     dropout: float,
 ) -> None:  # fmt: skip
     """Write what the queries gather; outputs are contiguous, keys and values have the same strides."""
-    batch, queries, width = q_BQD.shape
-    keys = k_BLD.shape[1]
-    forward[(batch * heads,)](
-        q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ, seed, *q_BQD.stride()[:2], *k_BLD.stride()[:2],
-        (width // heads) ** -0.5, heads, queries, keys, dropout, triton.cdiv(keys, SIDE), I=SIDE, J=SIDE,
-        E=width // heads, num_warps=WARPS,
-    )  # fmt: skip
+    tiles, blocks, sizes, how = _sizes(q_BQD, k_BLD, seed, heads, dropout)
+    given = q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ
+    programs = len(q_BQD) * heads
+    if k_BLD.shape[1] * how["E"] <= HELD:
+        forward[(programs,)](*given, *sizes, tiles, **how)
+    else:
+        forward_block[(programs, blocks)](*given, *sizes, **how, num_stages=STAGES)
 
 
 def launch_backward(
@@ -267,16 +306,22 @@ def launch_backward(
     dq_BQD: Tensor, dk_BLD: Tensor, dv_BLD: Tensor, seed: Tensor, heads: int, dropout: float,
 ) -> None:  # fmt: skip
     """Write the gradients, whose strides are those of the inputs."""
-    batch, queries, width = q_BQD.shape
-    keys = k_BLD.shape[1]
-    tiles, blocks = triton.cdiv(keys, SIDE), triton.cdiv(queries, SIDE)
+    tiles, blocks, sizes, how = _sizes(q_BQD, k_BLD, seed, heads, dropout)
     given = q_BQD, k_BLD, v_BLD, out_BQD, gradient_BQD, log_total_BHQ
-    sizes = (
-        seed, *q_BQD.stride()[:2], *k_BLD.stride()[:2], (width // heads) ** -0.5, heads, queries, keys, dropout,
-    )  # fmt: skip
-    how = {"I": SIDE, "J": SIDE, "E": width // heads, "num_warps": WARPS}
-    if tiles <= HELD[q_BQD.element_size()]:
-        backward[(batch * heads,)](*given, dq_BQD, dk_BLD, dv_BLD, *sizes, tiles, **how)
+    programs = len(q_BQD) * heads
+    if k_BLD.shape[1] * how["E"] <= HELD_BACKWARD[k_BLD.element_size()]:
+        backward[(programs,)](*given, dq_BQD, dk_BLD, dv_BLD, *sizes, tiles, **how)
     else:
-        backward_keys[(batch * heads, tiles)](*given, dk_BLD, dv_BLD, *sizes, **how, num_stages=STAGES)
-        backward_queries[(batch * heads, blocks)](*given, dq_BQD, *sizes, **how, num_stages=STAGES)
+        backward_keys[(programs, tiles)](*given, dk_BLD, dv_BLD, *sizes, **how, num_stages=STAGES)
+        backward_queries[(programs, blocks)](*given, dq_BQD, *sizes, **how, num_stages=STAGES)
+
+
+def _sizes(
+    q_BQD: Tensor, k_BLD: Tensor, seed: Tensor, heads: int, dropout: float
+) -> tuple[int, int, tuple[Any, ...], dict[str, int]]:
+    """Tiles of keys, blocks of queries, the arguments behind the tensors, and how kernels are built."""
+    (_, queries, width), keys = q_BQD.shape, k_BLD.shape[1]
+    strides = *q_BQD.stride()[:2], *k_BLD.stride()[:2]
+    sizes = seed, *strides, (width // heads) ** -0.5, heads, queries, keys, dropout
+    how = {"I": SIDE, "J": SIDE, "E": width // heads, "num_warps": WARPS}
+    return triton.cdiv(keys, SIDE), triton.cdiv(queries, SIDE), sizes, how
