@@ -22,7 +22,7 @@ from train_step import SETTINGS, Setting
 KINDS = {"bf16": torch.bfloat16, "tf32": torch.float32}
 Attention = Callable[[Tensor], Tensor]
 Tile = tuple[int, int, int]
-"""Queries and keys of a tile, warps, and stages of the backward pass in two kernels."""
+"""Queries and keys of a tile, warps, and stages of the kernels that walk over keys or queries."""
 
 
 def microseconds(work: Callable[[], object], times: int = 20) -> float:

@@ -38,7 +38,7 @@ def main() -> None:
     words = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     print(f"{torch.cuda.get_device_name() if device == 'cuda' else 'CPU'}, torch {torch.__version__}, {words.model}")
-    print("precision  beside batches of 512     same answers same commits probabilities differ by")
+    print(f"precision  beside batches of {GPU_BATCH}     same answers same commits probabilities differ by")
     for precision in words.precision:
         subject = load_subject(words.model, device=device, precision=precision)
         instances = measured_instances(subject.task, words.stratum, words.n, subject.seed)

@@ -26,9 +26,10 @@ class Row(Protocol[Found]):
 
 
 def in_turn(rows: Sequence[Row[Found]], jobs: int, held: Sequence[int] = ()) -> Iterator[tuple[int, Found]]:
-    """Each row's place and what it found, `jobs` getting ready at a time; a row that fails is said and left out.
+    """Each row's place and what it found, `jobs` getting ready at a time.
 
-    The processes `held` stand still while measurements are taken.
+    With several jobs a row whose process ends early is named and left out. The processes `held` stand still while
+    measurements are taken.
     """
     if jobs == 1:
         for place, row in enumerate(rows):
@@ -53,13 +54,22 @@ def in_turn(rows: Sequence[Row[Found]], jobs: int, held: Sequence[int] = ()) -> 
             try:
                 connection.recv()
             except EOFError:
-                print(f"{rows[place]} could not be measured; its process has said why", flush=True)
+                _left_out(rows[place])
             else:
                 ready[place] = connection
     with standing_still(held):
         for place, connection in sorted(ready.items()):
-            connection.send("go")
-            yield place, connection.recv()
+            try:
+                connection.send("go")
+                found = connection.recv()
+            except (EOFError, BrokenPipeError):
+                _left_out(rows[place])
+            else:
+                yield place, found
+
+
+def _left_out(row: object) -> None:
+    print(f"{row} could not be measured; its process has said why", flush=True)
 
 
 @contextmanager

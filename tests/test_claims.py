@@ -256,10 +256,14 @@ def test_only_plain_decodes_count_and_of_those_the_largest(tmp_path: Path) -> No
     for value, n in ((0.9, 500), (0.8, 1000), (0.7, 1000), (0.6, 100)):
         made.plant(PUMA_28, value, n=n)
     run = next(iter(made.runs))
-    for strange in ({"commit_rule": "5 a step"}, {"temperature": 1.0}, {"restrict": True}):
-        made.evaluations[run] += [record | strange | {"n": 5000} for record in made.evaluations[run]]
+    plain = list(made.evaluations[run])
+    strange = {"commit_rule": "5 a step"}, {"temperature": 1.0}, {"restrict": True}, {"decode_precision": "bf16"}
+    for change in strange:
+        made.evaluations[run] += [record | change | {"n": 5000} for record in plain]
     (sample,) = PUMA_28.samples(Results(made.written()))
     assert (sample.value, sample.n) == (0.7, 1000)
+    made.evaluations[run] += [record | {"step": 7, "exact_match": 0.1} for record in plain]  # of later weights
+    assert [(sample.value, sample.n) for sample in PUMA_28.samples(Results(made.written()))] == [(0.1, 1000)]
 
 
 def test_weights_are_those_of_the_paper_unless_told(tmp_path: Path) -> None:

@@ -29,8 +29,9 @@ def entry(arm: str = "addition-random-smoke", steps: int = 12) -> Entry:
 
 
 def _diagnosed(subject: Subject, *given: object, **also: object) -> list[dict[str, object]]:
-    said = {"task": "addition", "strata": [part.stratum for part in diagnosed(subject.task, (), None)]}
-    return [{"kind": "diagnosis", "policy": "top1", "checkpoint": subject.origin["checkpoint"]} | said]
+    parts = diagnosed(subject.task, (), None)
+    said = {"kind": "diagnosis", "task": "addition", "policy": "top1", **subject.origin}
+    return [said | {"strata": [part.stratum for part in parts], "result": {"instances": sum(part.n for part in parts)}}]
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +144,31 @@ def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path, monkeypatch
     ]
     assert len(found) == len(set(found)) == 2 * (2 * 2 + 1)
     assert [record["checkpoint"] for record in read_records(tmp_path / "diagnoses.jsonl")] == ["last", "best_probe"]
+
+
+def test_what_was_measured_of_other_weights_or_of_less_is_measured_again(tmp_path: Path) -> None:
+    """Whoever looks into a run before it has ended leaves records of weights that are gone."""
+    train(entry().recipe, tmp_path)
+    assert measure(tmp_path, device="cpu", n=5)
+    files = [tmp_path / name for name in ("evaluations.jsonl", "diagnoses.jsonl")]
+    whole = [read_records(path) for path in files]
+    for other in ({"step": 8}, {"decode_precision": "bf16"}, {"result": {"instances": 9}, "n": 3}):
+        for path, records in zip(files, whole, strict=True):
+            path.write_text("".join(json.dumps(record | other) + "\n" for record in records))
+        assert measure(tmp_path, device="cpu", n=5)
+        assert [len(read_records(path)) for path in files] == [2 * len(records) for records in whole], other
+
+
+def test_the_best_probe_stays_in_a_thinned_log(tmp_path: Path) -> None:
+    """The ledger takes its weights, so that their step must be seen."""
+    train(entry().recipe, tmp_path / "run")
+    log = [{"step": step, "probe_nll": 1.0 + (step != 777)} for step in range(2000)]
+    (tmp_path / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    store = Store(tmp_path / "results")
+    store.add("long", "addition-random", tmp_path / "run")
+    kept = [line["step"] for line in store.log("long")]
+    assert {0, 777, 1999} <= set(kept)
+    assert len(kept) < 500
 
 
 def test_a_run_that_another_process_is_at_is_passed_over(tmp_path: Path) -> None:

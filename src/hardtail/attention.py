@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 HAS_TRITON = find_spec("triton") is not None
+HELD = 128 * 64
+"""Keys of a head times its size that one program of our kernels can hold forwards. With more, registers spill."""
 
 
 def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: float) -> Tensor:
@@ -43,8 +45,9 @@ def _allows_tf32() -> bool:
 
 
 def pays(length: int, head: int, kind: torch.dtype) -> bool:
-    """Whether our kernels are the faster ones. In bf16 all keys of a head must fit in one program's registers."""
-    return head in (16, 32, 64) and (kind == torch.float32 or length * head <= 128 * 64)
+    """Whether our kernels are the faster ones: in bf16 where one program can hold all keys of a head; in tf32, where
+    PyTorch has none that use dropout and are fast, throughout."""
+    return head in (16, 32, 64) and (kind == torch.float32 or length * head <= HELD)
 
 
 def _parts(packed_BLX: Tensor, query_BQD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -21,12 +21,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hardtail.attention import HELD
+
 SIDE, WARPS = 64, 4
 """Queries of a block and keys of a tile: the fastest of those tried at the study's shapes (docs/performance.md)."""
-HELD = 128 * 64
-"""Keys of a head times its size that one program can hold forwards. With more, registers spill."""
 HELD_BACKWARD = {2: HELD, 4: HELD // 4}
-"""The same with their gradients, by bytes of a number."""
+"""As `HELD`, with their gradients, by bytes of a number."""
 STAGES = 1
 """Of the kernels for longer sequences: loading further ahead would take the memory that a second program needs."""
 
@@ -102,14 +102,11 @@ def forward(
     """out = dropout(softmax(q·kᵀ·scale))·v of one head, and the logarithm of each row's softmax denominator."""
     program = tl.program_id(0)
     q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
-    e_E = tl.arange(0, E)
     k_tiles = _tiles(k + kv_at, kv_cell, keys, tiles, J, E)
     v_tiles = _tiles(v + kv_at, kv_cell, keys, tiles, J, E)
     for first in range(0, queries, I):
         i_I = first + tl.arange(0, I)
-        real_I = i_I < queries
-        q_IE_at = i_I[:, None] * q_cell + e_E[None, :]
-        q_IE = tl.load(q + q_at + q_IE_at, mask=real_I[:, None], other=0.0)
+        q_IE = _get(q + q_at, i_I, q_cell, queries, E)
         scores = ()
         most_I = tl.full((I,), float("-inf"), tl.float32)
         for tile in tl.static_range(tiles):
@@ -126,10 +123,8 @@ def forward(
             if dropped > 0:
                 p_IJ *= _factor(row_I, tile * J + tl.arange(0, J), dropped)
             out_IE = tl.dot(p_IJ.to(q_IE.dtype), v_tiles[tile], out_IE)
-        out_IE *= (1.0 / total_I)[:, None]
-        out_IE_at = i_I[:, None] * (heads * E) + e_E[None, :]
-        tl.store(out + out_at + out_IE_at, out_IE.to(q_IE.dtype), mask=real_I[:, None])
-        tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=real_I)
+        _put(out + out_at, out_IE * (1.0 / total_I)[:, None], i_I, heads * E, queries, E)
+        tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=i_I < queries)
 
 
 @triton.jit
@@ -170,15 +165,12 @@ def _block(
 ):
     """Of a block of queries: themselves, their output's gradient, its share in every score's gradient, the logarithm
     of their totals, and the words that dropout is drawn from."""
-    real_I = i_I < queries
-    e_E = tl.arange(0, E)
-    out_IE_at = i_I[:, None] * out_cell + e_E[None, :]
-    q_IE = tl.load(q + i_I[:, None] * q_cell + e_E[None, :], mask=real_I[:, None], other=0.0)
-    do_IE = tl.load(out_grad + out_IE_at, mask=real_I[:, None], other=0.0)
-    out_IE = tl.load(out + out_IE_at, mask=real_I[:, None], other=0.0)
-    share_I = tl.sum(out_IE.to(tl.float32) * do_IE.to(tl.float32), 1)
+    q_IE = _get(q, i_I, q_cell, queries, E)
+    do_IE = _get(out_grad, i_I, out_cell, queries, E)
+    share_I = tl.sum(_get(out, i_I, out_cell, queries, E).to(tl.float32) * do_IE.to(tl.float32), 1)
+    log_total_I = tl.load(log_total + program * queries + i_I, mask=i_I < queries, other=0.0)
     row_I = _row_words(seed, program, i_I, queries) if dropped > 0 else i_I
-    return q_IE, do_IE, share_I, tl.load(log_total + program * queries + i_I, mask=real_I, other=0.0), row_I
+    return q_IE, do_IE, share_I, log_total_I, row_I
 
 
 @triton.jit

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from hardtail.files import read_records, sole_writer
 from hardtail.study.claims.evidence import plainly_decoded
 from hardtail.study.grids import Entry
 from hardtail.study.store import Store
-from hardtail.subject import Kind, load_subject
+from hardtail.subject import Kind, Subject, load_subject
 from hardtail.tasks.base import Part, Task
 from hardtail.train.run import FINISHED, train
 
@@ -108,7 +108,7 @@ def measure(folder: Path, *, device: str, n: int, deadline: float = math.inf) ->
         subject = load_subject(str(folder), kind=kind, device=device)
         done = {
             (record["stratum"], record["policy"], record["n"])
-            for record in _counted(evaluations, kind)
+            for record in _counted(evaluations, subject)
             if record["kind"] == "accuracy"
         }
         for part, names in study_parts(subject.task, n):
@@ -119,17 +119,24 @@ def measure(folder: Path, *, device: str, n: int, deadline: float = math.inf) ->
             policies = chosen_policies(subject.task, names)
             found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=subject.seed)
             keep(evaluations, records_of(list(found)))
-        wanted = {part.stratum for part in diagnosed(subject.task, (), None)}
-        if not any(wanted <= set(record["strata"]) for record in _counted(diagnoses, kind)):
+        wanted = diagnosed(subject.task, (), None)
+        if not any(_explains(record, wanted) for record in _counted(diagnoses, subject)):
             if time.monotonic() >= deadline:
                 return False
             keep(diagnoses, explain_model(subject, (), (), None, decoding))
     return True
 
 
-def _counted(path: Path, kind: Kind) -> list[dict[str, Any]]:
-    """What has been kept about these weights that the ledger counts."""
-    return [record for record in _records(path) if record.get("checkpoint") == kind and plainly_decoded(record)]
+def _counted(path: Path, subject: Subject) -> list[dict[str, Any]]:
+    """What has been kept about these very weights, not about those of an earlier step, that the ledger counts."""
+    alike = {key: subject.origin[key] for key in ("checkpoint", "step", "decode_precision")}
+    return [record for record in _records(path) if alike.items() <= record.items() and plainly_decoded(record)]
+
+
+def _explains(record: Mapping[str, Any], wanted: Sequence[Part]) -> bool:
+    """Whether a diagnosis is of confidence, and of as many instances of every stratum as the study's."""
+    enough = record["result"]["instances"] >= sum(part.n for part in wanted)
+    return record["policy"] == CONFIDENCE[0] and enough and {part.stratum for part in wanted} <= set(record["strata"])
 
 
 def _records(path: Path) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@
 """
 
 import json
+import math
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -134,10 +135,9 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _thinned(path: Path) -> list[dict[str, Any]]:
-    """Every entry with a decode, the first and the last, and as many of the others as make up a readable curve."""
+    """Every entry with a decode, the first, the last and the best, and of the others what makes a readable curve."""
     entries = read_records(path)
     every = max(len(entries) // LOG_LINES, 1)
-    last = len(entries) - 1
-    return [
-        entry for number, entry in enumerate(entries) if number in (0, last) or "hard" in entry or number % every == 0
-    ]
+    best = min(range(len(entries)), key=lambda place: entries[place].get("probe_nll", math.inf), default=0)
+    always = {0, best, len(entries) - 1}
+    return [entry for place, entry in enumerate(entries) if place in always or "hard" in entry or place % every == 0]

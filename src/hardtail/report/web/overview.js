@@ -12,7 +12,7 @@ const VERDICTS = {
 
 export function overviewView(content, query) {
   const judged = content.judged.find((choice) => choice.weights === query.get("weights")) ?? content.judged[0];
-  const page = el("section", { class: "page" }, heading(content, judged?.ledger));
+  const page = el("section", { class: "page" }, heading(content, judged?.ledger, query.get("weights")));
   page.append(content.runs.length ? runsTable(content.runs) : noRuns());
   if (!judged) return page;
   if (content.judged.some((choice) => measuredTables(choice).length)) {
@@ -52,7 +52,7 @@ function weightsChips(choices, current) {
   );
 }
 
-function heading(content, ledger) {
+function heading(content, ledger, weights) {
   const decoders = content.stages.reduce((sum, stage) => sum + stage.decoders.length, 0);
   const problems = content.stages.reduce((sum, stage) => sum + stage.strata.length, 0);
   const held = ledger ? ledger.claims.filter((claim) => claim.verdict !== "not measured") : [];
@@ -61,7 +61,10 @@ function heading(content, ledger) {
     [decoders, "decoders to watch", "#theatre"],
     [problems, "problems decoded", "#theatre"],
   ];
-  if (ledger) facts.push([`${held.length}/${ledger.claims.length}`, "claims measured", "#overview?verdict=measured"]);
+  if (ledger) {
+    const address = addressOf("overview", { verdict: "measured", weights });
+    facts.push([`${held.length}/${ledger.claims.length}`, "claims measured", address]);
+  }
   return el(
     "header",
     { class: "hero" },

@@ -2,7 +2,7 @@
 
 from hardtail.study.claims.addition_commits import wrong_commits
 from hardtail.study.claims.base import Cell, Claim
-from hardtail.study.claims.figures import SCHEMES, Accuracy, LateLoss, Reached, average
+from hardtail.study.claims.figures import SCHEMES, Accuracy, LateLoss, Reached
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Unrecovered
 
 CHAINS = (4, 12, 20, 24, 28)
@@ -42,14 +42,6 @@ def cell(scheme: str, order: str, chain: int) -> Cell:
 
 def row(scheme: str, order: str) -> tuple[Cell, ...]:
     return tuple(cell(scheme, order, chain) for chain in CHAINS)
-
-
-def over_chains(scheme: str, order: str) -> Cell:
-    """The mean over all chain lengths."""
-    cells = row(scheme, order)
-    name = f"{SCHEMES[scheme]}, {ORDERS[order]}, mean over chain lengths"
-    paper = TABLE[order][scheme]
-    return Cell(average(tuple(held.figure for held in cells), name), sum(paper) / len(paper), N * len(paper))
 
 
 def natural(scheme: str) -> Cell:

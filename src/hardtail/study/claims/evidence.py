@@ -1,7 +1,8 @@
 """What the recorded results say: which runs stand for a scheme, which records count, and the mean over seeds.
 
-Which records count: one cell a step, no sampling, every token allowed, which is how the paper decodes. Of several
-records of one run about the same thing the one with most instances counts, of equals the last.
+Which records count: one cell a step, no sampling, every token allowed, in fp32, which is how the paper decodes. Of
+several records of one run about the same thing that of the latest weights counts, then the one with most instances, of
+equals the last.
 
 Which diagnosis counts: one that covers every stratum its claims are about (`DIAGNOSED`), one of exactly these before
 one of more. Diagnoses of some strata each are not put together: they hold medians, which cannot be pooled.
@@ -160,15 +161,16 @@ class Results:
 def largest(
     records: Iterable[Record], keys: tuple[str, ...], size: tuple[str, ...], of: str
 ) -> dict[tuple[str, ...], Record]:
-    """One record for each combination of `keys`: the largest, of equals the last."""
-    found: dict[tuple[str, ...], tuple[float, Record]] = {}
+    """One record for each combination of `keys`: of the latest weights the largest, of equals the last."""
+    found: dict[tuple[str, ...], tuple[tuple[float, float], Record]] = {}
     for record in records:
         whose = f"{of}/{record['run']}" if "run" in record else of
         if missing := [key for key in keys if key not in record]:
             raise HardtailError(f"{whose}: a record has no {missing[0]!r}; it is damaged")
-        key, n = tuple(str(record[name]) for name in keys), number(record, size, whose) or 0.0
-        if key not in found or n >= found[key][0]:
-            found[key] = n, record
+        key = tuple(str(record[name]) for name in keys)
+        rank = number(record, ("step",), whose) or 0.0, number(record, size, whose) or 0.0
+        if key not in found or rank >= found[key][0]:
+            found[key] = rank, record
     return {key: record for key, (_, record) in found.items()}
 
 
@@ -221,7 +223,8 @@ def share_of(record: Mapping[str, Any], metric: str, whose: str) -> Value:
 
 
 def plainly_decoded(record: Mapping[str, Any]) -> bool:
-    """One cell a step, nothing sampled or restricted, on the instances and random orders of the run's own seed."""
+    """One cell a step, nothing sampled or restricted, on the instances and random orders of the run's own seed, in
+    the precision that all runs are measured in."""
     rule = record.get("commit_rule", "1 a step"), record.get("restrict", False), record.get("temperature", 0.0)
     own = record.get("data_seed", record.get("seed")) == record.get("seed") and record.get("decode_seed", 0) == 0
-    return own and rule == ("1 a step", False, 0.0)
+    return own and rule == ("1 a step", False, 0.0) and record.get("decode_precision", "fp32") == "fp32"
