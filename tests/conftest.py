@@ -1,8 +1,12 @@
 """Tests run side by side, one on each core: torch takes one thread, here and in the programs that tests start."""
 
+import io
 import os
 import shutil
+import sys
+from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,28 @@ NO_BROWSER = "there is no browser, or no Playwright to drive it: `apt-get instal
 _FOUND = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
 BROWSER = next(filter(None, _FOUND), None) if find_spec("playwright") else None
 """The browser that the page is tested in, driven by Playwright."""
+
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def hardtail_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """`hardtail WORDS` in this process, with nothing to read: exit code, standard output, standard error."""
+    from hardtail import cli
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["hardtail", *words])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        code: Any = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        out, err = capsys.readouterr()
+        return int(code or 0), out, err
+
+    return run
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,27 +1,23 @@
 """`hardtail report` as a person types it: what it writes, and what it says when the person errs."""
 
-import io
 import json
 import re
-import sys
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hardtail import cli
 from hardtail.errors import HardtailError
 from hardtail.report.records import of_folder
 from hardtail.study.recipes import recipe_named
 from hardtail.traces import save_trace
 from hardtail.train.run import train
 from hardtail.types import Trace
+from tests.conftest import Command
 from tests.report_toys import addition_traces, lines, results, saved
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -30,23 +26,11 @@ def traces() -> list[Trace]:
 
 
 @pytest.fixture
-def report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+def report(monkeypatch: pytest.MonkeyPatch, hardtail_command: Command, tmp_path: Path) -> Command:
     """`hardtail report` in an empty folder: exit code, standard output, standard error."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["hardtail", "report", *words])
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
-        code: Any = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code
-        out, err = capsys.readouterr()
-        return int(code or 0), out, err
-
-    return run
+    return partial(hardtail_command, "report")
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,13 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import hardtail
-from hardtail import cli
 from hardtail.decode import decode
 from hardtail.diagnose.states import hidden_before
 from hardtail.policies.named import policy_named
@@ -35,6 +34,7 @@ from hardtail.view.act import Act
 from hardtail.view.keyboard import Keyboard, keyboard
 from hardtail.view.scenes import HIDDEN
 from hardtail.view.watch import _scene, frame
+from tests.conftest import Command
 from tests.planted_other import reciting
 from tests.report_toys import TASK, addition_traces
 
@@ -272,22 +272,11 @@ def test_f_finds_the_wrong_commit_before_it_moves_on(path: Path) -> None:
 
 
 @pytest.fixture
-def view(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["hardtail", "view", *words])
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
-        code: Any = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code
-        out, err = capsys.readouterr()
-        return int(code or 0), out, err
-
-    return run
+def view(hardtail_command: Command) -> Command:
+    return partial(hardtail_command, "view")
 
 
-def test_in_a_pipe_every_commit_is_a_line(view: Callable[..., tuple[int, str, str]], path: Path) -> None:
+def test_in_a_pipe_every_commit_is_a_line(view: Command, path: Path) -> None:
     code, out, _ = view(str(path), "--failures")
     steps = [line for line in out.splitlines() if line.startswith("step")]
     assert (code, len(steps)) == (0, 13)
@@ -297,7 +286,7 @@ def test_in_a_pipe_every_commit_is_a_line(view: Callable[..., tuple[int, str, st
     assert "the answer is right" in view(str(path), "--instance", "0")[1]
 
 
-def test_mistakes_are_sentences(view: Callable[..., tuple[int, str, str]], path: Path, tmp_path: Path) -> None:
+def test_mistakes_are_sentences(view: Command, path: Path, tmp_path: Path) -> None:
     trace = load_trace(path)
     damaged, unknown, right = (tmp_path / f"{name}.npz" for name in ("damaged", "unknown", "right"))
     save_trace(damaged, trace)
