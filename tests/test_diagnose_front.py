@@ -1,0 +1,129 @@
+"""The front of the diagnosis: every task in one call, its tables, and what it refuses.
+
+Shapes: N instances, A answer cells.
+"""
+
+import json
+from dataclasses import replace
+from io import StringIO
+from typing import cast
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from hardtail.diagnose import diagnose, tables
+from hardtail.diagnose.by_stratum import by_stratum
+from hardtail.diagnose.readiness import readiness
+from hardtail.diagnose.states import standing
+from hardtail.errors import HardtailError
+from hardtail.registry import TASKS
+from hardtail.seeds import Stream
+from hardtail.tables import Table
+from hardtail.tasks.addition import Addition
+from tests.diagnose_toys import SMALL, Event, gold_trace, lsb_trace, remasked_trace, small, trace_of
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_every_task_is_diagnosed_and_its_orders_wait_for_prerequisites(name: str) -> None:
+    task = TASKS.load(name)()
+    instances = task.sample(6, Stream("front"))
+    trained = {"by_count": [1] * (task.answer_len + 1), "by_count_and_rank": [[1, 1]] * (task.answer_len + 1)}
+    for order, rank_NA in instances.orders.items():
+        trace = gold_trace(task, instances, rank_NA)
+        found = diagnose(task, trace, trained, order)
+        assert json.loads(json.dumps(found, allow_nan=False)) == found
+        assert found["result"]["exact_match"] == 1.0
+        assert found["readiness"]["agreement"][order]["gamma"] == 1.0
+        if trace.instances.parents_NAE is not None and trace.instances.parents_NAE.shape[2]:
+            assert found["readiness"]["premature"] == 0
+    backwards = diagnose(task, gold_trace(task, instances, -instances.orders[task.order_names[0]]))["readiness"]
+    assert backwards["premature"] == backwards["accuracy"]["unready"]["commits"] > 0
+    assert backwards["agreement"][task.order_names[0]]["gamma"] == -1.0
+    for table in tables(found):
+        assert len({len(table.columns), *map(len, table.rows)}) == 1, table.title
+        assert table.markdown().count("\n") == len(table.rows) + 4
+        assert table.rich().row_count == len(table.rows)
+
+
+def test_first_wrong_commits_by_stratum_are_those_of_a_replay() -> None:
+    trace, states = remasked_trace(SMALL, small(40), np.random.default_rng(4))
+    odd_N = np.arange(40) % 2 == 1
+    found = by_stratum(SMALL, trace, {"even": ~odd_N, "odd": odd_N, "none": np.zeros(40, dtype=np.bool_)})
+    parents_NAE, held = trace.instances.parents_NAE, standing(trace)
+    assert parents_NAE is not None
+    for name, rows in {"all": range(40), "even": range(0, 40, 2), "odd": range(1, 40, 2)}.items():
+        unready, steps = [], []
+        for n in rows:
+            wrong = np.flatnonzero(held.there_NA[n] & ~held.right_NA[n])
+            if wrong.size:
+                first = min(wrong, key=lambda cell: held.event_NA[n, cell])
+                step = int(held.step_NA[n, first])
+                steps.append(step)
+                unready.append(int(parents_NAE[n, first, 0]) in states[n][step])
+        line = found[name]
+        assert (line.n, line.failures) == (len(rows), int((~trace.exact_N[list(rows)]).sum()))
+        assert line.exact_match == line.valid == 1 - line.failures / line.n
+        assert line.unready == pytest.approx(np.mean(unready))
+        assert line.step == np.median(steps)
+        assert 0 < np.mean(unready) < 1
+    assert (found["none"].n, found["none"].exact_match, found["none"].unready) == (0, None, None)
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_no_table_of_a_diagnosis_is_cut_off(name: str) -> None:
+    """On a screen of 100 columns: an ellipsis in a heading hides what the numbers are."""
+    task, rng = TASKS.load(name)(), np.random.default_rng(5)
+    instances = task.sample(60, Stream("tables"))
+    events: list[list[Event]] = []
+    for n in range(len(instances)):
+        cells = rng.permutation(np.flatnonzero(instances.maskable_NA[n]))
+        tokens = np.where(rng.random(cells.size) < 0.2, task.answer_tokens[0], instances.answer(n)[cells])
+        events.append([(step, int(cell), int(tokens[step])) for step, cell in enumerate(cells)])
+    trace = trace_of(task, instances, events, prob=0.09936)
+    trained = {"by_count": [1] * (task.answer_len + 1), "by_count_and_rank": [[1, 1]] * (task.answer_len + 1)}
+    strata = ("natural", "heldout=1,m=4-10")
+    groups = {stratum: np.arange(60) % 2 == place for place, stratum in enumerate(strata)}
+    shown = tables(diagnose(task, trace, trained, groups=groups))
+    assert [table.columns[0] for table in shown if table.title == "first wrong commits: by stratum"] == [""]
+    for width in (100, 120):
+        for table in shown:
+            console = Console(width=width, file=StringIO(), color_system=None)
+            console.print(table.rich())
+            text = cast(StringIO, console.file).getvalue()
+            assert "…" not in text, text
+
+
+def test_what_cannot_be_diagnosed_is_refused_in_a_sentence() -> None:
+    trace = lsb_trace()
+    assert diagnose(SMALL, replace(trace, about={"temperature": float("nan")}))["about"] == {"temperature": None}
+    with pytest.raises(HardtailError, match="no instance"):
+        diagnose(SMALL, trace.take(slice(0, 0)))
+    with pytest.raises(HardtailError, match="9 answer cells"):
+        diagnose(Addition(), trace)
+    with pytest.raises(HardtailError, match="no order 'msb'"):
+        diagnose(SMALL, trace, {"by_count": [1] * 10, "by_count_and_rank": [[1, 1]] * 10}, "msb")
+    with pytest.raises(HardtailError, match="parents"):
+        readiness(SMALL, replace(trace, instances=trace.instances.bare()))
+
+
+def test_a_decode_with_nothing_to_do_has_counts_of_zero_and_no_means() -> None:
+    instances = replace(small(3), maskable_NA=np.zeros((3, 9), dtype=np.bool_))
+    found = diagnose(
+        SMALL, trace_of(SMALL, instances, [[], [], []]), {"by_count": [1] * 10, "by_count_and_rank": [[1]] * 10}
+    )
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["readiness"]["commits"] == found["coverage"]["states"] == 0
+    assert found["readiness"]["premature_share"] is None
+
+
+def test_a_table_for_documents() -> None:
+    table = Table("Two | three", ("what", "how many", "share"), (("a|b", 12_345, 0.123456), ("c", None, 1.0)))
+    assert table.markdown().splitlines() == [
+        "**Two | three**",
+        "",
+        "| what | how many | share |",
+        "| :-- | --: | --: |",
+        "| a\\|b | 12,345 | 0.1235 |",
+        "| c | – | 1 |",
+    ]
