@@ -1,21 +1,17 @@
-"""Evaluation from a run directory to records: what a person sees, and what a mistake costs."""
+"""Evaluation: what is measured, against its definition, and traces on disk."""
 
-import json
-import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import hardtail
-from hardtail import HardtailError, Streams, cli
+from hardtail import HardtailError, Streams
 from hardtail.decode import decode
 from hardtail.denoiser import Function, ModelDenoiser
 from hardtail.evaluate import (
@@ -35,11 +31,9 @@ from hardtail.model import Shape, Transformer
 from hardtail.policies.base import Commit
 from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
-from hardtail.study.recipes import recipe_named
-from hardtail.subject import Subject, load_subject
+from hardtail.subject import Subject
 from hardtail.tasks.base import Task
 from hardtail.traces import load_trace, save_trace, trace_parts
-from hardtail.train.run import train
 from hardtail.types import Instances, Trace
 
 ADDITION = hardtail.task("addition", digits=4)
@@ -242,173 +236,3 @@ def test_a_damaged_trace_is_refused_in_one_sentence(damage: str, tmp_path: Path)
         path.with_suffix(".json").write_text('{"format": 1, "task": "addition"}')
     with pytest.raises(HardtailError, match=r"t\.(npz|json)"):
         load_trace(path)
-
-
-# -- models -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a few steps."""
-    recipe = recipe_named("addition-puma-smoke")
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    train(replace(recipe, steps=30, watch=replace(recipe.watch, eval_every=10)), folder)
-    return folder
-
-
-def test_a_runs_own_selection_is_evaluated(run: Path) -> None:
-    selected = load_subject(str(run))
-    assert selected.origin["checkpoint"] == "best_probe"
-    last = load_subject(str(run), kind="last")
-    assert (last.origin["checkpoint"], last.origin["step"]) == ("last", 30)
-    assert selected.task == recipe_named("addition-puma-smoke").task
-    assert selected.origin["recipe"] == "addition-puma-smoke"
-    weights = load_subject(str(run / "last.safetensors"))
-    assert weights.folder is None
-    assert weights.origin["seed"] == 42
-
-
-Words = Callable[..., subprocess.CompletedProcess[str]]
-"""The command line: words in, what came out back."""
-
-
-@pytest.fixture
-def words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Words:
-    def called(*given: str) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(sys, "argv", ["hardtail", *given])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        return subprocess.CompletedProcess(given, code, *capsys.readouterr())
-
-    return called
-
-
-def test_eval_prints_a_list_of_records_and_keeps_them(run: Path, words: Words) -> None:
-    done = words("eval", str(run), "--policies", "top1", "lsb", "--strata", "natural", "chain>=4", "-n", "20", "--json")
-    assert done.returncode == 0, done.stderr
-    records = json.loads(done.stdout)
-    assert [(record["policy"], record["stratum"], record["n"]) for record in records] == [
-        ("top1", "natural", 20),
-        ("lsb", "natural", 20),
-        ("top1", "chain>=4", 20),
-        ("lsb", "chain>=4", 20),
-    ]
-    assert all(record["low"] <= record["exact_match"] <= record["high"] for record in records)
-    kept = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
-    assert [record for record in kept if record["kind"] == "accuracy"] == records
-    again = words("eval", str(run), "--policies", "top1", "--strata", "natural", "-n", "20")
-    assert "exact match" in again.stdout
-    assert len((run / "evaluations.jsonl").read_text().splitlines()) == len(kept) + 2
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (["nowhere"], "neither a run directory nor a weights file"),
-        (["RUN", "--policies", "topp1"], "top1"),
-        (["RUN", "--strata", "chain>=99"], "does not fit"),
-        (["RUN", "--strata", "corridor>=4"], "corridor"),
-        (["RUN", "-n", "0"], "at least 1"),
-        (["RUN", "--device", "cuda:77"], "cuda:77"),
-        (["RUN/recipe.json"], "safetensors"),
-        (["RUN", "--steps", "0"], "at least 1"),
-        (["RUN", "--gallery", "-1"], "at least 0"),
-        (["RUN", "--each", "1", "--steps", "3"], "--each 1 and --steps 3"),
-    ],
-)
-def test_a_mistake_is_one_sentence(given: list[str], sentence: str, run: Path, words: Words) -> None:
-    done = words("eval", *(word.replace("RUN", str(run)) for word in given))
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(
-    run: Path, tmp_path: Path, words: Words, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*given: object) -> None:
-        raise KeyboardInterrupt
-
-    path = tmp_path / "kept" / "evaluations.jsonl"
-    given = ["eval", str(run), "--policies", "l2r", "--strata", "natural", "-n", "5", "--out", str(path)]
-    monkeypatch.setattr("hardtail.evaluate.probe", stopped)
-    assert words(*given).returncode == 130
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.undo()
-    monkeypatch.setattr("hardtail.evaluate.compare", stopped)
-    assert words(*given, "--policies", "l2r", "r2l").returncode == 130
-    assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["probe", "accuracy", "accuracy"]
-
-
-def test_weights_of_another_task_are_refused(run: Path, tmp_path: Path) -> None:
-    raw = (run / "last.safetensors").read_bytes()
-    size = int.from_bytes(raw[:8], "little")
-    header = raw[8 : 8 + size].replace(b'\\"digits\\": 8', b'\\"digits\\": 7')
-    assert header != raw[8 : 8 + size]
-    (tmp_path / "other.safetensors").write_bytes(raw[:8] + header + raw[8 + size :])
-    with pytest.raises(HardtailError, match="do not fit the task"):
-        load_subject(str(tmp_path / "other.safetensors"))
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda recipe: recipe["fields"] | {"task": 3}, "its task is 3; it takes"),
-        (lambda recipe: recipe["fields"] | {"task": recipe["fields"]["task"] | {"fields": [7]}}, "its task is {"),
-        (lambda recipe: recipe["fields"] | {"task": {}}, "the task None is not registered"),
-        (lambda recipe: [recipe], "its recipe is {"),
-    ],
-)
-def test_a_recipe_that_names_no_task_is_refused_in_a_helpful_sentence(
-    change: Callable[[dict[str, Any]], Any], sentence: str, run: Path, tmp_path: Path
-) -> None:
-    recipe = json.loads((run / "recipe.json").read_bytes())
-    (tmp_path / "recipe.json").write_text(json.dumps(recipe | {"fields": change(recipe)}))
-    with pytest.raises(HardtailError, match=re.escape(f"{tmp_path / 'recipe.json'} cannot be read ({sentence}")):
-        load_subject(str(tmp_path))
-
-
-def test_weights_of_another_run_in_a_runs_folder_are_refused(run: Path, tmp_path: Path) -> None:
-    """Their records and diagnoses would be added to those of the run."""
-    mixed = shutil.copytree(run, tmp_path / "mixed")
-    train(replace(recipe_named("maze-random-smoke"), steps=1), tmp_path / "maze")
-    shutil.copy(tmp_path / "maze" / "last.safetensors", mixed)
-    with pytest.raises(HardtailError, match="of another task"):
-        load_subject(str(mixed), kind="last")
-    assert load_subject(str(mixed), kind="best_probe").task == load_subject(str(run)).task
-
-
-def test_the_gallery_draws_one_failure_unless_told(run: Path, words: Words) -> None:
-    """Wherever it stands: an option that takes any number of words would take RUN for one."""
-    here = str(run)
-    for said, drawn in (
-        ([here], 0),
-        ([here, "--gallery"], 1),
-        ([here, "--gallery", "2"], 2),
-        (["--gallery", here], 1),
-        (["--gallery", "2", here], 2),
-    ):
-        done = words("eval", *said, "--policies", "top1", "--strata", "natural", "-n", "5")
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count("top1 on natural") == drawn, said
-
-
-def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: Words) -> None:
-    done = words("diagnose", str(run), "--strata", "chain>=4", "natural", "-n", "20", "--json")
-    assert done.returncode == 0, done.stderr
-    diagnoses = json.loads(done.stdout)
-    assert [found["policy"] for found in diagnoses] == ["top1", "lsb"]
-    for found in diagnoses:
-        lines = found["first_wrong"]["by_stratum"]
-        assert {name: line["n"] for name, line in lines.items()} == {"all": 40, "chain>=4": 20, "natural": 20}
-        assert lines["all"]["failures"] == sum(lines[name]["failures"] for name in ("chain>=4", "natural")) > 0
-    traces = str(tmp_path / "traces")
-    words("eval", str(run), "--policies", "top1", "--strata", "chain>=4", "-n", "20", "--traces", traces)
-    done = words("diagnose", str(tmp_path / "traces" / "chain-ge-4.top1.npz"))
-    assert done.returncode == 0, done.stderr
-    assert "premature" in done.stdout.lower()
-    assert "first wrong commits: by stratum" in done.stdout
-    assert "│ chain>=4 │ 20 │" in done.stdout
