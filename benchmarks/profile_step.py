@@ -1,28 +1,38 @@
 """Where a training step's time goes on a GPU: its kernels by total time, outside the captured graph.
 
-python benchmarks/profile_step.py addition bf16
+python benchmarks/profile_step.py addition --precision tf32 --dropout 0.1
 """
 
-import sys
+import argparse
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from train_step import SETTINGS, build
+from train_step import PRECISIONS, SETTINGS, allow, build, schemes
+
+STEPS = 5
 
 
 def main() -> None:
-    name, precision = sys.argv[1], sys.argv[2]
-    step = build(SETTINGS[name], "random", 256, precision, 0.0)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shape", choices=SETTINGS)
+    parser.add_argument("--scheme", choices=schemes(SETTINGS["addition"]), default="random")
+    parser.add_argument("--precision", choices=PRECISIONS, default="bf16")
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--kernels", type=int, default=30, help="rows of the table")
+    words = parser.parse_args()
+    allow(words.precision)
+    step = build(SETTINGS[words.shape], words.scheme, 256, words.precision, words.dropout)
     print(step.compile())
     for _ in range(3):
         step._once()
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as trace:
-        for _ in range(5):
+        for _ in range(STEPS):
             step._once()
         torch.cuda.synchronize()
-    print(trace.key_averages().table(sort_by="cuda_time_total", row_limit=30, max_name_column_width=80))
+    print(f"{STEPS} steps")
+    print(trace.key_averages().table(sort_by="cuda_time_total", row_limit=words.kernels, max_name_column_width=80))
 
 
 if __name__ == "__main__":

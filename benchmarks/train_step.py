@@ -195,13 +195,13 @@ class Row:
         return SETTINGS[self.shape]
 
     def plain(self) -> float:
-        _allow(self.precision)
+        allow(self.precision)
         plain = Plain(self.setting, self.setting.instances(8 * self.batch), self.batch, self.precision, self.dropout)
         return milliseconds(plain, self.seconds)
 
     def ready(self) -> Callable[[], tuple[float, str]]:
         """Compile; what is returned times a step, and says how it runs."""
-        _allow(self.precision)
+        allow(self.precision)
         torch.compiler.reset()  # ten models in one process would run into the limit on recompilations
         step = build(self.setting, self.scheme, self.batch, self.precision, self.dropout)
         began = time.perf_counter()
@@ -230,7 +230,7 @@ def build(setting: Setting, scheme: str, batch: int, precision: str, dropout: fl
     )
 
 
-def _allow(precision: str) -> None:
+def allow(precision: str) -> None:
     torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
 
 
@@ -255,7 +255,7 @@ def main() -> None:
     ceilings = {}
     with standing_still(words.hold):
         for precision in words.precision:
-            _allow(precision)
+            allow(precision)
             ceilings[precision] = matmul_ceiling(precision)
             print(f"{precision}: matrix products run at {ceilings[precision] / 1e12:.1f} TFLOP/s")
     rows = [
