@@ -102,6 +102,14 @@ def test_a_gpu_commits_the_same(name: str) -> None:
     np.testing.assert_allclose(cpu.prob_NT, gpu.prob_NT, rtol=1e-5)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_gpu_takes_fewer_rows_than_a_cpu_would(batch: int) -> None:
+    many, few = (decode(TOY, problems(7), toy_policy("top1"), device="cuda", batch=rows) for rows in (64, batch))
+    np.testing.assert_array_equal(many.answer_NA, few.answer_NA)
+    np.testing.assert_array_equal(many.cell_NT, few.cell_NT)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_only_allowed_tokens_are_committed(name: str) -> None:
     trace = decode(TOY, problems(40), toy_policy(name), allowed=[2, 5, MASK])

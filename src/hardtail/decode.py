@@ -272,7 +272,7 @@ class _Loop:
 
     def _allowed(self, allowed: Sequence[int] | None) -> Tensor:
         """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer."""
-        few = tile(self.state.tokens_BL.shape[1])
+        few = min(tile(self.state.tokens_BL.shape[1]), self.rows)
         logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
         shape = tuple(logits_BAV.shape)
         if len(shape) != 3 or shape[:2] != (few, self.cells):
