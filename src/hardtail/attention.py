@@ -46,7 +46,7 @@ def _allows_tf32() -> bool:
 
 def pays(length: int, head: int, kind: torch.dtype) -> bool:
     """Whether our kernels are taken: in bf16 where one program can hold all keys of a head, as they are faster there;
-    in tf32 throughout, as PyTorch's are slow there with dropout (ours are not timed yet on longer sequences)."""
+    in tf32 throughout, as PyTorch's are two to five times slower there (docs/performance.md)."""
     return head in (16, 32, 64) and (kind == torch.float32 or length * head <= HELD)
 
 

