@@ -42,6 +42,10 @@ def _bf16(recipe: Recipe) -> Recipe:
     return replace(recipe, precision="bf16")
 
 
+def _task(**fields: Any) -> Change:
+    return lambda recipe: replace(recipe, task=replace(recipe.task, **fields))
+
+
 def _papl(**fields: Any) -> Change:
     def changed(recipe: Recipe) -> Recipe:
         assert isinstance(recipe.scheme, Papl)
@@ -98,6 +102,16 @@ def _addition_paper() -> list[Entry]:
     )
 
 
+def _addition_paper_modulo() -> list[Entry]:
+    """The text as written, down to the one formula that takes sums modulo 10^32."""
+    return _grid(
+        *(
+            _arm(f"addition-{scheme}-paper-modulo", f"addition-{scheme}-paper", _tf32, _task(sum="modulo"), seeds=(42,))
+            for scheme in ("random", "papl", "puma")
+        )
+    )
+
+
 def _addition_factors() -> list[Entry]:
     """One-factor changes from `release`, one seed each: which unstated choice carries the effect?"""
 
@@ -113,7 +127,13 @@ def _addition_factors() -> list[Entry]:
     def no_ema(recipe: Recipe) -> Recipe:
         return replace(recipe, optimiser=replace(recipe.optimiser, ema=None))
 
-    general: dict[str, Change] = {"no-dropout": no_dropout, "wd.01": decay, "no-ema": no_ema, "bf16": _bf16}
+    general: dict[str, Change] = {
+        "no-dropout": no_dropout,
+        "wd.01": decay,
+        "no-ema": no_ema,
+        "bf16": _bf16,
+        "modulo": _task(sum="modulo"),
+    }
     return _grid(
         one("mixture", "addition-mixture"),
         one("oracle", "addition-oracle"),
@@ -142,6 +162,7 @@ def _smoke(task: str) -> Callable[[], list[Entry]]:
 GRIDS: dict[str, Callable[[], list[Entry]]] = {
     "addition": _addition,
     "addition-paper": _addition_paper,
+    "addition-paper-modulo": _addition_paper_modulo,
     "addition-factors": _addition_factors,
     "addition-fp32": _addition_fp32,
     "maze": _other("maze", _bf16),

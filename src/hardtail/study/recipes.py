@@ -126,10 +126,15 @@ def with_mixture(recipe: Recipe) -> Recipe:
 
 
 def as_paper(recipe: Recipe) -> Recipe:
-    """The text as written: its data, 3× MLP, betas, decay, 1/λ, cosine to 0; no dropout, no EMA, the last iterate."""
+    """The text as written: its data, 3× MLP, betas, decay, 1/λ, cosine to 0; no dropout, no EMA, the last iterate.
+
+    Sums have their carry, as the text says in three places: with the "mod 10^32" of a fourth, one operand alone says
+    nothing about any digit of the answer, and learning has nowhere to begin (grid `addition-paper-modulo`).
+    """
+    reading = "paper-carry" if recipe.task.name == "addition" else "paper"
     return replace(
         recipe,
-        task=hardtail.task(recipe.task.name, "paper"),
+        task=hardtail.task(recipe.task.name, reading),
         scheme=_as_text(recipe.scheme),
         sizes=replace(recipe.sizes, mlp_ratio=3, dropout=0.0),
         optimiser=replace(recipe.optimiser, beta2=0.95, weight_decay=0.01, floor=0.0, ema=None),

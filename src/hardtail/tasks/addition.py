@@ -46,6 +46,7 @@ class Addition(Task):
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"operands": "any", "sum": "modulo", "planting": "minimum"},
+        "paper-carry": {"operands": "any", "planting": "minimum"},  # the text elsewhere: 33 digits with the carry-out
     }
 
     digits: int = 32
