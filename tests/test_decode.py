@@ -111,6 +111,13 @@ def test_a_gpu_takes_fewer_rows_than_a_cpu_would(batch: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_denoiser_need_not_answer_for_the_mask(name: str) -> None:
+    silent = Function(lambda tokens_BL, at_BA: hashed_logits(tokens_BL, at_BA)[..., :MASK], MASK)
+    instances = problems(20)
+    assert same_trace(decode(silent, instances, toy_policy(name)), decode(TOY, instances, toy_policy(name)))
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_only_allowed_tokens_are_committed(name: str) -> None:
     trace = decode(TOY, problems(40), toy_policy(name), allowed=[2, 5, MASK])
     assert set(trace.token_NT[trace.commit_NT]) == {2, 5}

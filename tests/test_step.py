@@ -1,6 +1,8 @@
 """The training step: its optimiser against torch's, its golden losses, and what it learns."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -135,19 +137,27 @@ def test_bf16_rounds_the_model_and_not_the_loss() -> None:
     assert not torch.equal(full.flat.weight_P, half.flat.weight_P)
 
 
+Work = Callable[[], None]
+
+
+def as_if_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capture: Callable[[Work, torch.device, int], Work]) -> None:
+    """What `Step.compile` asks of a GPU, on a CPU."""
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda precision: None)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.get_rng_state())
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: torch.set_rng_state(state))
+    monkeypatch.setattr("hardtail.train.step.captured", capture)
+
+
 def test_a_capture_that_fails_is_said_aloud_and_takes_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Warming up for a capture takes real steps: where it fails, the eager run starts from the untouched state."""
     usual, failed = step(SCHEMES["puma"]), step(SCHEMES["puma"])
 
-    def capture() -> None:
-        failed._once()
+    def capture(work: Work, device: torch.device, warm_up: int) -> Work:
+        work()
         raise RuntimeError("operation not permitted when stream is capturing")
 
+    as_if_on_a_gpu(monkeypatch, capture)
     monkeypatch.setattr(torch, "compile", lambda function, **options: function)
-    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda precision: None)
-    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: torch.get_rng_state())
-    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state: torch.set_rng_state(state))
-    monkeypatch.setattr(failed, "_captured", capture)
     monkeypatch.setattr(failed, "device", torch.device("cuda"))
     with pytest.warns(UserWarning, match="runs eagerly, several times slower: operation not permitted"):
         assert failed.compile() == "eager on the GPU"
@@ -156,6 +166,26 @@ def test_a_capture_that_fails_is_said_aloud_and_takes_no_step(monkeypatch: pytes
         failed()
     for name, tensor in usual.tensors().items():
         assert torch.equal(tensor, failed.tensors()[name]), name
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+def test_many_runs_in_one_process_are_all_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another seed is compiled anew, and after eight times the compiler would go on without a word that a log keeps."""
+
+    def capture(work: Work, device: torch.device, warm_up: int) -> Work:
+        work()
+        return work
+
+    as_if_on_a_gpu(monkeypatch, capture)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    try:
+        with torch._dynamo.config.patch(recompile_limit=1, fail_on_recompile_limit_hit=True):
+            for seed in range(2):
+                taken = Step(model(), Random(), corpus(), AdamW(), batch=32, steps=400, seed=seed)
+                monkeypatch.setattr(taken, "device", torch.device("cuda"))
+                assert taken.compile() == "compiled, one CUDA graph"
+    finally:
+        torch.compiler.reset()
 
 
 # -- golden losses ------------------------------------------------------------------------------------------------

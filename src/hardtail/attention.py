@@ -23,7 +23,7 @@ def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: fl
 
     `packed_BLX` holds queries, keys and values side by side; keys and values alone where `query_BQD` is given.
     """
-    if packed_BLX.is_cuda and HAS_TRITON and rounds(packed_BLX.dtype):
+    if packed_BLX.is_cuda and _runs_kernels() and rounds(packed_BLX.dtype):
         width = packed_BLX.shape[-1] // (3 if query_BQD is None else 2)
         if pays(packed_BLX.shape[1], width // heads, packed_BLX.dtype):
             seed = packed_BLX.new_empty(1, dtype=torch.int32)
@@ -37,6 +37,12 @@ def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: fl
 def rounds(kind: torch.dtype) -> bool:
     """Whether matrix products of this type may be rounded as our kernels round them."""
     return kind == torch.bfloat16 or (kind == torch.float32 and _allows_tf32())
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _runs_kernels() -> bool:
+    """Whether there is Triton, and a GPU that multiplies in bf16 and tf32."""
+    return HAS_TRITON and torch.cuda.get_device_capability() >= (8, 0)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator] # a change of it compiles anew
@@ -59,6 +65,11 @@ def _parts(packed_BLX: Tensor, query_BQD: Tensor | None) -> tuple[Tensor, Tensor
     return query_BQD, k_BLD, v_BLD
 
 
+def _current(tensor: Tensor) -> torch.cuda.device:
+    """Where Triton launches: on the current GPU, which need not be the tensor's."""
+    return torch.cuda.device_of(tensor)  # type: ignore[no-untyped-call]
+
+
 # -- our own kernels as an operator that compiled code does not look into -------------------------------------------
 
 
@@ -71,7 +82,8 @@ def fused(
 
     q_BQD, k_BLD, v_BLD = _parts(packed_BLX, query_BQD)
     out_BQD, log_total_BHQ = _outputs(packed_BLX, query_BQD, seed, heads, dropout)
-    launch_forward(q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ, seed, heads, dropout)
+    with _current(packed_BLX):
+        launch_forward(q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ, seed, heads, dropout)
     return out_BQD, log_total_BHQ
 
 
@@ -102,7 +114,8 @@ def fused_backward(
     d_query_BQD = packed_BLX.new_empty(0) if query_BQD is None else torch.empty_like(query_BQD)
     inputs = _parts(packed_BLX, query_BQD)
     into = _parts(d_packed_BLX, None if query_BQD is None else d_query_BQD)
-    launch_backward(*inputs, out_BQD, gradient_BQD.contiguous(), log_total_BHQ, *into, seed, heads, dropout)
+    with _current(packed_BLX):
+        launch_backward(*inputs, out_BQD, gradient_BQD.contiguous(), log_total_BHQ, *into, seed, heads, dropout)
     return d_packed_BLX, d_query_BQD
 
 

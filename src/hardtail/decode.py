@@ -16,7 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
+from hardtail.capture import captured
 from hardtail.denoiser import Denoiser
 from hardtail.errors import HardtailError
 from hardtail.events import MOST_STEPS, MOST_TOKENS, Events, Segment, joined
@@ -84,10 +86,7 @@ def decode_stream(
     """As `decode`, a part at a time and in the instances' order, so that traces need not be held."""
     device = torch.device(device)
     _refuse(instances, batch, temperature, seed)
-    rows = batch or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)
-    if device.type == "cpu":
-        rows = -(-rows // CPU_BATCH) * CPU_BATCH
-    rows = min(rows, -(-len(instances) // CPU_BATCH) * CPU_BATCH)
+    rows = in_flight(len(instances), batch, device)
     loop: _Loop | None = None
     for start in range(0, len(instances), rows * WINDOW):
         window = instances.take(slice(start, start + rows * WINDOW))
@@ -100,6 +99,14 @@ def decode_stream(
                 loop = _Loop(denoiser, policy, commit, chosen, rows, device, seed, temperature, allowed)
             done.append(loop.run(chosen, dict(about or {})))
         yield Trace.concat(done).take(np.argsort(order_N, kind="stable"))
+
+
+def in_flight(n: int, batch: int | None, device: torch.device) -> int:
+    """Rows that are decoded at a time, of `n`."""
+    rows = batch or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)
+    if device.type == "cpu":
+        rows = -(-rows // CPU_BATCH) * CPU_BATCH
+    return min(rows, -(-n // CPU_BATCH) * CPU_BATCH)
 
 
 def tile(length: int) -> int:
@@ -137,6 +144,8 @@ class _Loop:
         self.denoiser, self.policy, self.commit = denoiser, policy, commit
         self.rows, self.device, self.seed, self.temperature = rows, device, seed, temperature
         self.cells = like.answer_len
+        self.tile = tile(like.tokens_NL.shape[1]) if device.type == "cpu" else rows
+        """Rows of every forward pass, so that a compiled model is compiled for one shape."""
 
         def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -182,6 +191,12 @@ class _Loop:
 
     def _load(self, instances: Instances) -> None:
         """Put instances into the batch, before the first step."""
+        most = int(instances.answer_NA.max())
+        if most >= len(self.allowed_V):
+            raise HardtailError(
+                f"the right answers have tokens up to {most}, and the denoiser answers for {len(self.allowed_V)}; it "
+                "is of another vocabulary than the instances"
+            )
         self._fill(instances)
         self._begin()
 
@@ -262,31 +277,35 @@ class _Loop:
 
     def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         """Logits in float32, tokens that may not be committed at -inf; any number of rows, looked at in tiles."""
-        rows = tile(tokens_BL.shape[1]) if self.device.type == "cpu" else self.rows
         n = len(tokens_BL)
-        if short := -n % rows:
+        if short := -n % self.tile:
             tokens_BL, at_BA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_BL, at_BA))
-        tiles = zip(torch.split(tokens_BL, rows), torch.split(at_BA, rows), strict=True)
+        tiles = zip(torch.split(tokens_BL, self.tile), torch.split(at_BA, self.tile), strict=True)
         logits_BAV = torch.cat([self.denoiser.logits(tokens, at).float() for tokens, at in tiles])[:n]
+        if unsaid := len(self.allowed_V) - logits_BAV.shape[-1]:
+            logits_BAV = F.pad(logits_BAV, (0, unsaid))
         return logits_BAV.masked_fill(~self.allowed_V, -torch.inf)
 
     def _allowed(self, allowed: Sequence[int] | None) -> Tensor:
-        """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer."""
-        few = min(tile(self.state.tokens_BL.shape[1]), self.rows)
+        """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer, and the
+        mask is among them even where the denoiser does not answer for it."""
+        few = self.tile
         logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
+        if not isinstance(logits_BAV, Tensor):
+            raise HardtailError(f"the denoiser's logits are a {type(logits_BAV).__name__}; they must be a torch tensor")
         shape = tuple(logits_BAV.shape)
         if len(shape) != 3 or shape[:2] != (few, self.cells):
             raise HardtailError(
                 f"the denoiser's logits have the shape {list(shape)}; for {few} rows of {self.cells} answer cells it "
                 f"is [{few}, {self.cells}, vocabulary]"
             )
-        if max(shape[2], self.denoiser.mask_id + 1) > MOST_TOKENS:
+        if self.denoiser.mask_id < 0 or max(shape[2], self.denoiser.mask_id + 1) > MOST_TOKENS:
             raise HardtailError(
                 f"the denoiser has {shape[2]:,} tokens and its mask is {self.denoiser.mask_id:,}; traces hold tokens "
-                f"below {MOST_TOKENS}"
+                f"from 0 and below {MOST_TOKENS}"
             )
-        token_V = torch.arange(shape[2], device=self.device)
-        allowed_V = token_V != self.denoiser.mask_id
+        token_V = torch.arange(max(shape[2], self.denoiser.mask_id + 1), device=self.device)
+        allowed_V = (token_V != self.denoiser.mask_id) & (token_V < shape[2])
         if allowed is not None:
             allowed_V &= torch.isin(token_V, torch.tensor(list(allowed), dtype=torch.int64, device=self.device))
         if not bool(allowed_V.any()):
@@ -295,19 +314,11 @@ class _Loop:
 
     def _captured(self) -> Callable[[], None]:
         """The step as one CUDA graph; eager, and said aloud, where it cannot be captured."""
-        graph = torch.cuda.CUDAGraph()
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
         try:
-            with torch.cuda.stream(aside):
-                self._once()
-            torch.cuda.current_stream().wait_stream(aside)
-            with torch.cuda.graph(graph):
-                self._once()
+            return captured(self._once, self.device, warm_up=1)
         except RuntimeError as error:
             warnings.warn(f"{self.policy} could not be captured and runs step by step: {error}", stacklevel=2)
             return self._once
-        return graph.replay
 
 
 def _keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:

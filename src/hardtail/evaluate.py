@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from hardtail import data
-from hardtail.decode import ONE, decode_stream, tile
+from hardtail.decode import ONE, decode_stream, in_flight, tile
 from hardtail.files import append_records, sole_writer
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.named import policy_named
@@ -215,8 +215,10 @@ def _one_pass(
     subject: Subject, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding
 ) -> tuple[float, int, int]:
     """Mean NLL, right tokens and number of the judged cells, with all maskable cells hidden."""
-    mask_id, cpu = subject.denoiser.mask_id, torch.device(decoding.device).type == "cpu"
-    rows = tile(instances.tokens_NL.shape[1]) if cpu else decoding.batch or 256
+    mask_id, device = subject.denoiser.mask_id, torch.device(decoding.device)
+    # As many as in decoding, so that a compiled model is compiled for one shape.
+    rows = in_flight(len(instances), decoding.batch, device)
+    rows = tile(instances.tokens_NL.shape[1]) if device.type == "cpu" else rows
     tokens = subject.task.answer_tokens if decoding.restrict else range(subject.task.vocabulary.size)
     barred = sorted({*range(subject.task.vocabulary.size)} - {*tokens} | {mask_id})
     loss, right = 0.0, 0

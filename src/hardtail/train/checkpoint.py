@@ -55,8 +55,8 @@ def save_state(folder: Path, tensors: dict[str, Tensor], progress: Progress) -> 
     """Everything a resume needs, in one file, so that no crash can leave half of it."""
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     held["rng/cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        held["rng/cuda"] = torch.cuda.get_rng_state()
+    if (gpu := _gpu(tensors)) is not None:
+        held["rng/cuda"] = torch.cuda.get_rng_state(gpu)
     said = dict(vars(progress))
     held[LOG] = torch.frombuffer(bytearray(json.dumps(said.pop("log")).encode()), dtype=torch.uint8)
     with atomic(folder / STATE) as file:
@@ -68,7 +68,10 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
     path = folder / STATE
     if not path.exists():
         return None
-    held, metadata = _read(path)
+    try:
+        held, metadata = _read(path)
+    except HardtailError as error:
+        raise HardtailError(f"{error}; remove it to begin the run anew, or give another --out") from error
     if missing := sorted(set(tensors) - set(held)):
         raise HardtailError(f"{path} is of another kind of run: it has no {missing[0]!r}; give another --out")
     with torch.no_grad():
@@ -82,11 +85,16 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
             said["log"] = json.loads(held[LOG].numpy().tobytes())
         progress = Progress(**said)
         torch.set_rng_state(held["rng/cpu"])
-        if torch.cuda.is_available() and "rng/cuda" in held:
-            torch.cuda.set_rng_state(held["rng/cuda"])
+        if (gpu := _gpu(tensors)) is not None and "rng/cuda" in held:
+            torch.cuda.set_rng_state(held["rng/cuda"], gpu)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise HardtailError(f"{path} is no saved state of a run ({error}); give another --out") from error
     return progress
+
+
+def _gpu(tensors: dict[str, Tensor]) -> torch.device | None:
+    """The GPU that a run is on; one on a CPU leaves a GPU that there may be alone."""
+    return next((tensor.device for tensor in tensors.values() if tensor.is_cuda), None)
 
 
 def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ same function simply runs.
 Shapes: B batch, A answer cells, R logical ranks, V vocabulary.
 """
 
+import gc
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -14,6 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from hardtail.capture import captured
 from hardtail.model import Transformer
 from hardtail.noise import Moment
 from hardtail.schemes.base import Corpus, Scheme, View
@@ -109,16 +111,18 @@ class Step:
         """
         if self.device.type != "cuda":
             return "eager on the CPU"
+        gc.collect()  # an earlier run's step refers to itself: its memory on the GPU is held until it is found
+        torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then go on uncompiled
         torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
         self._corrupt = torch.compile(self.scheme.corrupt, dynamic=False)
         self._loss = torch.compile(self._forward, dynamic=False)
         self._advance = torch.compile(self.scheme.advance, dynamic=False)
         self._update = torch.compile(update, dynamic=False)
         kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
-        generator = torch.cuda.get_rng_state()
+        generator = torch.cuda.get_rng_state(self.device)
         try:
             with torch._inductor.config.patch(COMPILER):
-                self._take = self._captured()
+                self._take = captured(self._once, self.device, WARM_UP)
         except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
             self._corrupt, self._loss = self.scheme.corrupt, self._forward
             self._advance, self._update = self.scheme.advance, update
@@ -130,21 +134,8 @@ class Step:
             with torch.no_grad():
                 for name, tensor in self.tensors().items():
                     tensor.copy_(kept[name])
-            torch.cuda.set_rng_state(generator)
+            torch.cuda.set_rng_state(generator, self.device)
         return "compiled, one CUDA graph"
-
-    def _captured(self) -> Callable[[], None]:
-        """A replay of the whole step."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UP):
-                self._once()
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._once()
-        return graph.replay
 
     # -- what a checkpoint holds --------------------------------------------------------------------------------
 

@@ -1,0 +1,138 @@
+"""What only a GPU can show: captured steps are those of a CPU, and runs move between the two.
+
+Run by `make test-gpu`. Compiling makes these slow, and warns of things inside torch.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hardtail import Streams
+from hardtail.decode import decode
+from hardtail.denoiser import Function
+from hardtail.evaluate import Decoding, evaluate, probe
+from hardtail.policies.base import Commit, Guess, Policy, State
+from hardtail.policies.confidence import Top1
+from hardtail.policies.remask import LeaveOneOut
+from hardtail.schemes import Corpus
+from hardtail.train.optimiser import AdamW
+from hardtail.train.run import train
+from hardtail.train.step import Step
+from tests.decoding_toys import MASK, TOY, hashed_logits, problems
+from tests.test_evaluate import ADDITION, tiny
+from tests.test_step import SCHEMES, TASK, model
+from tests.test_train import small
+
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
+LAST_GPU = f"cuda:{max(torch.cuda.device_count() - 1, 0)}"
+"""With several GPUs not the one that is current."""
+
+
+@dataclass(frozen=True)
+class Asking(Policy):
+    """A user's own that asks the host, which cannot be captured."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA if bool(state.hidden_BA.any()) else -guess.top_BA
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 0.7, "seed": 3},
+        {"allowed": [2, 5, MASK]},
+        {"commit": Commit(steps=3)},
+        {"commit": Commit(each=4)},
+        {"batch": 1000},
+    ],
+    ids=str,
+)
+def test_options_do_the_same_as_on_a_cpu(options: dict[str, Any]) -> None:
+    cpu, gpu = (decode(TOY, problems(40), Top1(), **options, device=device) for device in ("cpu", LAST_GPU))
+    np.testing.assert_array_equal(cpu.answer_NA, gpu.answer_NA)
+    np.testing.assert_array_equal(cpu.cell_NT, gpu.cell_NT)
+
+
+def test_a_policy_that_asks_the_host_runs_uncaptured_and_spoils_nothing() -> None:
+    with pytest.warns(UserWarning, match="could not be captured"):
+        asked = decode(TOY, problems(40), Asking(), device="cuda")
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    np.testing.assert_array_equal(asked.cell_NT, decode(TOY, problems(40), Top1(), device="cuda").cell_NT)
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_every_look_has_the_same_number_of_rows(batch: int | None) -> None:
+    """A compiled model would be compiled anew for another."""
+    rows: set[int] = set()
+
+    def watched(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        rows.add(len(tokens_BL))
+        return hashed_logits(tokens_BL, at_BA)
+
+    decode(Function(watched, MASK), problems(40), LeaveOneOut(), device="cuda", batch=batch)
+    assert rows == {batch or 64}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+@pytest.mark.parametrize("batch", [None, 7])
+def test_a_model_measures_nearly_as_on_a_cpu(precision: Any, batch: int | None) -> None:
+    instances = ADDITION.sample(50, Streams(0).named("gpu"))
+    found = []
+    for device in ("cpu", LAST_GPU):
+        subject = tiny(ADDITION)
+        subject.denoiser.model.to(device)
+        subject.denoiser.precision = precision if device != "cpu" else "fp32"
+        decoding = Decoding(device=device, batch=batch)
+        accuracy = evaluate(subject, "top1", Top1(), instances, "natural", decoding).record["cell_accuracy"]
+        found.append((probe(subject, instances, "natural", decoding)["probe_nll"], accuracy))
+    assert found[0] == pytest.approx(found[1], abs=0.05)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("name", ["random", "mixture"])
+def test_a_captured_step_is_the_step_of_a_cpu(name: str, accumulate: int) -> None:
+    """What is hidden is drawn by the same words; a chain may differ where two cells are equally sure."""
+    instances = TASK.sample(1000, Streams(0).named("step/train"))
+    cpu, gpu = (
+        Step(
+            model().to(device),
+            SCHEMES[name],
+            Corpus.on(torch.device(device), instances, TASK.vocabulary.mask_id, "lsb"),
+            AdamW(lr=3e-3, warmup=10, ema=None if accumulate > 1 else 0.9),
+            batch=32,
+            steps=400,
+            seed=1,
+            accumulate=accumulate,
+        )
+        for device in ("cpu", LAST_GPU)
+    )
+    assert gpu.compile() == "compiled, one CUDA graph"
+    for _ in range(10):
+        cpu()
+        gpu()
+        assert gpu.loss.item() == pytest.approx(cpu.loss.item(), abs=2e-2)
+    assert gpu.step.item() == cpu.step.item() == 10
+    if name == "random":
+        assert gpu.coverage.count_K.tolist() == cpu.coverage.count_K.tolist()
+
+
+def test_a_run_goes_on_from_a_gpu_to_a_cpu_and_back(tmp_path: Path) -> None:
+    recipe = small("addition-puma")
+    for device, steps in ((LAST_GPU, 13), ("cpu", 9)):
+        asked: list[None] = []
+
+        def enough(asked: list[None] = asked, steps: int = steps) -> bool:
+            asked.append(None)
+            return len(asked) > steps
+
+        assert not train(recipe, tmp_path, device=device, should_stop=enough).finished
+    outcome = train(recipe, tmp_path, device=LAST_GPU)
+    assert (outcome.finished, outcome.step, outcome.how) == (True, recipe.steps, "compiled, one CUDA graph")
