@@ -94,6 +94,13 @@ def test_no_table_of_a_diagnosis_is_cut_off(name: str) -> None:
             assert "…" not in text, text
 
 
+def test_a_table_prints_names_as_they_are() -> None:
+    console = Console(width=100, file=StringIO(), color_system=None)
+    console.print(Table("of run[a]", ("my[b]", "n[/c]"), (("[d]", 1),)).rich())
+    printed = cast(StringIO, console.file).getvalue()
+    assert all(name in printed for name in ("run[a]", "my[b]", "n[/c]", "[d]"))
+
+
 def test_what_cannot_be_diagnosed_is_refused_in_a_sentence() -> None:
     trace = lsb_trace()
     assert diagnose(SMALL, replace(trace, about={"temperature": float("nan")}))["about"] == {"temperature": None}
@@ -115,6 +122,33 @@ def test_a_decode_with_nothing_to_do_has_counts_of_zero_and_no_means() -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["readiness"]["commits"] == found["coverage"]["states"] == 0
     assert found["readiness"]["premature_share"] is None
+
+
+def test_what_was_shown_from_the_start_counts_for_no_cell_accuracy() -> None:
+    """As in an evaluation: of a half-revealed answer only the cells that were to be found."""
+    instances = replace(small(1), maskable_NA=np.arange(9)[None] >= 5)
+    gold_A = instances.answer(0)
+    tokens = [*gold_A[5:8], (gold_A[8] + 1) % 10]
+    trace = trace_of(SMALL, instances, [[(step, 5 + step, int(token)) for step, token in enumerate(tokens)]])
+    assert diagnose(SMALL, trace)["result"]["cell_accuracy"] == 0.75
+
+
+def test_cells_that_are_mostly_wrong_are_named() -> None:
+    """Worst first; not one that is right in half of the instances, nor one that is hidden in few of them."""
+    instances = small(40)
+    hidden_NA = np.ones((40, 9), dtype=np.bool_)
+    hidden_NA[19:, 0] = False
+    instances = replace(instances, maskable_NA=hidden_NA)
+    trace = gold_trace(SMALL, instances, np.zeros((40, 9)))
+    answer_NA = trace.answer_NA.copy()
+    for cell, wrong in {0: 19, 2: 40, 5: 20, 7: 21}.items():
+        answer_NA[:wrong, cell] = (answer_NA[:wrong, cell] + 1) % 10
+    found = diagnose(SMALL, replace(trace, answer_NA=answer_NA))["result"]
+    assert found["cells_mostly_wrong"] == 2
+    assert found["worst_cells"] == [
+        {"cell": SMALL.cell_name(2), "n": 40, "right": 0.0},
+        {"cell": SMALL.cell_name(7), "n": 40, "right": 19 / 40},
+    ]
 
 
 def test_a_table_for_documents() -> None:

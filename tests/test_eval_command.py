@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 from hardtail import HardtailError
+from hardtail.seeds import Stream
 from hardtail.study.recipes import recipe_named
 from hardtail.subject import load_subject
+from hardtail.tasks.addition import Addition
+from hardtail.traces import save_trace
 from hardtail.train.run import train
 from tests.conftest import Command
+from tests.diagnose_toys import gold_trace
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +38,8 @@ def test_a_runs_own_selection_is_evaluated(run: Path) -> None:
     assert (last.origin["checkpoint"], last.origin["step"]) == ("last", 30)
     assert selected.task == recipe_named("addition-puma-smoke").task
     assert selected.origin["recipe"] == "addition-puma-smoke"
+    with pytest.raises(HardtailError, match="holds the weights 'last', not 'best_probe'"):
+        load_subject(str(run / "last.safetensors"), kind="best_probe")
     weights = load_subject(str(run / "last.safetensors"))
     assert weights.folder is None
     assert weights.origin["seed"] == 42
@@ -105,6 +111,26 @@ def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(
     assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["probe", "accuracy", "accuracy"]
 
 
+def test_a_full_disk_costs_no_record_that_was_measured(
+    run: Path, tmp_path: Path, words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "evaluations.jsonl"
+    monkeypatch.setattr("hardtail.traces.TraceWriter.add", full)
+    given = ["eval", str(run), "--policies", "l2r", "--strata", "natural", "-n", "5", "--out", str(path)]
+    done = words(*given, "--traces", str(tmp_path / "traces"))
+    assert (done.returncode, "No space left" in done.stderr) == (2, True)
+    assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["probe"]
+
+
+def test_one_policy_may_be_called_a_policy(run: Path, words: Words) -> None:
+    done = words("eval", str(run), "--policy", "tests.decoding_toys:EveryOther", "--strata", "natural", "-n", "5")
+    assert done.returncode == 0, done.stderr
+    assert "EveryOther" in done.stdout
+
+
 def test_weights_of_another_task_are_refused(run: Path, tmp_path: Path) -> None:
     raw = (run / "last.safetensors").read_bytes()
     size = int.from_bytes(raw[:8], "little")
@@ -174,3 +200,17 @@ def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: W
     assert "premature" in done.stdout.lower()
     assert "first wrong commits: by stratum" in done.stdout
     assert "│ chain>=4 │ 20 │" in done.stdout
+
+
+def test_a_trace_from_python_is_diagnosed_if_it_says_its_task(tmp_path: Path, words: Words) -> None:
+    task, path = Addition(digits=4), tmp_path / "mine.npz"
+    instances = task.sample(5, Stream("mine"))
+    save_trace(path, gold_trace(task, instances, instances.orders["lsb"]))
+    done = words("diagnose", str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "does not say its task; decode it with about=" in done.stderr
+    about = {"task": task.name, "config": task.config(), "model": "mine [bold]"}
+    save_trace(path, replace(gold_trace(task, instances, instances.orders["lsb"]), about=about))
+    done = words("diagnose", str(path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("addition, mine [bold] ")

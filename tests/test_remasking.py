@@ -5,13 +5,16 @@ Shapes: N instances, A answer cells, T events.
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hardtail.decode import decode
+from hardtail.denoiser import Function
 from hardtail.policies.base import Commit
 from hardtail.policies.remask import P2, LeaveOneOut, ReMDM
 from hardtail.types import Instances, Trace
-from tests.decoding_toys import CELLS, MASK, TOY, Row, best, problems
+from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
 
 Event = tuple[int, int, int]
 
@@ -77,7 +80,7 @@ def test_p2(eta: float, commit: Commit) -> None:
                 token = row.tokens_L[row.at_A[cell]]
                 return float(np.log(row.top(cell)) if token == MASK else eta * np.log(row.p_AV[cell, token]))
 
-            kept = best(row.maskable, score, stay)
+            kept = sorted(row.maskable, key=lambda cell: (-score(cell), cell in hidden, cell))[:stay]
             again = [cell for cell in row.maskable if cell not in kept and cell not in hidden]
             new = [cell for cell in kept if cell in hidden]
             row.write(new)
@@ -89,6 +92,19 @@ def test_p2(eta: float, commit: Commit) -> None:
         assert events_of(trace, i) == events
         np.testing.assert_array_equal(row.tokens_L[row.at_A], trace.answer_NA[i])
     assert (hidden_again > 0) == (eta > 0)
+
+
+@pytest.mark.parametrize("eta", [0.0, 1.0])
+def test_p2_keeps_what_stands_where_a_hidden_cell_is_only_as_sure(eta: float) -> None:
+    """Sure of the last cell at first, then of every cell with log p = 0: nothing speaks for hiding the last again."""
+
+    def logits(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        begun_B1 = (tokens_BL.gather(1, at_BA) != MASK).any(dim=1, keepdim=True)
+        sure_BA = torch.where(begun_B1, 200.0, torch.arange(CELLS, dtype=torch.float32))
+        return torch.nn.functional.pad(sure_BA[..., None], (0, VOCAB - 1))
+
+    trace = decode(Function(logits, MASK), everything_hidden(5), P2(eta=eta))
+    assert (trace.cell_NT == [CELLS - 1, *range(CELLS - 1)]).all()
 
 
 def everything_hidden(n: int) -> Instances:

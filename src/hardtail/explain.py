@@ -9,6 +9,7 @@ import numpy as np
 
 from hardtail.diagnose import diagnose
 from hardtail.diagnose.cross import cross
+from hardtail.errors import HardtailError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.subject import Subject
 from hardtail.tasks.base import Part, Task
@@ -63,8 +64,13 @@ def explain_model(
 
 
 def explain_trace(path: Path) -> dict[str, Any]:
-    """The diagnosis of a trace that `eval --traces` wrote."""
+    """The diagnosis of a trace that says its task, as those that `eval --traces` wrote do."""
     trace = load_trace(path)
+    if trace.about.get("task") is None:
+        raise HardtailError(
+            f"{path} does not say its task; decode it with about={{'task': task.name, 'config': task.config()}}, "
+            "or give a trace that `hardtail eval --traces` wrote"
+        )
     task = task_of_file(trace.about.get("task"), trace.about.get("config"), str(path))
     stratum = trace.about.get("stratum")
     groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
@@ -72,7 +78,10 @@ def explain_trace(path: Path) -> dict[str, Any]:
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
-    """What is explained: the study's own diagnosis set, or its strata where it has none."""
+    """What is explained: the strata of the study's diagnosis, so many of each, or its strata where it has none.
+
+    They are drawn as an evaluation draws them, so that what is measured and what is explained are the same problems.
+    """
     own = task.splits().get("diagnosis")
     if strata or own is None:
         return [Part(stratum, n or DEFAULT_N) for stratum in chosen_strata(task, strata)]

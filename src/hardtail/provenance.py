@@ -25,7 +25,7 @@ def code_version() -> str:
     try:
         commit = _git(folder, "rev-parse", "--short=12", "HEAD")
         return commit + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):  # no git, no repository, or no answer in time
         return f"hardtail {__version__}"
 
 

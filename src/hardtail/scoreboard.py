@@ -82,13 +82,14 @@ def _share(record: Record) -> str:
 def show_failures(console: "Console", task: Task, found: Sequence[Outcome | Record]) -> None:
     """Failures as a person would draw them, wrong cells in red."""
     from rich.panel import Panel
+    from rich.text import Text
 
     for item in found:
         if not isinstance(item, Outcome) or item.failures is None:
             continue
         for i in range(len(item.failures)):
             picture = task.picture(item.failures.instances, i, item.failures.answer_NA[i])
-            title = f"{item.record['policy']} on {item.record['stratum']}"
+            title = Text(f"{item.record['policy']} on {item.record['stratum']}")
             console.print(Panel(picture, title=title, title_align="left", expand=False))
             fault = task.fault(item.failures.instances, i, item.failures.answer_NA[i])
-            console.print(f"  {fault}" if fault else "  a valid answer, but not the gold one")
+            console.print(f"  {fault}" if fault else "  a valid answer, but not the gold one", markup=False)

@@ -76,6 +76,8 @@ def load_subject(
         )
     model, about = load_weights(path)
     task, fields = _task(about, path)
+    if kind is not None and (said := _said(about, "kind", str)) != kind:
+        raise HardtailError(f"{path} holds the weights {said!r}, not {kind!r}; give the run directory to choose")
     if own is not None and own != task:
         raise HardtailError(f"{path} is of another task than this run's recipe.json; put the run's own weights back")
     if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):

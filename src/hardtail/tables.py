@@ -33,9 +33,10 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(title=self.title, title_justify="left")
+        # As texts, not as markup: names of runs and policies may have brackets.
+        table = RichTable(title=Text(self.title, "table.title"), title_justify="left")
         for place, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if self._numeric(place) else "left")
+            table.add_column(Text(column), justify="right" if self._numeric(place) else "left")
         for row in self.texts():
             table.add_row(*map(Text, row))
         return table

@@ -68,6 +68,7 @@ def load_trace(path: Path) -> Trace:
 def trace_parts(path: Path) -> Iterator[Trace]:
     """A trace part by part, as it was written."""
     manifest = _manifest(path)
+    count = 0
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             for part in range(manifest["parts"]):
@@ -77,9 +78,10 @@ def trace_parts(path: Path) -> Iterator[Trace]:
                 }
                 trace = Trace.from_arrays(arrays, int(manifest["mask_id"]), dict(manifest["about"]))
                 _check(trace)
+                count += len(trace)
                 yield trace
-    except GeneratorExit:
-        raise
+        if count != manifest["count"]:
+            raise HardtailError(f"it holds {count} instances, its manifest says {manifest['count']}")
     except Exception as error:  # a damaged archive fails in a dozen ways, from zlib's to "encrypted"
         raise HardtailError(f"{path} is damaged or no trace ({error}); decode it again") from error
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 def evaluate(
     run: Run,
     /,
-    policies: Annotated[tuple[str, ...], arg(help="decoding orders, e.g. top1 lsb block,size=4")] = (),
+    policies: Annotated[
+        tuple[str, ...], arg(aliases=["--policy"], help="decoding orders, e.g. top1 lsb block,size=4")
+    ] = (),
     strata: Annotated[tuple[str, ...], arg(help="natural, 'chain>=28' … [all of the study's]")] = (),
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 500,
     kind: Checkpoint = None,
@@ -75,7 +77,7 @@ def evaluate(
         try:
             for item in evaluate_all(subject, chosen, wanted, n, decoding, **options):
                 found.append(item)
-        except KeyboardInterrupt:  # what was measured so far is not lost
+        except BaseException:  # Ctrl-C, a full disk, a policy of one's own: what was measured so far is not lost
             keep(into, records_of(found))
             raise
     records = records_of(found)
@@ -105,7 +107,9 @@ def numbered_gallery(words: list[str]) -> list[str]:
 def diagnose(
     runs: Annotated[Positional[tuple[str, ...]], arg(metavar="RUN", help="run directories, weights or traces (.npz)")],
     /,
-    policies: Annotated[tuple[str, ...], arg(help="decoding orders [top1 and the task's logical order]")] = (),
+    policies: Annotated[
+        tuple[str, ...], arg(aliases=["--policy"], help="decoding orders [top1 and the task's logical order]")
+    ] = (),
     strata: Annotated[tuple[str, ...], arg(help="strata to explain [the study's diagnosis set]")] = (),
     n: Annotated[int | None, arg(aliases=["-n"], help="instances of each stratum [the study's]")] = None,
     kind: Checkpoint = None,
@@ -116,6 +120,8 @@ def diagnose(
     as_json: Annotated[bool, arg(name="json", help="print the diagnoses as one JSON list")] = False,
 ) -> None:
     """Explain failures: first wrong commits, readiness, coverage of mask states."""
+    from rich.text import Text
+
     from hardtail.diagnose import tables
     from hardtail.evaluate import Decoding, keep
     from hardtail.explain import explain_model, explain_trace
@@ -139,9 +145,8 @@ def diagnose(
         found.extend(diagnoses)
         console = open_console(at_least=120)
         for diagnosis in diagnoses if not as_json else ():
-            console.rule(
-                f"[bold]{diagnosis['task']}, {diagnosis['policy']}[/bold] of {diagnosis['model']}", align="left"
-            )
+            told = [str(diagnosis[name]) for name in ("task", "policy", "model") if diagnosis.get(name)]
+            console.rule(Text(", ".join(told), "bold"), align="left")
             for table in tables(diagnosis):
                 console.print(table.rich())
         keep(kept, diagnoses)

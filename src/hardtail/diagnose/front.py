@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.diagnose.by_stratum import by_stratum
+from hardtail.diagnose.cells import mostly_wrong
 from hardtail.diagnose.commits import refuse_misfit
 from hardtail.diagnose.coverage import Histogram, compare
 from hardtail.diagnose.readiness import readiness
@@ -64,8 +65,8 @@ def diagnose(
     `groups`    which instances [N] are of which stratum, for the figures by stratum
     """
     _refuse(task, trace)
-    exact_N, scored_NA = trace.exact_N, trace.instances.scored_NA
-    right_NA = trace.answer_NA == trace.instances.answer_NA
+    exact_N, right_NA = trace.exact_N, trace.answer_NA == trace.instances.answer_NA
+    judged_NA = trace.instances.maskable_NA & trace.instances.scored_NA
     result: dict[str, Any] = {
         "task": task.name,
         "about": dict(trace.about),
@@ -73,7 +74,8 @@ def diagnose(
             "instances": len(trace),
             "exact": int(exact_N.sum()),
             "exact_match": mean(exact_N),
-            "cell_accuracy": share((right_NA & scored_NA).sum(), scored_NA.sum()),
+            "cell_accuracy": share((right_NA & judged_NA).sum(), judged_NA.sum()),
+            **mostly_wrong(task, right_NA, judged_NA),
         },
         "first_wrong": {"by_stratum": {name: asdict(line) for name, line in by_stratum(task, trace, groups).items()}},
         "readiness": readiness(task, trace).as_json(),

@@ -26,8 +26,7 @@ def rank_correlation(
     )
     concordant_N = np.count_nonzero(above_x_NCC & above_y_NCC, axis=(1, 2))
     discordant_N = np.count_nonzero(above_x_NCC & above_y_NCC.swapaxes(1, 2), axis=(1, 2))
-    # As floats: the product of two numbers of pairs may not fit an integer.
-    untied_N = np.sqrt(np.count_nonzero(above_x_NCC, axis=(1, 2)) * np.count_nonzero(above_y_NCC, axis=(1, 2)) * 1.0)
+    untied_N = np.sqrt(np.count_nonzero(above_x_NCC, axis=(1, 2)) * np.count_nonzero(above_y_NCC, axis=(1, 2)))
     either_N = concordant_N + discordant_N
     return _ratio(concordant_N - discordant_N, untied_N), _ratio(concordant_N - discordant_N, either_N)
 

@@ -23,6 +23,8 @@ from hardtail.noise import mix, unit
 Logits = Callable[[Tensor, Tensor], Tensor]
 """Another look at any number of sequences: `logits(tokens_KL, at_KA)` are the float32 logits [K, A, V] of the cells at
 `at_KA`, tokens that cannot be committed at -inf."""
+_ANSWERS = {"score": torch.float32, "count": torch.int64, "review": torch.bool}
+"""What a policy's methods answer with, or something that becomes it without loss of sense."""
 REFUSED = torch.finfo(torch.float32).min
 """The score of a hidden cell that the policy gave -inf or NaN: not now, unless there is nothing else."""
 
@@ -42,7 +44,7 @@ class State:
     """Steps taken so far, an int64 on the device."""
     mask_id: int
     vocab_size: int = 0
-    """How many tokens there are, the mask included where the denoiser answers for it."""
+    """How many tokens there are, the mask included."""
     orders: Mapping[str, Tensor] = field(default_factory=dict)
     """Ranks [B, A] of the task's logical orders; lower first."""
     memory: dict[str, Tensor] = field(default_factory=dict)
@@ -151,11 +153,15 @@ def ranked(score_BA: Tensor) -> tuple[Tensor, Tensor]:
 
 def fitting(answer: Tensor, like: Tensor, policy: Policy, method: str) -> Tensor:
     """What a policy answered, in the shape that is needed; one value a cell or one for all will do."""
+    wanted = _ANSWERS[method]
     try:
-        return answer.broadcast_to(like.shape)
-    except (AttributeError, RuntimeError) as error:
-        given = f"a tensor {list(answer.shape)}" if isinstance(answer, Tensor) else f"{answer!r}"
-        raise HardtailError(f"{policy}: {method} returned {given}; it takes {list(like.shape)}") from error
+        fits = answer.broadcast_to(like.shape)
+    except (AttributeError, RuntimeError):
+        fits = None
+    if fits is None or not torch.can_cast(fits.dtype, wanted):
+        given = f"a tensor {list(answer.shape)} of {answer.dtype}" if isinstance(answer, Tensor) else f"{answer!r}"
+        raise HardtailError(f"{policy}: {method} returned {given}; it takes {list(like.shape)} of {wanted}")
+    return fits
 
 
 def only_hidden(score_BA: Tensor, hidden_BA: Tensor) -> Tensor:

@@ -151,8 +151,8 @@ class P2(Policy):
 
     In every step the best κ·n of all n cells stay or become revealed and the others are hidden (again). A hidden cell's
     score is log p of its most probable token, a revealed one's is η · log p of the token it has: η = 0 never hides a
-    cell again, larger values do so more readily. κ follows `Commit`: with h cells hidden and c asked for, n - h + c
-    stay.
+    cell again, larger values do so more readily. Where scores are equal (of log p = 0 there are many) revealed cells
+    stay. κ follows `Commit`: with h cells hidden and c asked for, n - h + c stay.
     """
 
     remasks: ClassVar[bool] = True
@@ -179,7 +179,9 @@ class P2(Policy):
         token_log_p_BA = guess.log_p_BAV.gather(-1, state.token_BA[..., None])[..., 0]
         # Finite: an impossible token's -inf would tie with the cells that are never hidden, and is no number times 0.
         held_BA = (self.eta * token_log_p_BA).nan_to_num(nan=0.0, neginf=REFUSED)
-        _, cell_BA = ranked(torch.where(revealed_BA, held_BA, score_BA))
+        _, held_first_BA = ranked(revealed_BA.to(torch.uint8))  # what stands stays, where a hidden cell is only as sure
+        _, by_score_BA = ranked(torch.where(revealed_BA, held_BA, score_BA).gather(1, held_first_BA))
+        cell_BA = held_first_BA.gather(1, by_score_BA)
         place_A = torch.arange(cell_BA.shape[1], device=cell_BA.device)
         stay_BA = torch.zeros_like(revealed_BA).scatter_(1, cell_BA, place_A < stay_B1)
         state.memory["again_BA"].copy_(revealed_BA & ~stay_BA)
