@@ -21,7 +21,7 @@ from hardtail.denoiser import Function
 from hardtail.evaluate import Decoding, chosen_policies, evaluate_all, probe, records_of
 from hardtail.explain import explain_trace
 from hardtail.files import read_records
-from hardtail.policies.base import Commit, Guess, Policy, State
+from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.remask import P2
@@ -31,6 +31,7 @@ from hardtail.subject import load_subject
 from hardtail.traces import load_trace, save_trace
 from hardtail.train.checkpoint import save_weights
 from hardtail.types import Array
+from tests.conftest import Command
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, hashed_logits, problems, same_trace
 from tests.test_evaluate import ADDITION, tiny
 
@@ -52,11 +53,19 @@ def with_nan(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
         (lambda tokens_BL, at_BA: torch.zeros((*tokens_BL.shape, VOCAB)), r"\[32, 9, vocabulary\]"),
         (lambda tokens_BL, at_BA: torch.zeros(at_BA.shape), "shape"),
         (lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, 300)), "below 256"),
+        (lambda tokens_BL, at_BA: hashed_logits(tokens_BL, at_BA).numpy(), "ndarray; they must be a torch tensor"),
     ],
 )
 def test_a_denoisers_answer_that_is_none(policy: str, function: Callable[..., torch.Tensor], words: str) -> None:
     with pytest.raises(HardtailError, match=words):
         decode(Function(function, MASK), problems(40), policy_named(policy))
+
+
+def test_a_denoiser_of_another_vocabulary() -> None:
+    with pytest.raises(HardtailError, match="answers for 3; it is of another vocabulary"):
+        decode(Function(lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, 3)), 0), problems(40), Top1())
+    with pytest.raises(HardtailError, match="its mask is -1"):
+        decode(Function(hashed_logits, -1), problems(40), Top1())
 
 
 def test_logits_in_bfloat16_are_read_as_float32() -> None:
@@ -102,8 +111,31 @@ class Misshapen(Policy):
         return guess.log_p_BAV
 
 
+@dataclass(frozen=True)
+class Halves(Policy):
+    """Counts in fractions, or hides cells again by a score."""
+
+    remasks = True
+    counts: bool = True
+
+    def score(self, guess: Guess, state: State) -> torch.Tensor:
+        return guess.top_BA
+
+    def count(self, guess: Guess, score_BA: torch.Tensor, state: State, commit: Commit) -> torch.Tensor:
+        return state.hidden_BA.sum(dim=1) / 2 if self.counts else super().count(guess, score_BA, state, commit)
+
+    def review(self, guess: Guess, state: State, logits: Logits) -> torch.Tensor:
+        return torch.zeros_like(guess.top_BA)
+
+
 @pytest.mark.parametrize(
-    ("policy", "words"), [(Slow(), "left cells hidden after 3 steps"), (Misshapen(), "score returned a tensor")]
+    ("policy", "words"),
+    [
+        (Slow(), "left cells hidden after 3 steps"),
+        (Misshapen(), "score returned a tensor"),
+        (Halves(), "count returned a tensor .* of torch.float32; it takes .* of torch.int64"),
+        (Halves(counts=False), "review returned a tensor .* of torch.float32; it takes .* of torch.bool"),
+    ],
 )
 def test_a_policy_that_breaks_its_promise(policy: Policy, words: str) -> None:
     with pytest.raises(HardtailError, match=words):
@@ -136,6 +168,16 @@ def test_a_tiny_temperature_is_no_other_than_none() -> None:
 def test_a_device_that_computes_nothing_is_refused() -> None:
     with pytest.raises(HardtailError, match="--device meta"):
         usable_device("meta")
+
+
+def test_a_gpu_that_is_too_small_is_one_sentence(hardtail_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*words: Any, **options: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nSee the documentation")
+
+    monkeypatch.setattr("hardtail.evaluate.evaluate_all", full)
+    code, _, err = hardtail_command("eval", "zoo:addition-puma", "--device", "cpu")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "--batch" in err
 
 
 # -- evaluations ------------------------------------------------------------------------------------------------------
@@ -248,6 +290,7 @@ Change = Callable[[dict[str, Array], dict[str, Any]], object]
     "change",
     [
         lambda arrays, said: said.update(parts=0),
+        lambda arrays, said: said.update(count=99),
         lambda arrays, said: said.update(parts="many"),
         lambda arrays, said: said.update(about=None),
         lambda arrays, said: said["about"].update(task="antigravity:fly"),

@@ -228,6 +228,8 @@ def test_nonsense_is_refused() -> None:
         Stairs(5, 3, 1)
     with pytest.raises(HardtailError, match="probability"):
         Mixture(Random(), Random(), share=2.0)
+    with pytest.raises(HardtailError, match="no-at-least-one"):
+        Random(weighting="rate")  # one batch in two thousand would weigh a thousand others
     with pytest.raises(HardtailError, match="no order 'msb'"):
         corpus(order="msb")
     bare = Corpus.on(CPU, TASK.sample(5, Streams(0).named("bare")).bare(), MASK)

@@ -1,10 +1,12 @@
 """Grids, the store of results, and moving a grid on."""
 
 import json
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,11 @@ from hardtail.study import advance as moving
 from hardtail.study.advance import advance, measure, status
 from hardtail.study.grids import GRIDS, Entry, entries_named, entry_named, grid_named
 from hardtail.study.recipes import recipe_named
-from hardtail.study.store import Store
+from hardtail.study.store import COPIED, Store
 from hardtail.subject import Subject
 from hardtail.tasks.base import Part
 from hardtail.train.run import train
+from tests.conftest import Command
 
 
 def entry(arm: str = "addition-random-smoke", steps: int = 12) -> Entry:
@@ -78,6 +81,10 @@ def test_arms_differ_in_what_they_say() -> None:
             assert recipes.setdefault(key, item.name) == item.name
     assert entry_named("addition-papl5-tf32-s42").recipe.scheme.alpha == 5.0  # type: ignore[attr-defined]
     assert entry_named("addition-puma-no-threshold-s42").recipe.scheme.threshold is None  # type: ignore[attr-defined]
+    carry, modulo = (entry_named(f"addition-puma-paper{end}-s42").recipe for end in ("", "-modulo"))
+    assert replace(modulo, task=carry.task, name=carry.name) == carry != replace(modulo, name=carry.name)
+    assert carry.task.sum == "full"  # type: ignore[attr-defined]
+    assert modulo.task.sum == "modulo"  # type: ignore[attr-defined]
     assert entry_named("addition-papl5-paper-s42").recipe.scheme.masking.at_least_one is False  # type: ignore[attr-defined]
 
 
@@ -120,22 +127,14 @@ def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.M
     assert (cut / "last.safetensors").read_bytes() == (tmp_path / "whole" / "last.safetensors").read_bytes()
 
 
-def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path) -> None:
     run = entry()
     train(run.recipe, tmp_path)
-    looks = 0
-
-    def clock() -> float:
-        nonlocal looks
-        looks += 1
-        return float(looks)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(moving, "time", SimpleNamespace(monotonic=clock))
-        assert not measure(tmp_path, device="cpu", n=5, deadline=5.0)  # three parts, one diagnosis, then it is late
-        first = (tmp_path / "evaluations.jsonl").read_bytes()
-        assert {record["checkpoint"] for record in read_records(tmp_path / "evaluations.jsonl")} == {"last"}
-        assert measure(tmp_path, device="cpu", n=5, deadline=100.0)
+    late = iter([False] * 4 + [True])  # three parts, one diagnosis, then it is late
+    assert not measure(tmp_path, device="cpu", n=5, over=lambda: next(late))
+    first = (tmp_path / "evaluations.jsonl").read_bytes()
+    assert {record["checkpoint"] for record in read_records(tmp_path / "evaluations.jsonl")} == {"last"}
+    assert measure(tmp_path, device="cpu", n=5)
     assert (tmp_path / "evaluations.jsonl").read_bytes().startswith(first)
     found = [
         (record["checkpoint"], record["stratum"], record["n"], record["policy"])
@@ -180,6 +179,44 @@ def test_a_run_that_another_process_is_at_is_passed_over(tmp_path: Path) -> None
         found = advance(entries, tmp_path / "runs", Store(tmp_path / "results"), minutes=5, n=5, say=said.append)
     assert [item.state for item in found] == ["missing", "recorded"]
     assert "another process" in said[0]
+
+
+def test_a_run_that_diverges_does_not_hold_up_the_grid(tmp_path: Path) -> None:
+    lost, good = entry(), entry("addition-puma-smoke")
+    rising = replace(lost.recipe.optimiser, lr=1e6, floor=0.0, warmup=0, clip=None)
+    entries = [replace(lost, recipe=replace(lost.recipe, optimiser=rising)), good]
+    said: list[str] = []
+    found = advance(entries, tmp_path / "runs", Store(tmp_path / "results"), minutes=5, n=5, say=said.append)
+    assert [item.state for item in found] == ["missing", "recorded"]
+    assert "has diverged" in said[0]
+
+
+def test_ctrl_c_saves_the_run_that_is_being_advanced(
+    tmp_path: Path, hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*words: Any, report: Any, **others: Any) -> Any:
+        def reported(line: dict[str, Any]) -> None:
+            report(line)
+            if line["step"] == 60:
+                signal.raise_signal(signal.SIGINT)
+
+        return train(*words, report=reported, **others)
+
+    monkeypatch.setattr(moving, "train", interrupted)
+    words = (
+        "study",
+        "advance",
+        "addition-random-smoke-s42",
+        "--runs",
+        str(tmp_path / "runs"),
+        "--device",
+        "cpu",
+        "-n",
+        "5",
+    )
+    code, out, _ = hardtail_command(*words, "--results", str(tmp_path / "results"))
+    assert (code, "addition-random-smoke-s42: saved at step 60 of 200" in out) == (130, True)
+    assert (tmp_path / "runs" / "addition-random-smoke-s42" / "state.safetensors").exists()
 
 
 def test_waiting_for_a_writer(tmp_path: Path) -> None:
@@ -243,12 +280,34 @@ def test_the_recorded_results_are_whole() -> None:
     folder = Path(__file__).parent.parent / "results"
     store = Store(folder)
     assert {path.name for path in folder.iterdir() if path.is_dir()} == store.names()
+    last: dict[str, set[str]] = {name: set() for name in store.names()}
+    for file in ("evaluations.jsonl", "diagnoses.jsonl"):
+        for record in store.records(file):
+            whose = record["run"], record["kind"], record["policy"]
+            assert {"task", "checkpoint", "step", "commit", "device", "decode_precision"} <= record.keys(), whose
+            if record["checkpoint"] == "last":
+                last[record["run"]].add(file)
+            if record["kind"] == "accuracy":
+                assert 0 <= record["low"] <= record["exact_match"] <= record["high"] <= 1, whose
     for line in store.index():
-        recipe = json.loads((folder / line["name"] / "recipe.json").read_bytes())
-        assert recipe["fields"]["seed"] == line["seed"]
-        assert store.log(line["name"])[-1]["step"] == line["steps"] == recipe["fields"]["steps"]
-        assert store.coverage(line["name"]) is not None
-    for record in store.evaluations():
-        assert {"task", "policy", "stratum", "checkpoint", "commit", "device", "kind"} <= record.keys()
-        if record["kind"] == "accuracy":
-            assert 0 <= record["low"] <= record["exact_match"] <= record["high"] <= 1
+        name = line["name"]
+        recipe = json.loads((folder / name / "recipe.json").read_bytes())["fields"]
+        assert (recipe["seed"], recipe["name"]) == (line["seed"], line["arm"].removesuffix("-first")), name
+        assert store.log(name)[-1]["step"] == line["steps"] == recipe["steps"], name
+        assert store.coverage(name) is not None, name
+        assert last[name] == {"evaluations.jsonl", "diagnoses.jsonl"}, name
+        for path in (folder / name).iterdir():
+            assert path.name in (*COPIED, "log.jsonl"), path
+            assert path.stat().st_size < 1_000_000, path
+
+
+def test_records_in_results_are_of_the_run_they_stand_with() -> None:
+    """A file copied into another run's folder would pass for that run's figures in the ledger."""
+    folder = Path(__file__).parent.parent / "results"
+    for line in Store(folder).index():
+        for file in ("evaluations.jsonl", "diagnoses.jsonl"):
+            for record in read_records(folder / line["name"] / file):
+                said = record["recipe"], record["seed"], record["task"]
+                assert said == (line["arm"].removesuffix("-first"), line["seed"], line["task"]), (line["name"], file)
+                assert record["checkpoint"] != "last" or record["step"] == line["steps"], (line["name"], file)
+                assert record["step"] <= line["steps"], (line["name"], file)

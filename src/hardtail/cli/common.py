@@ -1,6 +1,7 @@
 """What the commands share: their words for arguments, the console, progress, and loading what a person named."""
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,7 +24,7 @@ TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `har
 Prompt = Annotated[
     Positional[str], arg(metavar="PROMPT", help="a problem, a file of problems, or - for standard input")
 ]
-Preset = Annotated[str, arg(help="reading of the study: release or paper")]
+Preset = Annotated[str, arg(help="reading of the study: release or paper, for addition also paper-carry")]
 Fields = Annotated[
     tuple[str, ...], arg(name="set", metavar="FIELD=VALUE", help="change fields of the task, e.g. --set digits=8")
 ]
@@ -91,6 +92,28 @@ def busy(words: str) -> Iterator[None]:
 
     with Console(stderr=True).status(words):
         yield
+
+
+@contextmanager
+def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C or SIGTERM has come, for work that then saves what it has.
+
+    One that comes before it has begun, when there is nothing to save, or a second one interrupts at once.
+    """
+    stopping = False
+
+    def stop(number: int, frame: object) -> None:
+        nonlocal stopping
+        if stopping or not begun():
+            raise KeyboardInterrupt
+        stopping = True
+
+    before = [(number, signal.signal(number, stop)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield lambda: stopping
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 @contextmanager

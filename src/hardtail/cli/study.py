@@ -2,12 +2,13 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import Device, app, busy, open_console, positive, usable_device
+from hardtail.cli.common import Device, app, asked_to_stop, busy, open_console, positive, usable_device
 from hardtail.errors import HardtailError
 
 
@@ -29,9 +30,9 @@ def study(
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
-    `advance` trains the next unfinished run, resuming it where it stands, stops in time with a checkpoint, and measures
-    and records what is finished. `prepare` draws all data that a grid needs into the folder that the environment
-    variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set it there too.
+    `advance` trains the next unfinished run, resuming it where it stands, stops in time or at Ctrl-C with a checkpoint,
+    and measures and records what is finished. `prepare` draws all data that a grid needs into the folder that the
+    environment variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set it there too.
     """
     from hardtail.data import KEPT
     from hardtail.study.advance import SPARE, advance, prepare, status
@@ -69,17 +70,32 @@ def study(
     if not minutes > SPARE / 60:
         raise HardtailError(f"--minutes {minutes} leaves no time: {SPARE:.0f} seconds are kept back for saving")
 
+    began = False
+
     def report(entry: Any, line: dict[str, Any]) -> None:
+        nonlocal began
+        began = True
         measured = {key: value for key, value in line.items() if isinstance(value, float) and key != "wall"}
         shown = "  ".join(f"{key} {value:.4g}" for key, value in measured.items())
         print(f"{entry.name}  step {line['step']:,}/{entry.recipe.steps:,}  {shown}", flush=True)
 
-    found = advance(
-        entries_named(words[1:]), runs, store, minutes=minutes, device=usable_device(device), n=n, report=report
-    )
+    with asked_to_stop(lambda: began) as stopping:
+        found = advance(
+            entries_named(words[1:]),
+            runs,
+            store,
+            minutes=minutes,
+            device=usable_device(device),
+            n=n,
+            report=report,
+            should_stop=stopping,
+        )
+        stopped = stopping()
     left = sum(item.state != "recorded" for item in found)
     named = " ".join(words[1:])
     print(f"{named}: {len(found) - left} of {len(found)} runs recorded" + ("" if left else "; nothing is left to do"))
+    if stopped:
+        sys.exit(130)
 
 
 @app.command

@@ -1,6 +1,5 @@
 """`hardtail train RECIPE [any field as a flag]`: words for people, no logic."""
 
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
-from hardtail.cli.common import Device, usable_device
+from hardtail.cli.common import Device, asked_to_stop, usable_device
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.train.estimate import estimate
 from hardtail.train.recipe import Recipe
@@ -73,24 +72,9 @@ def _duration(seconds: float) -> str:
 
 
 def _train(name: str, recipe: Recipe, folder: Path, device: str, data: Path | None) -> None:
-    stopping = False
     watcher = Watcher(name, recipe)
-
-    def stop(number: int, frame: object) -> None:
-        nonlocal stopping
-        if stopping or not watcher.began:  # nothing to save yet, or a person who will not wait
-            raise KeyboardInterrupt
-        stopping = True
-
-    before = [(number, signal.signal(number, stop)) for number in (signal.SIGINT, signal.SIGTERM)]
-    try:
-        with watcher.bar:
-            outcome = train(
-                recipe, folder, device=device, data_file=data, report=watcher.report, should_stop=lambda: stopping
-            )
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+    with asked_to_stop(lambda: watcher.began) as stopping, watcher.bar:
+        outcome = train(recipe, folder, device=device, data_file=data, report=watcher.report, should_stop=stopping)
     if outcome.finished:
         print(f"{folder}: finished at step {outcome.step:,} ({outcome.how}); last.safetensors, best_probe.safetensors")
     else:

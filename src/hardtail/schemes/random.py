@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from hardtail.errors import HardtailError
 from hardtail.noise import Moment, stream
 from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
 
@@ -23,6 +24,13 @@ class Random(Scheme):
     weighting: Literal["masked", "rate", "batch"] = "masked"
     """Weight of a hidden cell: 1/|M| of its sequence; 1/(λ·n) of its sequence, the 1/λ of the MDM bound divided by the
     number n of maskable cells so that both sum to one on average; or 1/Σ|M|, one mean over the batch."""
+
+    def __post_init__(self) -> None:
+        if self.weighting == "rate" and self.draw == "rate" and self.at_least_one:
+            raise HardtailError(
+                "weights 1/λ go with at_least_one off (--scheme.no-at-least-one): the cell that a sequence without a "
+                "mask is made to hide would weigh 1/λ at rates near 0, which has no mean"
+            )
 
     def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
         batches = max(len(corpus) // batch, 1)  # the incomplete last batch of an epoch is dropped

@@ -1,14 +1,15 @@
 """Moving a grid on: take the next unfinished run, train it as far as the time goes, measure and record what is done."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from hardtail import data
-from hardtail.errors import BusyError
+from hardtail.errors import BusyError, DivergedError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
 from hardtail.explain import diagnosed, explain_model
 from hardtail.files import read_records, sole_writer
@@ -60,14 +61,20 @@ def advance(
     n: int = 500,
     say: Callable[[str], None] = print,
     report: Callable[[Entry, dict[str, Any]], None] = lambda entry, line: None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Status]:
     """Work through the entries for so long. Whatever is begun is saved in time and goes on at the next call.
 
     Several processes may work on one grid: each takes a run that no other is at.
     """
     deadline = time.monotonic() + 60 * minutes - SPARE
+
+    def over() -> bool:
+        return should_stop() or time.monotonic() >= deadline
+
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     for entry in entries:
-        if time.monotonic() >= deadline:
+        if over():
             break
         if entry.name in store.names():
             continue
@@ -77,29 +84,29 @@ def advance(
             report(entry, line)
 
         try:
-            outcome = train(
-                entry.recipe, folder, device=device, report=tell, should_stop=lambda: time.monotonic() >= deadline
-            )
+            outcome = train(entry.recipe, folder, device=device, report=tell, should_stop=over)
             if not outcome.finished:
                 say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
                 break
             with sole_writer(folder):
                 if entry.name in store.names():
                     continue
-                if not measure(folder, device=device or "cpu", n=n, deadline=deadline):
+                if not measure(folder, device=device, n=n, over=over):
                     say(f"{entry.name}: trained; measuring goes on at the next call")
                     break
                 store.add(entry.name, entry.arm, folder)
                 say(f"{entry.name}: recorded")
         except BusyError:
             say(f"{entry.name}: another process is at it")
+        except DivergedError as error:  # the others need not wait for whoever looks into it
+            say(f"{entry.name}: {error}")
     return status(entries, runs, store)
 
 
-def measure(folder: Path, *, device: str, n: int, deadline: float = math.inf) -> bool:
+def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lambda: False) -> bool:
     """Evaluate and diagnose a finished run: every order, every stratum, both kinds of weights; whether all is done.
 
-    Each stratum is kept once it is measured, and is not measured again.
+    Each stratum is kept once it is measured, and is not measured again; what is left when time is `over` is left.
     """
     evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
     kinds: tuple[Kind, ...] = ("last", "best_probe")
@@ -114,14 +121,14 @@ def measure(folder: Path, *, device: str, n: int, deadline: float = math.inf) ->
         for part, names in study_parts(subject.task, n):
             if all((part.stratum, name, part.n) in done for name in names):
                 continue
-            if time.monotonic() >= deadline:
+            if over():
                 return False
             policies = chosen_policies(subject.task, names)
             found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=subject.seed)
             keep(evaluations, records_of(list(found)))
         wanted = diagnosed(subject.task, (), None)
         if not any(_explains(record, wanted) for record in _counted(diagnoses, subject)):
-            if time.monotonic() >= deadline:
+            if over():
                 return False
             keep(diagnoses, explain_model(subject, (), (), None, decoding))
     return True
