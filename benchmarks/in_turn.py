@@ -1,16 +1,16 @@
 """Measurements that are prepared side by side and taken one after another.
 
 Compiling a model takes half a minute of one processor core and leaves the GPU idle, so several do it at once, each in a
-process of its own; nothing is timed before all are ready.
+process of its own; nothing is timed while another gets ready.
 """
 
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from typing import Protocol, TypeVar
 
 QUIET = 3.0
@@ -26,7 +26,7 @@ class Row(Protocol[Found]):
 
 
 def in_turn(rows: Sequence[Row[Found]], jobs: int, held: Sequence[int] = ()) -> Iterator[tuple[int, Found]]:
-    """Each row's place and what it found, `jobs` getting ready at a time.
+    """Each row's place and what it found. So many `jobs` get ready side by side, are measured in turn, and end.
 
     With several jobs a row whose process ends early is named and left out. The processes `held` stand still while
     measurements are taken.
@@ -37,53 +37,45 @@ def in_turn(rows: Sequence[Row[Found]], jobs: int, held: Sequence[int] = ()) -> 
             with standing_still(held):
                 yield place, measure()
         return
-    context = get_context("spawn")
-    preparing: dict[Connection, int] = {}
-    ready: dict[int, Connection] = {}
-    waiting = list(reversed(range(len(rows))))
-    while waiting or preparing:
-        while waiting and len(preparing) < jobs:
-            place = waiting.pop()
-            mine, theirs = context.Pipe()
-            context.Process(target=_child, args=(rows[place], theirs), daemon=True).start()
-            theirs.close()
-            preparing[mine] = place
-        for connection in wait(list(preparing)):
-            assert isinstance(connection, Connection)
-            place = preparing.pop(connection)
-            try:
-                connection.recv()
-            except EOFError:
-                _left_out(rows[place])
-            else:
-                ready[place] = connection
-    with standing_still(held):
-        for place, connection in sorted(ready.items()):
-            try:
-                connection.send("go")
-                found = connection.recv()
-            except (EOFError, BrokenPipeError):
-                _left_out(rows[place])
-            else:
-                yield place, found
-
-
-def _left_out(row: object) -> None:
-    print(f"{row} could not be measured; its process has said why", flush=True)
+    for first in range(0, len(rows), jobs):
+        started = {place: _started(rows[place]) for place in range(first, min(first + jobs, len(rows)))}
+        for connection in started.values():
+            connection.poll(None)  # ready, or at its end
+        with standing_still(held):
+            for place, connection in started.items():
+                try:
+                    connection.recv()
+                    connection.send("go")
+                    found = connection.recv()
+                except (EOFError, BrokenPipeError):
+                    print(f"{rows[place]} could not be measured; its process has said why", flush=True)
+                else:
+                    yield place, found
 
 
 @contextmanager
 def standing_still(processes: Sequence[int]) -> Iterator[None]:
-    """Other processes wait meanwhile."""
+    """Other processes wait meanwhile; one that has ended need not."""
     try:
         for process in processes:
-            os.kill(process, signal.SIGSTOP)
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP)
         if processes:
             time.sleep(QUIET)
         yield
     finally:
         for process in processes:
-            os.kill(process, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+
+def _started(row: Row[Found]) -> Connection:
+    """A process of its own that gets a row ready."""
+    context = get_context("spawn")
+    mine, theirs = context.Pipe()
+    context.Process(target=_child, args=(row, theirs), daemon=True).start()
+    theirs.close()
+    return mine
 
 
 def _child(row: Row[Found], parent: Connection) -> None:

@@ -265,16 +265,18 @@ def main() -> None:
         )
     ]
     print("shape      precision dropout scheme         plain ms  ours ms  ratio  TFLOP/s of ceiling", flush=True)
-    plain: dict[tuple[str, str, float], float] = {}
+    plain: dict[tuple[str, str, float], float | None] = {}
     for place, (ours, how) in in_turn(rows, words.jobs, words.hold):
         row = rows[place]
         key = row.shape, row.precision, row.dropout
         if key not in plain:
-            plain[key] = float("nan") if words.no_plain else row.plain()
+            plain[key] = None if words.no_plain else row.plain()
+        beside = plain[key]
+        theirs, ratio = ("-", "-") if beside is None else (f"{beside:.2f}", f"{beside / ours:.1f}×")
         rate = row.setting.flops(words.batch) / ours * 1000
         print(
-            f"{row.shape:10} {row.precision:9} {row.dropout:7.1f} {row.scheme:13} {plain[key]:9.2f} {ours:8.3f} "
-            f"{plain[key] / ours:5.1f}× {rate / 1e12:8.1f} {rate / ceilings[row.precision]:9.1%}  {how}",
+            f"{row.shape:10} {row.precision:9} {row.dropout:7.1f} {row.scheme:13} {theirs:>9} {ours:8.3f} "
+            f"{ratio:>6} {rate / 1e12:8.1f} {rate / ceilings[row.precision]:9.1%}  {how}",
             flush=True,
         )
 

@@ -57,7 +57,7 @@ def decode(
 
     `allowed`      the tokens that may be committed; by default all but the mask
     `temperature`  0 commits the most probable token, more samples one from p^(1/temperature)
-    `batch`        rows at a time: a bound on memory that changes no result
+    `batch`        rows at a time, on a CPU in steps of 32: a bound on memory that changes no result
     `progress`     gets the number of instances that were just finished
     """
     options: dict[str, Any] = {"batch": batch, "device": device, "seed": seed, "temperature": temperature}

@@ -121,7 +121,8 @@ class Step:
         kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
         generator = torch.cuda.get_rng_state(self.device)
         try:
-            with torch._inductor.config.patch(COMPILER):
+            with torch._inductor.config.patch(COMPILER), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")  # fp32 is asked for knowingly
                 self._take = captured(self._once, self.device, WARM_UP)
         except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
             self._corrupt, self._loss = self.scheme.corrupt, self._forward
