@@ -160,7 +160,13 @@ def _log(scheme: str, seed: int) -> list[dict[str, Any]]:
         right = float(1 - np.exp(-((step / speed) ** 2)))
         found.append(
             {"step": step, "loss": 2.3 * (1 - right) + 0.02, "probe_nll": 2.3 - right, "natural": right}
-            | {"hard": 0.9 * right**2, "hard_logical": right**2, "wall": 0.1, "tokens": step}
+            | {
+                "probe_guessed": round(33 * (1 - right)),
+                "hard": 0.9 * right**2,
+                "hard_logical": right**2,
+                "wall": 0.1,
+                "tokens": step,
+            }
         )
     return found
 

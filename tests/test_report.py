@@ -161,6 +161,8 @@ def test_curves_show_what_runs_logged(tmp_path: Path) -> None:
     assert [len(series.lines) for series in loss.series] == [2, 2, 2]  # one a seed
     logged = Store(tmp_path).log("addition-puma-tf32-s41")
     assert [(x, y) for x, y, *_ in loss.series[2].lines[0].points] == [(line["step"], line["loss"]) for line in logged]
+    guessed = charts["Answer cells that are guessed"].series[2].lines[0].points
+    assert (guessed[0][1], guessed[-1][1]) == (33, 0)
     accuracy = charts["Accuracy by stratum and policy, best probe weights"]
     puma = next(series for series in accuracy.series if series.name == "puma-tf32 · top1")
     place, share, low, high = puma.lines[0].points[0]

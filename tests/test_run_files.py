@@ -25,6 +25,7 @@ from hardtail.study.recipes import recipe_named
 from hardtail.tasks.base import Part
 from hardtail.train import checkpoint
 from hardtail.train.checkpoint import Progress, load_state, load_weights, save_state
+from hardtail.train.measure import Probe, Probed
 from hardtail.train.recipe import Recipe
 from hardtail.train.run import train
 from hardtail.types import Instances
@@ -53,7 +54,7 @@ def test_every_task_trains_and_measures_itself(task: str, tmp_path: Path) -> Non
     watch = replace(recipe.watch, gen_every=2, decoded=1, probe_size=5)
     train(replace(recipe, steps=2, batch=4, train_size=12, watch=watch), tmp_path / "run")
     entry = log_of(tmp_path / "run")[-1]
-    assert {"loss", "norm", "probe_nll", "natural", "hard", "hard_logical", "wall", "tokens"} < set(entry)
+    assert {"loss", "norm", "probe_nll", "probe_guessed", "natural", "hard", "hard_logical"} < set(entry)
     coverage = json.loads((tmp_path / "run" / "coverage.json").read_text())
     by_rank = [sum(row) for row in coverage["by_count_and_rank"]]
     assert by_rank == [k * count for k, count in enumerate(coverage["by_count"])]
@@ -66,7 +67,7 @@ def test_curves_start_before_training(tmp_path: Path) -> None:
     train(recipe, tmp_path / "run")
     first = [entry for entry in log_of(tmp_path / "run") if entry["step"] == 0 and "how" not in entry]
     assert [set(entry) for entry in first] == [
-        {"step", "probe_nll", "natural", "hard", "hard_logical", "wall", "tokens"}
+        {"step", "probe_nll", "probe_guessed", "natural", "hard", "hard_logical", "wall", "tokens"}
     ]
 
 
@@ -88,7 +89,7 @@ def test_a_state_is_written_once_a_time(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_lowest_probe_is_kept_beside_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Probes every eval_every / 5 in the first tenth, then every eval_every, and at the end (study §1.5)."""
     values = iter([6.0, 5.0, 4.0, 2.0, 3.0, 2.5, 2.0])
-    monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
+    monkeypatch.setattr(Probe, "of", lambda self, model: Probed(next(values), 0))
     train(quick(), tmp_path / "run")
     probed = {entry["step"]: entry["probe_nll"] for entry in log_of(tmp_path / "run") if "probe_nll" in entry}
     assert probed == {0: 6.0, 2: 5.0, 4: 4.0, 10: 2.0, 20: 3.0, 30: 2.5, 40: 2.0}
@@ -99,7 +100,7 @@ def test_the_lowest_probe_is_kept_beside_the_last(tmp_path: Path, monkeypatch: p
 def test_the_best_weights_are_never_of_a_stretch_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at step 20, after a probe and before a save: what is run again may come out different on a GPU."""
     values = iter([6.0, 5.0, 4.0, 2.0, 1.0, 2.4, 2.2, 2.3])  # at step 20 it is 1.0, and then 2.4
-    monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
+    monkeypatch.setattr(Probe, "of", lambda self, model: Probed(next(values), 0))
     asked = iter(range(1000))
 
     def killed() -> bool:
@@ -120,7 +121,7 @@ def test_the_best_weights_are_never_of_a_stretch_that_was_lost(tmp_path: Path, m
 
 def test_best_weights_that_are_gone_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = iter([6.0, 5.0, 4.0, 4.5, 4.3, 4.4, 4.6])
-    monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
+    monkeypatch.setattr(Probe, "of", lambda self, model: Probed(next(values), 0))
     train(quick(), tmp_path / "run", should_stop=stop_after(9))
     (tmp_path / "run" / "best_probe.safetensors").unlink()
     train(quick(), tmp_path / "run")
@@ -158,11 +159,11 @@ def test_a_state_with_its_log_in_the_header_still_loads(tmp_path: Path) -> None:
 def test_the_moving_average_is_what_is_kept_and_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     probed: list[torch.Tensor] = []
 
-    def keep(model: torch.nn.Module, corpus: object) -> float:
+    def keep(self: Probe, model: torch.nn.Module) -> Probed:
         probed.append(torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).clone())
-        return 1.0
+        return Probed(1.0, 0)
 
-    monkeypatch.setattr("hardtail.train.run.probe_nll", keep)
+    monkeypatch.setattr(Probe, "of", keep)
     train(quick(), tmp_path / "run")
     state = load_file(tmp_path / "run" / "state.safetensors")
     model, _ = load_weights(tmp_path / "run" / "last.safetensors")

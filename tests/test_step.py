@@ -19,7 +19,7 @@ from hardtail.policies.orders import Logical
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
 from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed
-from hardtail.train.measure import probe_nll
+from hardtail.train.measure import Probe
 from hardtail.train.optimiser import AdamW, Flat, flatten, update
 from hardtail.train.step import Step
 
@@ -253,7 +253,9 @@ def test_two_digits_are_learned(scheme: Scheme) -> None:
     test = TASK.sample(400, Streams(0).named("step/test"))
     assert decode(denoiser, test, Top1()).exact_N.mean() > 0.95
     assert decode(denoiser, test, Logical("lsb")).exact_N.mean() > 0.95
-    assert probe_nll(judge, corpus(400, "test")) < 0.2
+    probed = Probe(corpus(400, "test"), TASK.vocabulary.size).of(judge)
+    assert probed.nll < 0.2
+    assert probed.guessed == 0
 
 
 # fmt: off

@@ -18,6 +18,7 @@ from hardtail.files import sole_writer
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.train import optimiser
 from hardtail.train.checkpoint import load_weights
+from hardtail.train.measure import Probe, Probed
 from hardtail.train.optimiser import AdamW, Flat
 from hardtail.train.recipe import Recipe
 from hardtail.train.run import train
@@ -134,7 +135,7 @@ def test_divergence_stops_and_keeps_the_last_good_state(tmp_path: Path, monkeypa
 def test_a_probe_far_worse_than_guessing_is_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run may blow up and keep its numbers; what was the best so far stays."""
     values = iter([2.6, 2.5, 2.4, 1e4])
-    monkeypatch.setattr("hardtail.train.run.probe_nll", lambda model, corpus: next(values))
+    monkeypatch.setattr(Probe, "of", lambda self, model: Probed(next(values), 0))
     with pytest.raises(
         HardtailError, match=r"at step 10 the probe's NLL is 1e\+04, where guessing has 2\.6; .* step 7"
     ):

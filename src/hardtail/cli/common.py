@@ -94,6 +94,12 @@ def busy(words: str) -> Iterator[None]:
         yield
 
 
+def measured(line: dict[str, Any]) -> dict[str, float]:
+    """Of a line of a run's log, what it measured, without how far it is."""
+    far = "step", "wall", "tokens"
+    return {key: value for key, value in line.items() if isinstance(value, int | float) and key not in far}
+
+
 @contextmanager
 def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C or SIGTERM has come, for work that then saves what it has.

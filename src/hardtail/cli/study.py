@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import Device, app, asked_to_stop, busy, open_console, positive, usable_device
+from hardtail.cli.common import Device, app, asked_to_stop, busy, measured, open_console, positive, usable_device
 from hardtail.errors import HardtailError
 
 
@@ -75,8 +75,7 @@ def study(
     def report(entry: Any, line: dict[str, Any]) -> None:
         nonlocal began
         began = True
-        measured = {key: value for key, value in line.items() if isinstance(value, float) and key != "wall"}
-        shown = "  ".join(f"{key} {value:.4g}" for key, value in measured.items())
+        shown = "  ".join(f"{key} {value:.4g}" for key, value in measured(line).items())
         print(f"{entry.name}  step {line['step']:,}/{entry.recipe.steps:,}  {shown}", flush=True)
 
     with asked_to_stop(lambda: began) as stopping:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
-from hardtail.cli.common import Device, asked_to_stop, usable_device
+from hardtail.cli.common import Device, asked_to_stop, measured, usable_device
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.train.estimate import estimate
 from hardtail.train.recipe import Recipe
@@ -111,7 +111,7 @@ class Watcher:
             self._say(f"{at}  {entry['how']}")
             self.bar.update(self.task, completed=entry["step"], words="")
             return
-        self.latest |= {key: value for key, value in entry.items() if isinstance(value, float) and key != "wall"}
+        self.latest |= measured(entry)
         words = "  ".join(f"{key} {value:.4g}" for key, value in self.latest.items())
         rate = entry["step"] / entry["wall"] if entry["wall"] else 0.0
         to_go = self.steps - entry["step"]

@@ -89,6 +89,15 @@ def _training(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
             Axis("nats a cell", low=0.0),
             over_steps({"probe": "probe_nll"}).series(),
         ),
+        Chart(
+            task,
+            "training",
+            "Answer cells that are guessed",
+            "Cells of the probe with over half of the loss that knowing only how common each token is would have.",
+            STEPS,
+            Axis("cells", low=0.0),
+            over_steps({"probe": "probe_guessed"}).series(),
+        ),
     ]
 
 

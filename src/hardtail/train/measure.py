@@ -4,6 +4,7 @@ Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,13 +15,47 @@ Model = Callable[[Tensor, Tensor | slice], Tensor]
 CHUNK = 500
 
 
-@torch.no_grad()
-def probe_nll(model: Model, corpus: Corpus) -> float:
-    """Mean NLL of the gold tokens of all maskable cells with every one of them hidden (study §1.5)."""
-    total = torch.zeros((), dtype=torch.float64, device=corpus.tokens_NL.device)
-    for row_B in torch.split(torch.arange(len(corpus), device=corpus.tokens_NL.device), CHUNK):
-        rows = corpus.rows(row_B)
-        view = rows.hide(rows.maskable_BA, corpus)
-        log_p_BA = log_likelihood(model(view.tokens_BL, view.at_BA), view.gold_BA)
-        total -= (log_p_BA * rows.maskable_BA).sum()
-    return float(total / corpus.maskable_NA.sum())
+@dataclass(frozen=True)
+class Probed:
+    """What the probe found."""
+
+    nll: float
+    """Mean NLL of the gold tokens of all maskable cells."""
+    guessed: int
+    """Answer cells that are hardly more than guessed: their mean NLL is over half of their tokens' entropy."""
+
+
+class Probe:
+    """Problems of which every maskable cell is hidden (study §1.5)."""
+
+    def __init__(self, corpus: Corpus, vocab_size: int) -> None:
+        self.corpus = corpus
+        self.count_A = corpus.maskable_NA.sum(dim=0)
+        self.guess_A = self._entropies(vocab_size)
+
+    @torch.no_grad()
+    def of(self, model: Model) -> Probed:
+        total_A = torch.zeros_like(self.guess_A)
+        for row_B in self._chunks():
+            rows = self.corpus.rows(row_B)
+            view = rows.hide(rows.maskable_BA, self.corpus)
+            log_p_BA = log_likelihood(model(view.tokens_BL, view.at_BA), view.gold_BA)
+            total_A -= (log_p_BA * rows.maskable_BA).sum(dim=0)
+        guessed_A = total_A > 0.5 * self.guess_A * self.count_A
+        return Probed(float(total_A.sum() / self.count_A.sum()), int((guessed_A & (self.guess_A > 0)).sum()))
+
+    def _chunks(self) -> tuple[Tensor, ...]:
+        return torch.split(torch.arange(len(self.corpus), device=self.count_A.device), CHUNK)
+
+    def _entropies(self, vocab_size: int) -> Tensor:
+        """Of each cell's gold tokens over all instances in which it is hidden: the NLL of knowing only how common each
+        token is there."""
+        cells = len(self.count_A)
+        seen_AV = torch.zeros((cells, vocab_size), dtype=torch.float64, device=self.count_A.device)
+        cell_A = torch.arange(cells, device=self.count_A.device)
+        for row_B in self._chunks():
+            rows = self.corpus.rows(row_B)
+            place_K = (cell_A * vocab_size + rows.gold_BA)[rows.maskable_BA]
+            seen_AV += torch.bincount(place_K, minlength=cells * vocab_size).view(cells, vocab_size)
+        share_AV = seen_AV / self.count_A.clamp(min=1)[:, None]
+        return -torch.special.xlogy(share_AV, share_AV).sum(dim=1)

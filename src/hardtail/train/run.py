@@ -31,7 +31,7 @@ from hardtail.train.checkpoint import (
     saved_step,
     write_json,
 )
-from hardtail.train.measure import probe_nll
+from hardtail.train.measure import Probe
 from hardtail.train.recipe import Recipe
 from hardtail.train.step import Step
 from hardtail.types import Instances
@@ -139,7 +139,7 @@ class _Run:
         )
         self.judge = Transformer(self.shape).to(device).eval().requires_grad_(False)
         measured = {name: data.draw(task, *part, recipe.seed) for name, part in watch.parts(task).items()}
-        self.probe = Corpus.on(device, measured["probe"], task.vocabulary.mask_id)
+        self.probe = Probe(Corpus.on(device, measured["probe"], task.vocabulary.mask_id), task.vocabulary.size)
         self.natural = measured.get("natural", measured["probe"].take(slice(watch.decoded)))
         self.hard = measured["hard"]
 
@@ -207,7 +207,7 @@ class _Run:
             self._refuse_divergence()
             entry |= {"loss": self.step.loss.item(), "norm": self.step.norm.item()}
         if last or step % often == 0:
-            entry["probe_nll"] = self._probe()
+            entry |= self._probe()
         if watch.gen_every and (last or step % watch.gen_every == 0):
             entry |= self._decode()
         return entry
@@ -216,15 +216,15 @@ class _Run:
         self.judge.load_state_dict(self.step.flat.views(self.step.flat.ema_P))
         return self.judge
 
-    def _probe(self) -> float:
-        nll = probe_nll(self._judge(), self.probe)
+    def _probe(self) -> dict[str, float]:
+        found = self.probe.of(self._judge())
         guessing = math.log(self.shape.vocab_size)
-        if not nll < LOST * guessing:
-            raise self._diverged(f"the probe's NLL is {nll:.3g}, where guessing has {guessing:.2g}")
-        if nll < self.progress.best_probe:
-            self.progress.best_probe, self.progress.best_step = nll, self.progress.step
+        if not found.nll < LOST * guessing:
+            raise self._diverged(f"the probe's NLL is {found.nll:.3g}, where guessing has {guessing:.2g}")
+        if found.nll < self.progress.best_probe:
+            self.progress.best_probe, self.progress.best_step = found.nll, self.progress.step
             self._save_weights("best_probe")
-        return nll
+        return {"probe_nll": found.nll, "probe_guessed": found.guessed}
 
     def _decode(self) -> dict[str, float]:
         denoiser = ModelDenoiser(self._judge(), self.recipe.task.vocabulary.mask_id)

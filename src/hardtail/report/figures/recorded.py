@@ -40,6 +40,7 @@ def training(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
         ("Natural accuracy", confidence, ACCURACY),
         ("Hard-tail accuracy", logical, ACCURACY),
         ("Probe loss", {"probe_nll": "confidence"}, Axis("", log=True)),
+        ("Cells guessed", {"probe_guessed": "confidence"}, Axis("", low=0.0)),
     ]
     charts = []
     for title, keys, y in panels:
