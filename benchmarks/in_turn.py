@@ -47,7 +47,7 @@ def in_turn(rows: Sequence[Row[Found]], jobs: int, held: Sequence[int] = ()) -> 
                     connection.recv()
                     connection.send("go")
                     found = connection.recv()
-                except (EOFError, BrokenPipeError):
+                except (EOFError, ConnectionError):
                     print(f"{rows[place]} could not be measured; its process has said why", flush=True)
                 else:
                     yield place, found

@@ -177,7 +177,7 @@ def test_a_gpu_that_is_too_small_is_one_sentence(hardtail_command: Command, monk
     monkeypatch.setattr("hardtail.evaluate.evaluate_all", full)
     code, _, err = hardtail_command("eval", "zoo:addition-puma", "--device", "cpu")
     assert (code, len(err.splitlines())) == (2, 1)
-    assert "--batch" in err
+    assert "a smaller batch" in err
 
 
 # -- evaluations ------------------------------------------------------------------------------------------------------

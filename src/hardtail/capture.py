@@ -1,6 +1,7 @@
 """Work on a GPU as one CUDA graph: captured once, then replayed without the host launching its kernels one by one."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 
@@ -14,14 +15,25 @@ def captured(work: Callable[[], None], device: torch.device, warm_up: int) -> Ca
         usual = torch.cuda.current_stream()
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(usual)
-        with torch.cuda.stream(aside):
-            for _ in range(warm_up):
-                work()
-        usual.wait_stream(aside)
+        try:
+            with torch.cuda.stream(aside):
+                for _ in range(warm_up):
+                    work()
+        finally:  # who puts a state back after a failure comes after what was begun
+            usual.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph, stream=aside):
                 work()
-        finally:  # after a failure torch would leave `aside` as the current stream
-            torch.cuda.set_stream(usual)
+        except BaseException:
+            torch.cuda.set_stream(usual)  # torch would leave `aside` as the current stream
+            _end_of_capture()
+            raise
     return graph.replay
+
+
+def _end_of_capture() -> None:
+    """After one that failed, random numbers wait for its end in torch before 2.13; one that succeeds brings it."""
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    with suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream):
+        torch.zeros(1, device="cuda")

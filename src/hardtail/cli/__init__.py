@@ -60,6 +60,6 @@ def main() -> None:
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":  # torch's own, without importing it for every command
             raise
-        _quit("there is not enough memory on the GPU for that; give a smaller --batch, or --device cpu", 2)
+        _quit("there is not enough memory on the GPU for that; give a smaller batch, or --device cpu", 2)
     except OSError as error:
         _quit(f"{error.filename or 'the file system'}: {error.strerror or error}", 2)

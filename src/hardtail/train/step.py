@@ -111,8 +111,8 @@ class Step:
         """
         if self.device.type != "cuda":
             return "eager on the CPU"
-        gc.collect()  # an earlier run's step refers to itself: its memory on the GPU is held until it is found
         torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then go on uncompiled
+        gc.collect()  # an earlier run's step refers to itself: its memory on the GPU is held until it is found
         torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
         self._corrupt = torch.compile(self.scheme.corrupt, dynamic=False)
         self._loss = torch.compile(self._forward, dynamic=False)
