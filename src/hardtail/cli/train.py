@@ -46,8 +46,12 @@ def main(words: Sequence[str]) -> None:
 def _list_recipes() -> None:
     print("usage: hardtail train RECIPE [any field as a flag] [--out DIR] [--dry-run]\n\nRecipes (each with --help):")
     for name in RECIPES:
-        if not name.endswith(("-paper", "-smoke")):
-            print(f"  {name}   {name}-paper   {name}-smoke")
+        if not name.endswith(("-paper", "-smoke", "-small")):
+            print(
+                f"  {name}",
+                *(f"{name}-{kind}" for kind in ("paper", "smoke", "small") if f"{name}-{kind}" in RECIPES),
+                sep="   ",
+            )
 
 
 def _show(recipe: Recipe, folder: Path) -> None:

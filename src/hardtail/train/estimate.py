@@ -13,6 +13,7 @@ GPU_RATE = {"bf16": 160e12, "tf32": 40e12, "fp32": 24e12}
 GPU_RATE_BF16_ATTENTION = 90e12
 GPU_SHORTEST = 0.6e-3
 CPU_RATE = 120e9
+CPU_SHORTEST = 15e-3
 
 
 @dataclass(frozen=True)
@@ -47,5 +48,5 @@ def estimate(recipe: Recipe) -> Cost:
         flops_per_step=flops,
         memory=parameters * 4 * 7 + activations,
         gpu_seconds=recipe.steps * step,
-        cpu_seconds=recipe.steps * flops / CPU_RATE,
+        cpu_seconds=recipe.steps * max(flops / CPU_RATE, CPU_SHORTEST),
     )
