@@ -275,9 +275,14 @@ def test_a_damaged_index_is_named(tmp_path: Path) -> None:
         Store(tmp_path).index()
 
 
-def test_the_recorded_results_are_whole() -> None:
+RECORDED = pytest.mark.parametrize(
+    "folder", sorted(Path(__file__).parents[1].glob("results*")), ids=lambda path: path.name
+)
+
+
+@RECORDED
+def test_the_recorded_results_are_whole(folder: Path) -> None:
     """What the repository holds: every run has its recipe, log and records, and every record says where it is from."""
-    folder = Path(__file__).parent.parent / "results"
     store = Store(folder)
     assert {path.name for path in folder.iterdir() if path.is_dir()} == store.names()
     last: dict[str, set[str]] = {name: set() for name in store.names()}
@@ -301,9 +306,9 @@ def test_the_recorded_results_are_whole() -> None:
             assert path.stat().st_size < 1_000_000, path
 
 
-def test_records_in_results_are_of_the_run_they_stand_with() -> None:
+@RECORDED
+def test_records_in_results_are_of_the_run_they_stand_with(folder: Path) -> None:
     """A file copied into another run's folder would pass for that run's figures in the ledger."""
-    folder = Path(__file__).parent.parent / "results"
     for line in Store(folder).index():
         for file in ("evaluations.jsonl", "diagnoses.jsonl"):
             for record in read_records(folder / line["name"] / file):
