@@ -17,7 +17,7 @@ from hardtail.schemes.papl import Papl
 from hardtail.schemes.puma import Puma, oracle_order
 from hardtail.schemes.puma import paper as puma_paper
 from hardtail.schemes.random import Random
-from hardtail.schemes.stages import Fixed, Ramp, Stairs
+from hardtail.schemes.stages import Fixed, Ramp, Stages, Stairs
 from hardtail.train.optimiser import AdamW
 from hardtail.train.recipe import Recipe, Sizes, Watch
 
@@ -157,18 +157,21 @@ def _as_text(scheme: Scheme) -> Scheme:
     return scheme
 
 
+def _with_stages(scheme: Scheme, stages: Stages) -> Scheme:
+    """PUMA with other stages, also inside a mixture; any other scheme as it is."""
+    if isinstance(scheme, Puma):
+        return replace(scheme, stages=stages)
+    if isinstance(scheme, Mixture):
+        return replace(scheme, first=_with_stages(scheme.first, stages), second=_with_stages(scheme.second, stages))
+    return scheme
+
+
 def as_small(recipe: Recipe) -> Recipe:
     """Addition of four digits, learned in a minute or two on one core of a CPU; otherwise as released."""
-    scheme = recipe.scheme
-    stages = Stairs(2, 5, 1)
-    if isinstance(scheme, Puma):
-        scheme = replace(scheme, stages=stages)
-    elif isinstance(scheme, Mixture) and isinstance(scheme.first, Puma):
-        scheme = replace(scheme, first=replace(scheme.first, stages=stages))
     return replace(
         recipe,
         task=replace(recipe.task, digits=4),  # type: ignore[call-arg] # of addition alone
-        scheme=scheme,
+        scheme=_with_stages(recipe.scheme, Stairs(2, 5, 1)),
         sizes=replace(recipe.sizes, heads=8, width=64),
         optimiser=replace(recipe.optimiser, lr=3e-3, warmup=100, ema=0.99),
         watch=replace(
@@ -196,15 +199,10 @@ def as_smoke(recipe: Recipe) -> Recipe:
         recipe.task.name, recipe.watch.hard
     )
     probe = ("test", "tier=easy") if recipe.task.name == "sudoku" else recipe.watch.probe
-    scheme = recipe.scheme
-    if isinstance(scheme, Puma):
-        scheme = replace(scheme, stages=Fixed(3))
-    elif isinstance(scheme, Mixture) and isinstance(scheme.first, Puma):
-        scheme = replace(scheme, first=replace(scheme.first, stages=Fixed(3)))
     return replace(
         recipe,
         task=replace(recipe.task, **small),
-        scheme=scheme,
+        scheme=_with_stages(recipe.scheme, Fixed(3)),
         sizes=replace(recipe.sizes, layers=2, heads=2, width=32),
         optimiser=replace(recipe.optimiser, lr=3e-3, floor=3e-4, warmup=20, ema=0.99 if recipe.optimiser.ema else None),
         watch=replace(
