@@ -8,7 +8,7 @@ import argparse
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from train_step import PRECISIONS, SETTINGS, allow, build, schemes
+from train_step import PRECISIONS, SETTINGS, build, schemes
 
 STEPS = 5
 
@@ -21,7 +21,6 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--kernels", type=int, default=30, help="rows of the table")
     words = parser.parse_args()
-    allow(words.precision)
     step = build(SETTINGS[words.shape], words.scheme, 256, words.precision, words.dropout)
     print(step.compile())
     for _ in range(3):

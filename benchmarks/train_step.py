@@ -195,14 +195,13 @@ class Row:
         return SETTINGS[self.shape]
 
     def plain(self) -> float:
-        allow(self.precision)
+        _allow(self.precision)
         plain = Plain(self.setting, self.setting.instances(8 * self.batch), self.batch, self.precision, self.dropout)
         return milliseconds(plain, self.seconds)
 
     def ready(self) -> Callable[[], tuple[float, str]]:
         """Compile; what is returned times a step, and says how it runs."""
-        allow(self.precision)
-        torch.compiler.reset()  # ten models in one process would run into the limit on recompilations
+        _allow(self.precision)
         step = build(self.setting, self.scheme, self.batch, self.precision, self.dropout)
         began = time.perf_counter()
         how = step.compile()
@@ -230,7 +229,7 @@ def build(setting: Setting, scheme: str, batch: int, precision: str, dropout: fl
     )
 
 
-def allow(precision: str) -> None:
+def _allow(precision: str) -> None:
     torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
 
 
@@ -255,7 +254,7 @@ def main() -> None:
     ceilings = {}
     with standing_still(words.hold):
         for precision in words.precision:
-            allow(precision)
+            _allow(precision)
             ceilings[precision] = matmul_ceiling(precision)
             print(f"{precision}: matrix products run at {ceilings[precision] / 1e12:.1f} TFLOP/s")
     rows = [

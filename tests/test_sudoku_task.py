@@ -1,24 +1,17 @@
-"""The Sudoku task: reading and refusing puzzles, files and the hub, judging, readiness, curation."""
+"""The Sudoku task: reading and refusing puzzles, judging, readiness, curation."""
 
-import contextlib
-import gzip
-import sys
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardtail import data
 from hardtail.errors import HardtailError
 from hardtail.seeds import Streams
 from hardtail.solvers.sudoku.search import solve_many
 from hardtail.tasks.sudoku import REACH, TIERS, Sudoku
-from hardtail.tasks.sudoku_files import fetch
 from tests import sudoku_reference as slow
 
 # The puzzle and the solution that the paper prints.
@@ -88,146 +81,6 @@ def test_any_text_is_solved_or_refused(text: str) -> None:
     except HardtailError:
         return
     assert TASK.check(instances, instances.answer_NA).all()
-
-
-# -- files --------------------------------------------------------------------------------------------------------
-
-
-def drawn(text: str) -> str:
-    """A puzzle as people draw it in plain text."""
-    rows = [" | ".join(" ".join(text[at + box : at + box + 3]) for box in (0, 3, 6)) for at in range(0, 81, 9)]
-    between = "------+-------+------"
-    return "\n".join([*rows[:3], between, *rows[3:6], between, *rows[6:]])
-
-
-def test_tables_and_lists_are_read(tmp_path: Path) -> None:
-    table = f"rating,source,answer,question\n30,a,{ANSWER},{PUZZLE}\n,b,,{INKALA.replace('.', '0')}\n"
-    plain = f"{PUZZLE}\n\n{INKALA}\n"
-    (tmp_path / "t.csv").write_text(table)
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(table.encode()))
-    (tmp_path / "p.txt").write_text(plain)
-    (tmp_path / "p.sdm.gz").write_bytes(gzip.compress(plain.encode()))
-    (tmp_path / "grid.txt").write_text(
-        "\n".join(text[at : at + 9] for text in (PUZZLE, INKALA) for at in range(0, 81, 9))
-    )
-    (tmp_path / "drawn.txt").write_text(f"{drawn(PUZZLE)}\n\n{drawn(INKALA)}\n")
-    parsed = TASK.parse([PUZZLE, INKALA])
-    assert (TASK.parse([drawn(PUZZLE), drawn(INKALA)]).tokens_NL == parsed.tokens_NL).all()
-    for name in ("t.csv", "t.csv.gz", "p.txt", "p.sdm.gz", "grid.txt", "drawn.txt"):
-        loaded = TASK.load(tmp_path / name)
-        assert (loaded.tokens_NL == parsed.tokens_NL).all()
-        if name.startswith("t."):  # the file's rating decides; where it has none, ours
-            assert loaded.strata["rating"].tolist() == [30, parsed.strata["rating"][1]]
-            assert loaded.strata["tier"][0] == "hard"
-        else:
-            assert loaded.strata["tier"][0] == "easy"
-    lines = table.splitlines()
-    assert TASK.prompts(lines) == [PUZZLE, INKALA.replace(".", "0")]
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (
-            f"question,answer\n{PUZZLE},{ANSWER}\n{PUZZLE},{changed(ANSWER, 2, '1')}\n",
-            "entry 3: .* 1 at row 1, column 3; .* 4",
-        ),
-        (f"question,answer\n{PUZZLE},{ANSWER[:-2]}\n", "entry 2: sudoku: the answer has 79 characters"),
-        (f"question,rating\n{PUZZLE},hard\n", "entry 2: .*'hard' is no count"),
-        (f"question,rating\n{PUZZLE},{'9' * 20}\n", "entry 2: .*'99999999999999999999' is no count"),
-        (f"question,rating\n{PUZZLE},{'9' * 6000}\n", "entry 2: .* is no count"),
-        (f"question,answer\n{PUZZLE},{ANSWER}\n{'1' * 140_000},\n", "entry 3: .* cannot be read: field larger"),
-        (f"{'1' * 140_000}\n", "entry 1: .* cannot be read: field larger"),
-        (f"question,answer,rating\n{PUZZLE},{ANSWER}\n", "entry 2: .* 2 columns; its header has 3"),
-        (f"puzzle,solution\n{PUZZLE},{ANSWER}\n", "no column 'question'"),
-        (f"question\n{PUZZLE}\n{PUZZLE[1:]}\n", "entry 3: sudoku: the puzzle has 80"),
-        (f"{PUZZLE}\n{changed(PUZZLE, 2, '7')}\n", "entry 2: sudoku: the 7 stands twice in row 1"),
-        (f"{PUZZLE}\n{changed(INKALA, 0, '.')}\n", "entry 2: sudoku: the puzzle has several"),
-    ],
-)
-def test_broken_files_name_the_line(tmp_path: Path, text: str, sentence: str) -> None:
-    (tmp_path / "broken.csv").write_text(text)
-    with pytest.raises(HardtailError, match=sentence):
-        TASK.load(tmp_path / "broken.csv")
-
-
-TEXTS = st.one_of(st.text(max_size=90), st.text('0123456789.,|-+ "\r', max_size=90), st.just(PUZZLE), st.just(ANSWER))
-
-
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    header=st.sampled_from(["", "question\n", "question,answer\n", "question,answer,rating\n", "rating,question\n"]),
-    rows=st.lists(st.lists(TEXTS, min_size=1, max_size=3).map(",".join), max_size=3),
-)
-def test_no_file_breaks_the_loader(tmp_path: Path, header: str, rows: list[str]) -> None:
-    text = header + "\n".join(rows)
-    (tmp_path / "any.csv").write_bytes(text.encode(errors="surrogatepass"))
-    with contextlib.suppress(HardtailError):
-        TASK.parse(TASK.prompts(text.splitlines()))
-    with contextlib.suppress(HardtailError):
-        instances = TASK.load(tmp_path / "any.csv")
-        assert TASK.check(instances, instances.answer_NA).all()
-
-
-def test_files_that_are_not_what_they_say(tmp_path: Path) -> None:
-    (tmp_path / "x.csv.gz").write_text("question\n")
-    for name in ("x.csv.gz", "absent.csv"):
-        with pytest.raises(HardtailError, match=name):
-            TASK.load(tmp_path / name)
-
-
-def test_without_the_extra_the_hub_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(HardtailError, match=r"pip install 'hardtail\[hub\]'"):
-        TASK.fetch("hub:sapientinc/sudoku-extreme:test")
-
-
-def fake_hub(monkeypatch: pytest.MonkeyPatch, download: Any) -> type[Exception]:
-    """A stand-in for huggingface_hub whose download is `download`; returns its error for "no network"."""
-
-    class LocalEntryNotFoundError(FileNotFoundError):
-        pass
-
-    hub, errors = ModuleType("huggingface_hub"), ModuleType("huggingface_hub.errors")
-    hub.hf_hub_download = download  # type: ignore[attr-defined]
-    errors.LocalEntryNotFoundError = LocalEntryNotFoundError  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
-    return LocalEntryNotFoundError
-
-
-def test_the_hub_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[tuple[str, str]] = []
-
-    def download(name: str, file: str, repo_type: str) -> str:
-        asked.append((name, file))
-        assert repo_type == "dataset"
-        path = tmp_path / file
-        path.write_text(f"source,question,answer,rating\na,{PUZZLE},{ANSWER},0\nb,{INKALA},{INKALA_ANSWER},7\n")
-        return str(path)
-
-    fake_hub(monkeypatch, download)
-    built = data.load(TASK, "hub:sapientinc/sudoku-extreme:test")
-    assert built.instances.strata["rating"].tolist() == [0, 7]
-    assert built.manifest["file"] == "test.csv"
-    assert TASK.fetch("hub:") == TASK.fetch("hub:sudoku-extreme") == tmp_path / "train.csv"
-    assert TASK.fetch("hub:me/mine:test") == tmp_path / "test.csv"
-    name = "sapientinc/sudoku-extreme"
-    assert asked == [(name, "test.csv"), (name, "train.csv"), (name, "train.csv"), ("me/mine", "test.csv")]
-
-
-def test_hub_failures_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    raised: list[Exception] = [OSError("404: no such data set\nlong story")]
-
-    def download(name: str, file: str, repo_type: str) -> str:
-        raise raised[0]
-
-    offline = fake_hub(monkeypatch, download)
-    with pytest.raises(HardtailError, match=r"'me/mine': 404: no such data set$"):
-        fetch("hub:me/mine")
-    raised[0] = offline("no connection")
-    with pytest.raises(HardtailError, match="cannot be reached"):
-        fetch("hub:")
 
 
 # -- judging ------------------------------------------------------------------------------------------------------

@@ -217,8 +217,8 @@ def _one_pass(
     """Mean NLL, right tokens and number of the judged cells, with all maskable cells hidden."""
     mask_id, device = subject.denoiser.mask_id, torch.device(decoding.device)
     # As many as in decoding, so that a compiled model is compiled for one shape.
-    rows = in_flight(len(instances), decoding.batch, device)
-    rows = tile(instances.tokens_NL.shape[1]) if device.type == "cpu" else rows
+    in_decoding = in_flight(len(instances), decoding.batch, device)
+    rows = tile(instances.tokens_NL.shape[1]) if device.type == "cpu" else in_decoding
     tokens = subject.task.answer_tokens if decoding.restrict else range(subject.task.vocabulary.size)
     barred = sorted({*range(subject.task.vocabulary.size)} - {*tokens} | {mask_id})
     loss, right = 0.0, 0

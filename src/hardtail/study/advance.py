@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from hardtail import data
 from hardtail.errors import BusyError, DivergedError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
@@ -18,7 +16,7 @@ from hardtail.study.grids import Entry
 from hardtail.study.store import Store
 from hardtail.subject import Kind, Subject, load_subject
 from hardtail.tasks.base import Part, Task
-from hardtail.train.run import FINISHED, train
+from hardtail.train.run import FINISHED, train, usual_device
 
 SPARE = 20.0
 """Seconds kept back for saving."""
@@ -72,7 +70,7 @@ def advance(
     def over() -> bool:
         return should_stop() or time.monotonic() >= deadline
 
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = device or usual_device()
     for entry in entries:
         if over():
             break

@@ -74,7 +74,7 @@ def train(
             ours = load_instances(data_file)[1]["sha256"] if data_file else ""
             _refuse_other_data(folder, done.get("data", {}).get("sha256", ""), ours)
             return Outcome(recipe.steps, True, folder, "nothing: it was finished already")
-        run = _Run(recipe, folder, torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")), data_file)
+        run = _Run(recipe, folder, torch.device(device or usual_device()), data_file)
         try:
             write_json(folder / "recipe.json", describe(recipe))  # only now: a recipe that cannot run claims nothing
             run.resume()
@@ -109,6 +109,11 @@ def _refuse_other_data(folder: Path, held: str, ours: str) -> None:
     """A folder's run is of one data set; both are hashes, empty where the recipe's own data is built."""
     if held != ours:
         raise HardtailError(f"{folder} was begun on other training data; give the same --data, or another --out")
+
+
+def usual_device() -> str:
+    """The GPU, where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class _Run:
