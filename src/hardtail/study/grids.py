@@ -94,11 +94,12 @@ def _addition_fp32() -> list[Entry]:
 
 
 def _addition_paper() -> list[Entry]:
+    """In bf16: the text states no precision, and the study's own probes of it ran, and learned, in bf16."""
     return _grid(
-        _arm("addition-random-paper", "addition-random-paper", _tf32),
-        _arm("addition-papl-paper", "addition-papl-paper", _tf32),
-        _arm("addition-puma-paper", "addition-puma-paper", _tf32),
-        _arm("addition-papl5-paper", "addition-papl-paper", _papl(alpha=5.0), _tf32),
+        _arm("addition-random-paper", "addition-random-paper", _bf16),
+        _arm("addition-papl-paper", "addition-papl-paper", _bf16),
+        _arm("addition-puma-paper", "addition-puma-paper", _bf16),
+        _arm("addition-papl5-paper", "addition-papl-paper", _papl(alpha=5.0), _bf16),
     )
 
 
