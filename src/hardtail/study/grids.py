@@ -104,7 +104,7 @@ def _addition_paper() -> list[Entry]:
 
 
 def _addition_paper_modulo() -> list[Entry]:
-    """The text as written, down to the one formula that takes sums modulo 10^32."""
+    """The text as written, down to the one formula that takes sums modulo 10^32; in tf32, as recorded first."""
     return _grid(
         *(
             _arm(f"addition-{scheme}-paper-modulo", f"addition-{scheme}-paper", _tf32, _task(sum="modulo"), seeds=(42,))
