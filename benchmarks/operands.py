@@ -51,10 +51,11 @@ def paths(layers_HLL: list[Tensor]) -> Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
+    parser.add_argument("--kind", choices=("last", "best_probe"), help="of a run's weights [those its recipe selects]")
     parser.add_argument("-n", type=int, default=200, help="natural sums")
     words = parser.parse_args()
     try:
-        subject = load_subject(words.model)
+        subject = load_subject(words.model, kind=words.kind)
     except HardtailError as error:
         raise SystemExit(str(error)) from None
     if not isinstance(subject.task, Addition):
@@ -73,6 +74,7 @@ def main() -> None:
     cell, first, second = start + digits - places, digits - 1 - places, 2 * digits - places
     best_LL = ways_WLL.amax(dim=0)
     reach_P = torch.minimum(best_LL[cell, first], best_LL[cell, second])
+    print(f"{subject.name}, {subject.origin['checkpoint']} weights, step {subject.origin['step']:,}")
     print("digit    right   reach")
     for place in reversed(range(digits)):
         right = right_A[digits - place]

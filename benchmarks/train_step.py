@@ -229,6 +229,11 @@ def build(setting: Setting, scheme: str, batch: int, precision: str, dropout: fl
     )
 
 
+def teraflops(rate: float) -> str:
+    """Operations per second as a figure of the table; on a CPU it is a small part of one."""
+    return f"{rate / 1e12:.1f}" if rate >= 1e13 else f"{rate / 1e12:.3f}"
+
+
 def _allow(precision: str) -> None:
     torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
 
@@ -256,7 +261,7 @@ def main() -> None:
         for precision in words.precision:
             _allow(precision)
             ceilings[precision] = matmul_ceiling(precision)
-            print(f"{precision}: matrix products run at {ceilings[precision] / 1e12:.1f} TFLOP/s")
+            print(f"{precision}: matrix products run at {teraflops(ceilings[precision])} TFLOP/s")
     rows = [
         Row(shape, scheme, precision, dropout, words.batch, words.seconds)
         for scheme, precision, dropout, shape in itertools.product(
@@ -275,7 +280,7 @@ def main() -> None:
         rate = row.setting.flops(words.batch) / ours * 1000
         print(
             f"{row.shape:10} {row.precision:9} {row.dropout:7.1f} {row.scheme:13} {theirs:>9} {ours:8.3f} "
-            f"{ratio:>6} {rate / 1e12:8.1f} {rate / ceilings[row.precision]:9.1%}  {how}",
+            f"{ratio:>6} {teraflops(rate):>8} {rate / ceilings[row.precision]:9.1%}  {how}",
             flush=True,
         )
 

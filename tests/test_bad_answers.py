@@ -112,6 +112,14 @@ class Misshapen(Policy):
 
 
 @dataclass(frozen=True)
+class Outside(Policy):
+    """Scores that are no tensor; printed whole they would fill the screen."""
+
+    def score(self, guess: Guess, state: State) -> torch.Tensor:
+        return guess.top_BA.numpy()  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
 class Halves(Policy):
     """Counts in fractions, or hides cells again by a score."""
 
@@ -133,6 +141,7 @@ class Halves(Policy):
     [
         (Slow(), "left cells hidden after 3 steps"),
         (Misshapen(), "score returned a tensor"),
+        (Outside(), r"^Outside\(\): score returned array.{1,40}; it takes \[\d+, \d+\] of torch.float32$"),
         (Halves(), "count returned a tensor .* of torch.float32; it takes .* of torch.int64"),
         (Halves(counts=False), "review returned a tensor .* of torch.float32; it takes .* of torch.bool"),
     ],
@@ -197,6 +206,15 @@ def test_every_look_of_the_probe_has_the_same_number_of_rows() -> None:
     assert (len(found), rows) == (1, {tile(ADDITION.seq_len)})
     one, twice = (probe(seen, instances.take(np.zeros(n, dtype=int)), "natural", Decoding()) for n in (1, 2))
     assert one["probe_nll"] == twice["probe_nll"]
+
+
+def test_a_model_of_nan_has_no_probe() -> None:
+    """It would be kept as a record with NaN, which is no JSON."""
+    subject = tiny(ADDITION)
+    with torch.no_grad():
+        next(subject.denoiser.model.parameters()).fill_(torch.nan)
+    with pytest.raises(HardtailError, match="tiny: the model's logits hold NaN"):
+        probe(subject, ADDITION.sample(3, Streams(0).named("probe")), "natural", Decoding())
 
 
 def test_records_and_traces_say_how_they_came_about(tmp_path: Path) -> None:

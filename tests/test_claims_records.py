@@ -94,7 +94,8 @@ def test_records_of_a_real_run_are_found(task: str, tmp_path: Path) -> None:
                 for step in path:
                     assert step in inner, f"{'.'.join(path)}: a diagnosis has no {step!r}"
                     inner = inner[step]
-            assert figure.scheme != "puma" or figure.diagnosed(results) == {42}, figure
+            anyhow = replace(figure, learned=False)  # two steps teach nothing
+            assert figure.scheme != "puma" or anyhow.diagnosed(results) == {42}, figure
         elif figure.scheme == "puma" and (isinstance(figure, Reached) or figure.stratum == TASKS[task]):
             assert figure.samples(results), figure
         seen.add(type(figure))

@@ -94,6 +94,16 @@ def test_a_mistake_is_one_sentence(given: list[str], sentence: str, run: Path, w
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("given", [("--temperature", "nan"), ("--seed", "-1"), ("--batch", "0")])
+def test_a_mistake_is_found_before_anything_is_kept(
+    given: tuple[str, str], run: Path, tmp_path: Path, words: Words
+) -> None:
+    """Else a run's records would have a probe "at temperature NaN", which is no JSON."""
+    done = words("eval", str(run), *given, "--strata", "natural", "-n", "5", "--out", str(tmp_path / "kept.jsonl"))
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
 def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(
     run: Path, tmp_path: Path, words: Words, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +210,9 @@ def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: W
     assert "premature" in done.stdout.lower()
     assert "first wrong commits: by stratum" in done.stdout
     assert "│ chain>=4 │ 20 │" in done.stdout
+    done = words("diagnose", str(tmp_path / "traces" / "chain-ge-4.top1.npz"), "--policies", "lsb")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--policies is for runs and weights" in done.stderr
 
 
 def test_a_trace_from_python_is_diagnosed_if_it_says_its_task(tmp_path: Path, words: Words) -> None:

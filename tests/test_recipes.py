@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from hardtail.schemes import Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Fixed, Ramp, Stairs
 from hardtail.study.grids import entry_named
 from hardtail.study.recipes import recipe_named
+from hardtail.train.estimate import estimate
 from hardtail.train.optimiser import AdamW
 from hardtail.train.recipe import Sizes, Watch
+from hardtail.train.step import Precision
 
 STUDY: dict[str, tuple[Any, ...]] = {
     # L/H/d, dropout, steps, lr, floor, warm-up, weight decay, eval_every, N train, PAPL's α, PUMA's K (study §1.4–§1.8)
@@ -109,11 +112,19 @@ def test_recorded_runs_are_of_these_recipes() -> None:
         (lambda: AdamW(clip=-1.0), "clipped"),
         (lambda: AdamW(floor=1.0), "learning rate"),
         (lambda: AdamW(ema=1.0), "EMA"),
+        (lambda: AdamW(weight_decay=nan), "weight decay"),
+        (lambda: AdamW(clip=nan), "clipped"),
+        (lambda: AdamW(lr=inf), "learning rate"),
         (lambda: Papl(tau=0.0), "tau"),
+        (lambda: Papl(tau=nan), "tau"),
         (lambda: Papl(alpha=-1.0), "alpha"),
         (lambda: Focal(gamma=-1.0), "gamma"),
         (lambda: replace(recipe_named("addition-random"), seed=-1), "seed is -1"),
         (lambda: replace(recipe_named("addition-random"), seed=1 << 64), "below 2"),
+        (lambda: replace(recipe_named("addition-random"), steps=1 << 70), "below 2"),
+        (lambda: replace(recipe_named("addition-random"), precision="fp16"), "'fp32', 'tf32', 'bf16'"),  # type: ignore[arg-type]
+        (lambda: replace(recipe_named("addition-random"), scheme=Puma(law="evn")), "scheme: law is 'evn'"),  # type: ignore[arg-type]
+        (lambda: replace(recipe_named("addition-random"), scheme=Puma(Fixed(1 << 70))), "stages: count"),
         (lambda: Fixed(0), "at least one"),
         (lambda: Ramp(5, 3), "climb"),
         (lambda: Mixture(Mixture(Random(), Random()), Random()), "no mixtures themselves"),
@@ -134,3 +145,20 @@ def test_a_dry_run_shows_the_cost_and_writes_nothing(tmp_path: Any) -> None:
     for part in ("1,507,968 parameters", "GFLOP a step", "GB of memory", "50,000 steps: about", "weighting='batch'"):
         assert part in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+TIMED: dict[str, dict[Precision, float]] = {
+    "addition": {"fp32": 2.15, "tf32": 1.11, "bf16": 0.696},
+    "maze": {"fp32": 91.3, "tf32": 37.1, "bf16": 15.4},
+    "listops": {"fp32": 13.3, "tf32": 5.47, "bf16": 2.98},
+    "countdown": {"fp32": 52.5, "tf32": 14.8, "bf16": 8.20},
+    "sudoku": {"fp32": 51.8, "tf32": 15.6, "bf16": 8.10},
+}
+"""Milliseconds of a step on the H200, dropout as in the recipe (docs/performance.md)."""
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_a_dry_run_is_right_to_a_factor_of_two(name: str) -> None:
+    for precision, milliseconds in TIMED[name].items():
+        recipe = replace(recipe_named(f"{name}-random"), precision=precision)
+        assert 0.5 < estimate(recipe).gpu_seconds / recipe.steps * 1000 / milliseconds < 2, precision

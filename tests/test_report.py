@@ -262,6 +262,32 @@ def test_damaged_results_are_one_sentence(tmp_path: Path, damage: Callable[[Path
         page_content(Store(folder), [], [])
 
 
+def test_the_reading_of_the_text_is_shown_where_it_was_run(tmp_path: Path) -> None:
+    folder = results(tmp_path / "results", seeds=(42,))
+    content, _ = page_content(Store(folder), [], [])
+    assert [choice["weights"] for choice in content["judged"]] == ["as in the paper", "last"]
+    index = folder / "index.jsonl"
+    index.write_text(index.read_text().replace('-tf32"', '-paper"'))
+    content, _ = page_content(Store(folder), [], [])
+    assert [choice["weights"] for choice in content["judged"]][2:] == ["last, reading paper"]
+
+
+def test_accuracy_shows_at_first_what_the_ledger_reads(tmp_path: Path) -> None:
+    """Runs beside the study's own, here a superseded one, are there to be asked for."""
+    folder = results(tmp_path, seeds=(42,))
+    index = folder / "index.jsonl"
+
+    def shown() -> set[str]:
+        charts = [chart for chart in run_charts(recorded(Store(folder))) if chart.section == "accuracy"]
+        return {series.name.partition(" ")[0] for chart in charts for series in chart.series if series.shown}
+
+    assert "puma-tf32" in shown()
+    index.write_text(index.read_text().replace('"addition-puma-tf32"', '"addition-puma-first"'))
+    assert shown() == {"random-tf32", "papl-tf32"}
+    index.write_text(re.sub(r'"arm": "([a-z-]+)-tf32"', r'"arm": "\1-mine"', index.read_text()))
+    assert shown() == {"random-mine", "papl-mine", "puma-first"}
+
+
 def test_each_run_is_explained_once_for_an_order_and_its_weights() -> None:
     """By the diagnosis that the ledger takes: of its claims' strata, however large another is."""
     head = {"task": "addition", "policy": "top1", "checkpoint": "last"}

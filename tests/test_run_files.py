@@ -307,6 +307,38 @@ def test_other_files_in_place_of_the_state(tmp_path: Path) -> None:
         train(quick(), folder)
 
 
+def test_what_a_killed_writer_left_is_cleared_away(tmp_path: Path) -> None:
+    """A kill while a state is written leaves a temporary file as large as it; a person's own files stay."""
+    folder = tmp_path / "run"
+    train(quick(), folder, should_stop=stop_after(9))
+    left, other = folder / ".state.safetensors.0123abcd", folder / ".notes.0123abcd"
+    left.write_bytes(b"half a state")
+    other.write_bytes(b"a person's own")
+    train(quick(), folder)
+    assert not left.exists()
+    assert other.exists()
+
+
+def test_another_run_is_told_apart_field_by_field(tmp_path: Path) -> None:
+    folder, recipe = tmp_path / "run", quick()
+    train(recipe, folder, should_stop=stop_after(1))
+    other = replace(recipe, batch=5, optimiser=replace(recipe.optimiser, lr=0.5))
+    with pytest.raises(HardtailError, match=r"differs in optimiser\.lr, batch; "):
+        train(other, folder)
+    held = json.loads((folder / "recipe.json").read_text())
+    held["fields"]["retired"] = None  # of another version
+    (folder / "recipe.json").write_text(json.dumps(held))
+    with pytest.raises(HardtailError, match="differs in retired; "):
+        train(recipe, folder)
+
+
+def test_too_large_for_the_memory(tmp_path: Path) -> None:
+    words = ["train", "addition-puma-smoke", "--batch", str(10**12), "--out", str(tmp_path / "run")]
+    done = subprocess.run([*HARDTAIL, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "hardtail: there is not enough memory for that; ask for less at a time\n"
+
+
 def test_a_full_disk_says_what_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest state that was written whole stays, and the run goes on from it to the same weights."""
     whole, folder, atomic = tmp_path / "whole", tmp_path / "run", files.atomic

@@ -233,5 +233,9 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(HardtailError, match="no order 'msb'"):
         corpus(order="msb")
     bare = Corpus.on(CPU, TASK.sample(5, Streams(0).named("bare")).bare(), MASK)
+    given = TASK.sample(5, Streams(0).named("given"))
+    given.maskable_NA[3] = False
+    with pytest.raises(HardtailError, match="instance 3 has no cell that may be hidden"):
+        Corpus.on(CPU, given, MASK)
     with pytest.raises(HardtailError, match="--bare"):
         oracle_order(Fixed(2)).begin(bare, 2, now(0))

@@ -85,7 +85,9 @@ def decode_stream(
 ) -> Iterator[Trace]:
     """As `decode`, a part at a time and in the instances' order, so that traces need not be held."""
     device = torch.device(device)
-    _refuse(instances, batch, temperature, seed)
+    if not len(instances):
+        raise HardtailError("there is nothing to decode: no instance was given")
+    refuse_options(batch, temperature, seed)
     rows = in_flight(len(instances), batch, device)
     loop: _Loop | None = None
     for start in range(0, len(instances), rows * WINDOW):
@@ -115,9 +117,8 @@ def tile(length: int) -> int:
     return min(1 << (fitting.bit_length() - 1), CPU_BATCH)
 
 
-def _refuse(instances: Instances, batch: int | None, temperature: float, seed: int) -> None:
-    if not len(instances):
-        raise HardtailError("there is nothing to decode: no instance was given")
+def refuse_options(batch: int | None, temperature: float, seed: int) -> None:
+    """What no decode can be asked for, whatever the instances."""
     if batch is not None and batch < 1:
         raise HardtailError(f"the batch is {batch}; it must be at least 1")
     if not 0 <= temperature < math.inf:

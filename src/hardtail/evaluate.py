@@ -3,6 +3,7 @@
 Shapes: N instances, A answer cells.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from hardtail import data
-from hardtail.decode import ONE, decode_stream, in_flight, tile
+from hardtail.decode import ONE, decode_stream, in_flight, refuse_options, tile
+from hardtail.errors import HardtailError
 from hardtail.files import append_records, sole_writer
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.named import policy_named
@@ -42,6 +44,9 @@ class Decoding:
     restrict: bool = False
     """Only tokens that the task's answers are made of may be committed."""
     temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        refuse_options(self.batch, self.temperature, self.seed)  # here: before a probe has been measured and kept
 
     def as_json(self) -> Record:
         """What of it a result depends on; the batch is no part of that."""
@@ -239,6 +244,8 @@ def _one_pass(
         loss -= float(log_p_BA[judged_BA].double().sum())
         logits_BAV[..., barred] = -torch.inf
         right += int((logits_BAV.argmax(dim=-1) == gold_BA)[judged_BA].sum())
+    if not math.isfinite(loss):
+        raise HardtailError(f"{subject.name}: the model's logits hold NaN or infinities; look at its weights")
     total = int(judged_NA.sum())
     return loss / max(total, 1), right, total
 

@@ -26,8 +26,11 @@ def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, A
     return values
 
 
-def check_fields(config: Any, name: str) -> None:
-    """Refuse a field of another type than it declares, or none of its options; errors start with `name`."""
+def check_fields(config: Any, name: str, wide: Sequence[str] = ()) -> None:
+    """Refuse a field of another type than it declares, or none of its options; errors start with `name`.
+
+    Whole numbers of the fields `wide` may be of any size.
+    """
     hints = get_type_hints(type(config))
     for item in fields(config):
         value, hint = getattr(config, item.name), hints[item.name]
@@ -36,7 +39,7 @@ def check_fields(config: Any, name: str) -> None:
             raise HardtailError(f"{name}: {item.name} is {value!r}; it is one of {options}")
         if hint in (int, float, bool, str) and not isinstance(value, (int, float) if hint is float else hint):
             raise HardtailError(f"{name}: {item.name} is {value!r}; it takes a value of type {hint.__name__}")
-        if hint is int and not -LARGE < value < LARGE:
+        if hint is int and item.name not in wide and not -LARGE < value < LARGE:
             raise HardtailError(f"{name}: {item.name} is {value}; a whole number here is below 2^62")
 
 

@@ -1,6 +1,7 @@
 """The one place that touches files: atomic writes, text in, `Instances` in and out. No pickle anywhere."""
 
 import fcntl
+import glob
 import gzip
 import hashlib
 import json
@@ -35,6 +36,12 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def clear_parts(path: Path) -> None:
+    """Remove what writers of `path` left when they were killed; for its sole writer alone."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -68,7 +68,7 @@ class Instances:
         return self._map(lambda array: array[index])
 
     def bare(self) -> "Instances":
-        """Tokens and masks only: what plain training needs, a fraction of the size."""
+        """Tokens and masks only, a fraction of the size: enough to decode by confidence, not for a run's coverage."""
         return Instances(self.tokens_NL, self.prompt_len_N, self.maskable_NA, self.scored_NA)
 
     def arrays(self) -> dict[str, Array]:

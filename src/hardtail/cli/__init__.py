@@ -58,7 +58,9 @@ def main() -> None:
     except MemoryError:
         _quit("there is not enough memory for that; ask for less at a time", 2)
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # torch's own, without importing it for every command
+        if "can't allocate memory" in str(error):  # torch's own, on a CPU
+            _quit("there is not enough memory for that; ask for less at a time", 2)
+        if type(error).__name__ != "OutOfMemoryError":  # and on a GPU; torch is not imported for every command
             raise
         _quit("there is not enough memory on the GPU for that; give a smaller batch, or --device cpu", 2)
     except OSError as error:

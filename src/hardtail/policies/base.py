@@ -8,6 +8,7 @@ changes in place. On a GPU a step is captured once and replayed, so a policy ask
 Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
 
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -159,7 +160,9 @@ def fitting(answer: Tensor, like: Tensor, policy: Policy, method: str) -> Tensor
     except (AttributeError, RuntimeError):
         fits = None
     if fits is None or not torch.can_cast(fits.dtype, wanted):
-        given = f"a tensor {list(answer.shape)} of {answer.dtype}" if isinstance(answer, Tensor) else f"{answer!r}"
+        given = (
+            f"a tensor {list(answer.shape)} of {answer.dtype}" if isinstance(answer, Tensor) else reprlib.repr(answer)
+        )
         raise HardtailError(f"{policy}: {method} returned {given}; it takes {list(like.shape)} of {wanted}")
     return fits
 

@@ -14,7 +14,8 @@ from hardtail.errors import HardtailError
 from hardtail.report.charts import SHARE, Axis, Chart, Line, Point, SeriesList
 from hardtail.report.records import Record, RunRecord, mean_accuracy
 from hardtail.statistics import wilson
-from hardtail.study.claims.evidence import number
+from hardtail.study.claims.evidence import arm_of, number
+from hardtail.study.claims.figures import SCHEMES
 
 STEPS = Axis("training step", low=0.0)
 MOST_POINTS = 400
@@ -113,7 +114,13 @@ def _over_steps(run: RunRecord, key: str) -> list[Point]:
 
 
 def _accuracy(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
-    """Exact match by stratum: one plot for each kind of weights, the mean over seeds with its interval."""
+    """Exact match by stratum: one plot for each kind of weights, the mean over seeds with its interval.
+
+    Shown at first are the arms that the ledger reads, where it reads any of them.
+    """
+    arms = {run.arm: str(run.facts["arm"]) for run in runs}
+    read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES} & set(arms.values())
+    at_first = {arm for arm, whole in arms.items() if whole in (read or arms.values())}
     held: dict[str, dict[tuple[str, str], dict[str, dict[Any, Record]]]] = {}
     for run in runs:
         for record in run.accuracies:
@@ -129,7 +136,8 @@ def _accuracy(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
                 (strata.index(stratum), *mean_accuracy(by_seed.values(), arm))
                 for stratum, by_seed in by_stratum.items()
             ]
-            series.add(f"{arm} · {policy}", hue(arm), policy, Line("", sorted(points)), shown=policy not in BESIDE)
+            shown = arm in at_first and policy not in BESIDE
+            series.add(f"{arm} · {policy}", hue(arm), policy, Line("", sorted(points)), shown=shown)
         found.append(
             Chart(
                 task,

@@ -12,6 +12,8 @@ from hardtail.report.records import RunRecord, recorded
 from hardtail.report.stages import packed, stages
 from hardtail.report.study_tables import ledger, study_tables
 from hardtail.study.claims import Results
+from hardtail.study.claims.evidence import DIAGNOSED
+from hardtail.study.claims.figures import SCHEMES
 from hardtail.study.store import Store
 from hardtail.types import Trace
 
@@ -36,10 +38,15 @@ def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequenc
 
 
 def _by_weights(store: Store | None) -> list[tuple[str, Results]]:
-    """The results as one may look at them: of the weights that the paper took, or of the last ones throughout."""
+    """The results as one may look at them: of the weights that the paper took, of the last ones throughout, and in the
+    reading of the text where such runs are recorded."""
     if store is None:
         return []
-    return [("as in the paper", Results(store)), ("last", Results(store, checkpoint="last"))]
+    found = [("as in the paper", Results(store)), ("last", Results(store, checkpoint="last"))]
+    written = Results(store, "paper")
+    if any(written.runs(task, scheme) for task in DIAGNOSED for scheme in SCHEMES):
+        found.append(("last, reading paper", written))
+    return found
 
 
 def _judged(weights: str, results: Results) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Losses that look at the model's own confidence: PAPL, its control, and its mirror image."""
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 import torch
@@ -26,10 +27,10 @@ class Papl(Scheme):
     masking: Random = field(default_factory=Random)
 
     def __post_init__(self) -> None:
-        if self.tau <= 0:
-            raise HardtailError(f"PAPL's temperature tau is {self.tau}; it must be above 0")
-        if self.alpha < 0:
-            raise HardtailError(f"PAPL's alpha is {self.alpha}; it is at least 0")
+        if not 0 < self.tau < inf:
+            raise HardtailError(f"PAPL's temperature tau is {self.tau}; it must be a number above 0")
+        if not 0 <= self.alpha < inf:
+            raise HardtailError(f"PAPL's alpha is {self.alpha}; it is a number, at least 0")
 
     def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)
@@ -53,8 +54,8 @@ class Focal(Scheme):
     masking: Random = field(default_factory=Random)
 
     def __post_init__(self) -> None:
-        if self.gamma < 0:
-            raise HardtailError(f"the focal gamma is {self.gamma}; it is at least 0")
+        if not 0 <= self.gamma < inf:
+            raise HardtailError(f"the focal gamma is {self.gamma}; it is a number, at least 0")
 
     def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)

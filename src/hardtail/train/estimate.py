@@ -8,8 +8,8 @@ from hardtail.model import Shape, Transformer, parameter_count
 from hardtail.train.recipe import Recipe
 
 # Operations per second that whole steps reach at the middle of the study's shapes, data draw and optimiser included, on
-# an H200 and on two CPU cores (docs/performance.md; fp32 from the study's sheet). Good to a factor of two.
-GPU_RATE = {"bf16": 160e12, "tf32": 40e12, "fp32": 24e12}
+# an H200 and on two CPU cores (docs/performance.md). Good to a factor of two.
+GPU_RATE = {"bf16": 160e12, "tf32": 75e12, "fp32": 29e12}
 GPU_RATE_BF16_ATTENTION = 90e12
 GPU_SHORTEST = 0.6e-3
 CPU_RATE = 120e9
@@ -40,7 +40,7 @@ def estimate(recipe: Recipe) -> Cost:
     forward = (sizes.layers - 1) * per_block[length] + per_block[answer] + 2 * d * task.vocabulary.size * answer
     flops = 3.0 * sequences * forward
     activations = recipe.batch * length * d * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4
-    faster = recipe.attention == "bf16" and recipe.precision != "bf16"
+    faster = recipe.attention == "bf16" and recipe.precision == "tf32"
     rate = GPU_RATE_BF16_ATTENTION if faster else GPU_RATE[recipe.precision]
     step = max(flops / rate, GPU_SHORTEST)
     return Cost(

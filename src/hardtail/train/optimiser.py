@@ -8,7 +8,7 @@ Shapes: P parameters in all.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import pi
+from math import inf, pi
 from typing import Literal
 
 import torch
@@ -37,15 +37,15 @@ class AdamW:
     """Decay of the moving average of all weights, which starts at the initial weights; no bias correction."""
 
     def __post_init__(self) -> None:
-        if self.lr <= 0 or self.warmup < 0 or not 0 <= self.floor <= self.lr:
+        if not 0 < self.lr < inf or self.warmup < 0 or not 0 <= self.floor <= self.lr:
             raise HardtailError(
                 f"the learning rate goes from {self.lr} to {self.floor} after {self.warmup} steps of warm-up"
             )
         if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
             raise HardtailError(f"the betas are {self.beta1} and {self.beta2}; they are at least 0 and below 1")
-        if self.weight_decay < 0:
-            raise HardtailError(f"the weight decay is {self.weight_decay}; it is at least 0")
-        if self.clip is not None and self.clip <= 0:
+        if not 0 <= self.weight_decay < inf:
+            raise HardtailError(f"the weight decay is {self.weight_decay}; it is a number, at least 0")
+        if self.clip is not None and not self.clip > 0:
             raise HardtailError(f"gradients are clipped at {self.clip}; it must be above 0, or None not to clip")
         if self.ema is not None and not 0 <= self.ema < 1:
             raise HardtailError(f"the EMA's decay is {self.ema}; it is at least 0 and below 1")

@@ -1,10 +1,11 @@
 """A recipe: everything a training run depends on. The study's own are in `study.recipes`."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal
 
 from hardtail import data
 from hardtail.errors import HardtailError
+from hardtail.fields import check_fields
 from hardtail.schemes.base import Scheme
 from hardtail.tasks.base import Part, Task
 from hardtail.train.optimiser import AdamW
@@ -88,8 +89,18 @@ class Recipe:
     """What it is called in records."""
 
     def __post_init__(self) -> None:
+        _check(self, "recipe")
         for name in ("steps", "batch", "accumulate"):
             if getattr(self, name) < 1:
                 raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if not 0 <= self.seed < 1 << 64:
             raise HardtailError(f"the seed is {self.seed}; it is at least 0 and below 2 to the power of 64")
+
+
+def _check(config: Any, name: str) -> None:
+    """Refuse what is no value of a field, here and in the configurations within; a seed has bounds of its own."""
+    check_fields(config, name, wide=["seed"])
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            _check(value, item.name)

@@ -15,7 +15,7 @@ from hardtail.decode import decode
 from hardtail.denoiser import ModelDenoiser
 from hardtail.describe import describe
 from hardtail.errors import DivergedError, HardtailError
-from hardtail.files import load_instances, read_object, sole_writer
+from hardtail.files import clear_parts, load_instances, read_object, sole_writer
 from hardtail.model import Shape, Transformer
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import Top1
@@ -39,6 +39,7 @@ from hardtail.types import Instances
 Report = Callable[[dict[str, Any]], None]
 FINISHED = "finished.json"
 BEST = "best_probe.safetensors"
+FILES = "recipe.json", "coverage.json", FINISHED, STATE, "last.safetensors", BEST
 LOST = 100
 """A probe that is so many times worse than guessing is of a run that has diverged, though all are numbers still."""
 
@@ -70,6 +71,8 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     with sole_writer(folder):
         _refuse_another(folder, recipe)
+        for name in FILES:
+            clear_parts(folder / name)
         if (done := read_object(folder / FINISHED)) is not None:
             ours = load_instances(data_file)[1]["sha256"] if data_file else ""
             _refuse_other_data(folder, done.get("data", {}).get("sha256", ""), ours)
@@ -99,10 +102,22 @@ def _refuse_another(folder: Path, recipe: Recipe) -> None:
         held = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise HardtailError(f"{path} cannot be read ({error}); give another --out") from error
-    if held != wanted:
-        other = held.get("fields", {}) if isinstance(held, dict) else {}
-        fields = [name for name, value in wanted["fields"].items() if other.get(name) != value]
+    if fields := _differences(held, wanted):
         raise HardtailError(f"{folder} holds another run: it differs in {', '.join(fields)}; give another --out")
+
+
+def _differences(held: Any, wanted: Any, name: str = "") -> list[str]:
+    """The dotted names of the fields in which two configurations, as `describe` has them, are not the same."""
+    if held == wanted:
+        return []
+    if not (isinstance(held, dict) and isinstance(wanted, dict) and held.get("class") == wanted.get("class")):
+        return [name or "everything"]
+    theirs, ours = held.get("fields", {}), wanted["fields"]
+    return [
+        found
+        for field in {**ours, **theirs}
+        for found in _differences(theirs.get(field, ...), ours.get(field, ...), f"{name}.{field}".lstrip("."))
+    ]
 
 
 def _refuse_other_data(folder: Path, held: str, ours: str) -> None:

@@ -21,11 +21,11 @@ WRONG = ("profile", "wrong_commits", "top")
 def share(scheme: str, name: str, *roles: str) -> Profiled:
     """A share of the wrong-commit summary: of all failures, or of those in cells of some roles."""
     of = tuple((*WRONG, "roles", role, "failures") for role in roles) or ((*WRONG, "failures"),)
-    return Profiled("addition", scheme, (*WRONG, name), of, usual="last")
+    return Profiled("addition", scheme, (*WRONG, name), of, usual="last", learned=True)
 
 
 def median(scheme: str, name: str) -> Profiled:
-    return Profiled("addition", scheme, (*WRONG, f"{name}_median"), usual="last")
+    return Profiled("addition", scheme, (*WRONG, f"{name}_median"), usual="last", learned=True)
 
 
 def both(name: str, words: str, *roles: str) -> Pooled:
@@ -118,9 +118,12 @@ def _of_random_and_puma() -> list[Claim]:
             "addition.commits.same-profile",
             "Random masking and PUMA fail in the same place, in the same direction and as surely; only more often.",
             "§3.5",
-            tuple(
-                Similar(Cell(share("random", name, *roles)), Cell(share("puma", name, *roles)), margin=0.1)
-                for name, *roles in ALIKE
+            (
+                *(
+                    Similar(Cell(share("random", name, *roles)), Cell(share("puma", name, *roles)), margin=0.1)
+                    for name, *roles in ALIKE
+                ),
+                Gap((Cell(failed["puma"], rates["puma"]),), (Cell(failed["random"], rates["random"]),)),
             ),
         ),
     ]

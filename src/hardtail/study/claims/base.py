@@ -27,12 +27,13 @@ The rules, the same for like claims (`rules.py`):
 `Similar`      two figures differ by a margin at most (*holds*), or by twice that (*holds weaker*).
 
 A claim of several checks *holds* when all do, *does not hold* when half of them or more do not, and *holds weaker*
-otherwise. It is *not measured* as long as a figure of any check has no record.
+otherwise. It is *not measured* as long as a figure of any check has no record. Where a claim is about the hard tail of
+models that are otherwise right, runs that have not learned the task (`evidence.LEARNED`) are left out, and named.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hardtail.study.claims.evidence import Results
@@ -141,8 +142,18 @@ class Claim:
         return f"{len(self.checks)} figures from {min(values):.3f} to {max(values):.3f}"
 
     def judge(self, results: Results) -> Judged:
-        findings = tuple(check.judge(results) for check in self.checks)
+        findings = tuple(_told(check, results) for check in self.checks)
         return Judged(self, overall([finding.verdict for finding in findings]), findings)
+
+
+def _told(check: Check, results: Results) -> Finding:
+    """A check's finding; its remark names the runs that were left out of it."""
+    finding = check.judge(results)
+    left_out = dict.fromkeys(run for cell in check.cells for run in cell.figure.left_out(results))
+    if finding.verdict is Verdict.UNMEASURED or not left_out:
+        return finding
+    words = f"without {', '.join(left_out)}, which has not learned the task"
+    return replace(finding, remark="; ".join(filter(None, (finding.remark, words))))
 
 
 def overall(verdicts: Sequence[Verdict]) -> Verdict:

@@ -32,7 +32,7 @@ def claims() -> list[Claim]:
             "PUMA's failures on addition and mazes are of the trajectory: a better order recovers them.",
             "§5",
             (
-                Recovery(addition.cell("puma", "confidence", 28), addition.cell("puma", "lsb", 28)),
+                Recovery(addition.tail("puma", "confidence", 28), addition.tail("puma", "lsb", 28)),
                 Recovery(maze.over_corridors("puma", "confidence"), maze.over_corridors("puma", "dead-end")),
             ),
         ),
@@ -41,7 +41,7 @@ def claims() -> list[Claim]:
             "PAPL's failure on addition and PUMA's on deep ListOps are of the representation: no order recovers them.",
             "§5",
             (
-                Unrecovered(addition.cell("papl", "confidence", 28), addition.cell("papl", "lsb", 28)),
+                Unrecovered(addition.tail("papl", "confidence", 28), addition.tail("papl", "lsb", 28)),
                 Unrecovered(listops.cell("puma", "confidence", 5), listops.cell("puma", "recovery", 5)),
             ),
         ),
@@ -84,4 +84,4 @@ def claims() -> list[Claim]:
 
 def _premature(scheme: str) -> Profiled:
     path = ("profile", "wrong_commits", "top")
-    return Profiled("addition", scheme, (*path, "premature"), ((*path, "failures"),), usual="last")
+    return Profiled("addition", scheme, (*path, "premature"), ((*path, "failures"),), usual="last", learned=True)

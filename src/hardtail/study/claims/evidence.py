@@ -6,9 +6,13 @@ equals the last.
 
 Which diagnosis counts: one that covers every stratum its claims are about (`DIAGNOSED`), one of exactly these before
 one of more. Diagnoses of some strata each are not put together: they hold medians, which cannot be pooled.
+
+Whose failures count: claims that compare schemes or orders on the hard tail, or describe wrong commits, are about
+models that have learned their task. A run that gets fewer than half of the natural instances right (`LEARNED`) fails
+everywhere, for another reason. Single cells of the paper's tables are compared with whatever was measured.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -33,6 +37,8 @@ DIAGNOSED: dict[str, tuple[str, ...]] = {
     ),
 }
 """The strata that claims about diagnoses are about: what a run of the study is diagnosed on (`explain.diagnosed`)."""
+LEARNED = 0.5
+"""The natural accuracy under confidence from which a run's failures tell of the hard tail."""
 
 
 @dataclass(frozen=True)
@@ -124,12 +130,9 @@ class Results:
         return self.checkpoint or ("last" if self.reading == "paper" else usual)
 
     def runs(self, task: str, scheme: str) -> list[Record]:
-        """Index entries of the arm that stands for a scheme: of addition's, tf32 before fp32."""
-        arms = [f"{task}-{scheme}-paper"] if self.reading == "paper" else [f"{task}-{scheme}-tf32", f"{task}-{scheme}"]
-        for arm in arms:
-            if entries := [entry for entry in self._index if entry["arm"] == arm]:
-                return entries
-        return []
+        """Index entries of the arm that stands for a scheme."""
+        arm = arm_of(task, scheme, self.reading, {entry["arm"] for entry in self._index})
+        return [entry for entry in self._index if entry["arm"] == arm]
 
     def evaluation(self, run: str, kind: str, policy: str, stratum: str, usual: Checkpoint) -> Record | None:
         return self._evaluations.get((run, kind, policy, stratum, self.weights(usual)))
@@ -156,6 +159,13 @@ class Results:
     @cached_property
     def _diagnoses(self) -> Mapping[tuple[str, ...], Record]:
         return fitting(self.store.diagnoses(), ("run", "policy", "checkpoint"), str(self.store.folder))
+
+
+def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) -> str | None:
+    """The arm that stands for a scheme, if it is recorded: of addition's, tf32 before fp32."""
+    of = f"{task}-{scheme}"
+    arms = (f"{of}-paper",) if reading == "paper" else (f"{of}-tf32", of)
+    return next((arm for arm in arms if arm in recorded), None)
 
 
 def largest(

@@ -1,13 +1,14 @@
 """Figures: numbers that claims are about, each computed from recorded results for one training scheme."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Literal
 
 from hardtail.errors import HardtailError
 from hardtail.study.claims.evidence import (
     DIAGNOSED,
+    LEARNED,
     Checkpoint,
     Estimate,
     Record,
@@ -53,6 +54,10 @@ class Figure(ABC):
         """Why there is no figure, where there is none."""
         return "no record"
 
+    def left_out(self, results: Results) -> list[str]:
+        """Runs that do not count because they have not learned the task."""
+        return []
+
     def estimate(self, results: Results) -> Estimate | None:
         values = self.values(results)
         return Estimate.of(values.values(), share=self.share) if values else None
@@ -64,13 +69,35 @@ class _Recorded(Figure):
 
     task: str
     scheme: str
+    learned: bool = field(default=False, kw_only=True)
+    """Whether it is about the hard tail of a model that has learned the task, so that others do not count."""
+    usual: Checkpoint = field(default="best_probe", kw_only=True)
+    """The weights it is taken of, unless all figures are of the same."""
 
     def values(self, results: Results) -> dict[int, Value]:
         return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
 
     def samples(self, results: Results) -> list[Sample]:
-        found = (self._sample(results, entry) for entry in results.runs(self.task, self.scheme))
+        found = (self._sample(results, entry) for entry in self._counted(results))
         return [sample for sample in found if sample is not None]
+
+    def left_out(self, results: Results) -> list[str]:
+        counted = [entry["name"] for entry in self._counted(results)]
+        return [entry["name"] for entry in results.runs(self.task, self.scheme) if entry["name"] not in counted]
+
+    def why_missing(self, results: Results) -> str:
+        if self.left_out(results) and not self._counted(results):
+            return f"natural accuracy is below {LEARNED}: the task is not learned, so nothing tells of its hard tail"
+        return "no record"
+
+    def _counted(self, results: Results) -> list[Record]:
+        runs = results.runs(self.task, self.scheme)
+        return [entry for entry in runs if not self.learned or self._has_learned(results, entry["name"])]
+
+    def _has_learned(self, results: Results, run: str) -> bool:
+        """Whether natural instances are mostly right under confidence; where that was not measured, it is assumed."""
+        record = results.evaluation(run, "accuracy", "top1", "natural", self.usual)
+        return record is None or share_of(record, "exact_match", f"{run}, top1 on natural").value >= LEARNED
 
     @abstractmethod
     def _sample(self, results: Results, entry: Record) -> Sample | None: ...
@@ -97,7 +124,7 @@ class Accuracy(_Recorded):
 
     def _sample(self, results: Results, entry: Record) -> Sample | None:
         kind = "reveal" if self.metric == "token_accuracy" else "accuracy"
-        record = results.evaluation(entry["name"], kind, self.policy, self.stratum, "best_probe")
+        record = results.evaluation(entry["name"], kind, self.policy, self.stratum, self.usual)
         if record is None:
             return None
         whose = f"{entry['name']}, {self.policy} on {self.stratum}"
@@ -114,7 +141,6 @@ class Profiled(_Recorded):
     """Where what it is over stands, if it is a share: one count or several that add up; with `divided` its divisor."""
     divided: bool = False
     policy: str = "top1"
-    usual: Checkpoint = "best_probe"
 
     @property
     def share(self) -> bool:
@@ -136,16 +162,14 @@ class Profiled(_Recorded):
 
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""
-        runs = results.runs(self.task, self.scheme)
-        return {entry["seed"] for entry in runs if self._diagnosis(results, entry)}
+        return {entry["seed"] for entry in self._counted(results) if self._diagnosis(results, entry)}
 
     def why_missing(self, results: Results) -> str:
         if self.diagnosed(results):
             return "diagnosed, but there is nothing to take it of"
-        runs = (entry["name"] for entry in results.runs(self.task, self.scheme))
-        if any(results.diagnosis(run, self.policy, self.usual) for run in runs):
+        if any(results.diagnosis(entry["name"], self.policy, self.usual) for entry in self._counted(results)):
             return f"diagnosed, but not on all of {', '.join(DIAGNOSED[self.task])}"
-        return "no record"
+        return super().why_missing(results)
 
     def _diagnosis(self, results: Results, entry: Record) -> Record | None:
         """The run's diagnosis, where it is of all strata that the figure is about."""
@@ -241,6 +265,9 @@ class Weighted(Figure):
             return ()
         return (replace(self, parts=tuple(other[0] for other in others), name=f"{self.name}, other reading"),)
 
+    def left_out(self, results: Results) -> list[str]:
+        return [run for part in self.parts for run in part.left_out(results)]
+
     def samples(self, results: Results) -> list[Sample]:
         return [sample for part in self.parts for sample in part.samples(results)]
 
@@ -273,7 +300,11 @@ class Pooled(Figure):
         return tuple(other for part in self.parts for other in part.beside())
 
     def why_missing(self, results: Results) -> str:
-        return self.parts[0].why_missing(results)
+        lacking = (part for part in self.parts if not part.diagnosed(results))
+        return next(lacking, self.parts[0]).why_missing(results)
+
+    def left_out(self, results: Results) -> list[str]:
+        return [run for part in self.parts for run in part.left_out(results)]
 
     def samples(self, results: Results) -> list[Sample]:
         return [sample for part in self.parts for sample in part.samples(results)]

@@ -147,14 +147,14 @@ def _statements() -> list[Claim]:
 def pooled(path: tuple[str, ...], words: str, *of: tuple[str, ...]) -> Pooled:
     """Over the failures of all three schemes, or over what is counted at `of`."""
     counted = tuple(("profile", *where) for where in of or (("failures",),))
-    parts = tuple(Profiled("maze", scheme, ("profile", *path), counted) for scheme in THREE)
+    parts = tuple(Profiled("maze", scheme, ("profile", *path), counted, learned=True) for scheme in THREE)
     return Pooled(parts, f"all schemes: {words}")
 
 
 def _direction(scheme: str, direction: str) -> Profiled:
     """The share of failures with wrong cells of a direction."""
     path = ("profile", "directions", "failures_with", direction)
-    return Profiled("maze", scheme, path, (("profile", "failures"),), divided=True)
+    return Profiled("maze", scheme, path, (("profile", "failures"),), divided=True, learned=True)
 
 
 def _wrong_commits() -> list[Claim]:
