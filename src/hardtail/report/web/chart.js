@@ -7,16 +7,17 @@ const WIDE = 620;
 const NARROW = 420; // on a phone, so that words keep their size
 const HIGH = 320;
 const ROOM = { left: 58, right: 22, top: 12, bottom: 52 };
-const AT_FIRST = 14; // series shown before anyone has chosen
+const AT_FIRST = 14; // series shown at most before anyone has chosen
 
 export function drawChart(given) {
   const chart = { ...given, wide: innerWidth < 760 ? NARROW : WIDE };
   const styles = [...new Set(chart.series.map((series) => series.style))];
-  const series = chart.series.map((one, place) => ({
+  const first = chart.series.filter((one) => one.shown).slice(0, AT_FIRST);
+  const series = chart.series.map((one) => ({
     ...one,
     colour: hueColour(one.hue),
     dash: DASHES[styles.indexOf(one.style) % DASHES.length],
-    on: one.shown && place < AT_FIRST,
+    on: first.includes(one),
   }));
   const plot = svg("svg", {
     class: "plot",
