@@ -215,6 +215,7 @@ def test_klass_waits_for_two_steady_steps() -> None:
     assert steps_of(decode(denoiser, whole(7), Klass(history=1))) == [[0], [1, 2, 3, 4, 5, 6]]
     assert steps_of(decode(denoiser, whole(7), Klass(p=0.999))) == [[0], [1], [3], [4], [6], [2], [5]]
     assert steps_of(decode(denoiser, whole(7), Klass(kl=1.0))) == [[0], [1], [2, 3, 4, 5, 6]]
+    assert steps_of(decode(denoiser, whole(7), Klass(p=0.999), Commit(each=3))) == [[0, 1, 2], [3, 4, 6], [5]]
 
 
 def test_a_commit_is_by_the_step_or_by_the_steps() -> None:

@@ -107,7 +107,7 @@ class EntropyBounded(Parallel):
 @dataclass(frozen=True)
 class Klass(Parallel):
     """Every cell that is sure and steady: top-1 probability > p, and KL(p_t ‖ p_{t-1}) < kl in each of the last
-    `history` steps; where there is none, the cell with the largest top-1 probability (KLASS, Kim et al. 2025).
+    `history` steps; where there is none, as many of the surest as the commit says (KLASS, Kim et al. 2025).
     """
 
     p: float = 0.9
@@ -139,7 +139,8 @@ class Klass(Parallel):
         return guess.top_BA + ready_BA * (1 - math.log(self.p))  # ready: above 1; others: log p, at most 0
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
-        return (state.memory["ready_BA"] & state.hidden_BA).sum(dim=1)
+        ready_B = (state.memory["ready_BA"] & state.hidden_BA).sum(dim=1)
+        return torch.where(ready_B > 0, ready_B, commit.count(state))
 
 
 def _refuse_unless(holds: bool, sentence: str) -> None:
