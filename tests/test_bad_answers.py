@@ -136,9 +136,31 @@ class Halves(Policy):
         return torch.zeros_like(guess.top_BA)
 
 
+@dataclass(frozen=True)
+class Forgetful(Policy):
+    """Says nothing where something is asked of it."""
+
+    says: str = "all"
+
+    def score(self, guess: Guess, state: State) -> torch.Tensor:
+        return guess.top_BA
+
+    def begin(self, state: State) -> dict[str, torch.Tensor]:
+        return super().begin(state) if self.says != "memory" else None  # type: ignore[return-value]
+
+    def steps(self, cells: int, commit: Commit) -> int:
+        return super().steps(cells, commit) if self.says != "steps" else None  # type: ignore[return-value]
+
+    def finished(self, state: State) -> torch.Tensor:
+        return super().finished(state) if self.says != "end" else None  # type: ignore[return-value]
+
+
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
+        (Forgetful("memory"), "begin returned None; it takes a dict of tensors"),
+        (Forgetful("steps"), "may take None steps"),
+        (Forgetful("end"), r"finished returned None; it takes \[\d+\] of torch.bool"),
         (Slow(), "left cells hidden after 3 steps"),
         (Misshapen(), "score returned a tensor"),
         (Outside(), r"^Outside\(\): score returned array.{1,40}; it takes \[\d+, \d+\] of torch.float32$"),

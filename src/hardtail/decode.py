@@ -7,6 +7,7 @@ Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
 import math
+import reprlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -175,11 +176,11 @@ class _Loop:
         """Decode up to `rows` instances."""
         self._load(instances)
         n, most = len(instances), self.policy.steps(int(instances.maskable_NA.sum(axis=1).max()), self.commit)
-        if most > MOST_STEPS:
-            raise HardtailError(f"{self.policy} may take {most:,} steps; a trace counts at most {MOST_STEPS:,}")
+        if not isinstance(most, int) or most > MOST_STEPS:
+            raise HardtailError(f"{self.policy} may take {most!r} steps; a trace counts at most {MOST_STEPS:,}")
         segments: list[Segment] = []
         for step in range(most):
-            if (self.device.type == "cpu" or step % LOOK_EVERY == 0) and bool(self.policy.finished(self.state).all()):
+            if (self.device.type == "cpu" or step % LOOK_EVERY == 0) and self._finished():
                 break
             if self.policy.remasks and self.events.crowded:
                 segments.append(self.events.flush(n))
@@ -203,8 +204,15 @@ class _Loop:
 
     def _begin(self) -> None:
         """The policy's own memory, which stays in the same tensors for every batch."""
-        for name, fresh in self.policy.begin(self.state).items():
+        memory = self.policy.begin(self.state)
+        if not isinstance(memory, dict) or not all(isinstance(fresh, Tensor) for fresh in memory.values()):
+            raise HardtailError(f"{self.policy}: begin returned {reprlib.repr(memory)}; it takes a dict of tensors")
+        for name, fresh in memory.items():
             self.state.memory.setdefault(name, fresh).copy_(fresh)
+
+    def _finished(self) -> bool:
+        done_B = self.policy.finished(self.state)
+        return bool(fitting(done_B, self.state.key_B, self.policy, "finished").all())
 
     def _fill(self, instances: Instances) -> None:
         """The instances' tensors; a batch that they do not fill gets rows that have nothing to do."""

@@ -24,7 +24,7 @@ from hardtail.noise import mix, unit
 Logits = Callable[[Tensor, Tensor], Tensor]
 """Another look at any number of sequences: `logits(tokens_KL, at_KA)` are the float32 logits [K, A, V] of the cells at
 `at_KA`, tokens that cannot be committed at -inf."""
-_ANSWERS = {"score": torch.float32, "count": torch.int64, "review": torch.bool}
+_ANSWERS = {"score": torch.float32, "count": torch.int64, "review": torch.bool, "finished": torch.bool}
 """What a policy's methods answer with, or something that becomes it without loss of sense."""
 REFUSED = torch.finfo(torch.float32).min
 """The score of a hidden cell that the policy gave -inf or NaN: not now, unless there is nothing else."""
