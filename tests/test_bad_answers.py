@@ -28,6 +28,7 @@ from hardtail.policies.remask import P2
 from hardtail.provenance import code_version
 from hardtail.scoreboard import eval_tables
 from hardtail.subject import load_subject
+from hardtail.tasks.named import task_of_file
 from hardtail.traces import load_trace, save_trace
 from hardtail.train.checkpoint import save_weights
 from hardtail.types import Array
@@ -372,6 +373,12 @@ def test_what_a_file_says_in_another_type_is_not_believed(tmp_path: Path) -> Non
     found = load_subject(str(tmp_path / "w.safetensors"))
     assert (found.seed, found.origin["recipe"], found.origin["step"], found.order) == (0, "w", None, None)
     assert "unknown origin" in eval_tables(found, records_of(list(evaluated(found))))[0].title
+
+
+@pytest.mark.parametrize("config", [{"size": 9}, {"digits": 0}, {"digits": None}])
+def test_a_file_whose_task_cannot_be_is_named(config: dict[str, Any]) -> None:
+    with pytest.raises(HardtailError, match=r"^x\.npz has a configuration that its task cannot have"):
+        task_of_file("addition", config, "x.npz")
 
 
 def evaluated(subject: Any) -> Any:

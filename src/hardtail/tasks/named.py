@@ -13,5 +13,5 @@ def task_of_file(name: object, config: object, whose: str) -> Task:
         raise HardtailError(f"{whose} does not say how its task {name} is configured")
     try:
         return TASKS.load(name).preset("release", **config)
-    except TypeError as error:
-        raise HardtailError(f"{whose} does not say how its task {name} is configured ({error})") from error
+    except (TypeError, HardtailError) as error:
+        raise HardtailError(f"{whose} has a configuration that its task cannot have ({error})") from error
