@@ -76,13 +76,19 @@ def _grid(*arms: Iterator[Entry]) -> list[Entry]:
     return [arm[i] for i in range(max(map(len, entries))) for arm in entries if i < len(arm)]
 
 
-def _addition() -> list[Entry]:
+def _four(arm: str, recipe: str, precision: Change) -> list[Entry]:
+    """The schemes of the paper's Table 1; an arm and its recipe end alike for all of them."""
     return _grid(
-        _arm("addition-random-tf32", "addition-random", _tf32),
-        _arm("addition-papl-tf32", "addition-papl", _tf32),
-        _arm("addition-puma-tf32", "addition-puma", _tf32),
-        _arm("addition-papl5-tf32", "addition-papl", _papl(alpha=5.0), _tf32),
+        *(
+            _arm(f"addition-{scheme}{arm}", f"addition-{scheme}{recipe}", precision)
+            for scheme in ("random", "papl", "puma")
+        ),
+        _arm(f"addition-papl5{arm}", f"addition-papl{recipe}", _papl(alpha=5.0), precision),
     )
+
+
+def _addition() -> list[Entry]:
+    return _four("-tf32", "", _tf32)
 
 
 def _addition_fp32() -> list[Entry]:
@@ -95,12 +101,7 @@ def _addition_fp32() -> list[Entry]:
 
 def _addition_paper() -> list[Entry]:
     """In bf16: the text states no precision, and the study's own probes of it ran, and learned, in bf16."""
-    return _grid(
-        _arm("addition-random-paper", "addition-random-paper", _bf16),
-        _arm("addition-papl-paper", "addition-papl-paper", _bf16),
-        _arm("addition-puma-paper", "addition-puma-paper", _bf16),
-        _arm("addition-papl5-paper", "addition-papl-paper", _papl(alpha=5.0), _bf16),
-    )
+    return _four("-paper", "-paper", _bf16)
 
 
 def _addition_paper_modulo() -> list[Entry]:
