@@ -5,7 +5,8 @@
 
 A digit of a sum needs both digits of its place, and one of them alone says nothing about it. *Reach* is how much
 attention the less seen of the two gets, by the best way there is: one head of any layer, or two in turn, the first
-having brought the digit to a position that the second looks at. All answer cells are hidden; averaged over sums.
+having brought the digit to a position that the second looks at. All answer cells are hidden; each head's attention is
+averaged over sums first.
 """
 
 import argparse

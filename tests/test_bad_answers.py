@@ -160,7 +160,7 @@ class Forgetful(Policy):
     ("policy", "words"),
     [
         (Forgetful("memory"), "begin returned None; it takes a dict of tensors"),
-        (Forgetful("steps"), "may take None steps"),
+        (Forgetful("steps"), "steps returned None; it takes a whole number"),
         (Forgetful("end"), r"finished returned None; it takes \[\d+\] of torch.bool"),
         (Slow(), "left cells hidden after 3 steps"),
         (Misshapen(), "score returned a tensor"),

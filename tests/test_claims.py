@@ -375,6 +375,42 @@ def test_failures_of_a_run_that_has_not_learned_describe_no_hard_tail(tmp_path: 
     assert count.judge(results).verdict is Verdict.HOLDS
 
 
+def test_only_more_often_is_of_runs_that_have_learned(tmp_path: Path) -> None:
+    claim = claim_named("addition.commits.same-profile")
+    made = Planted(tmp_path)
+    for seed in (42, 43):
+        for figure, value in together(claim, as_printed).items():
+            made.plant(figure, value, seed=seed)
+    made.plant(NATURAL["puma"], 0.0, seed=43)
+    judged = claim.judge(Results(made.written()))
+    assert [finding.seeds for finding in judged.findings] == [1] * len(judged.findings)
+    assert all("left out: addition-puma-s43" in finding.remark for finding in judged.findings)
+
+
+def test_means_over_corridors_leave_out_what_is_not_learned(tmp_path: Path) -> None:
+    claim = claim_named("maze.papl.recovered")
+    made = Planted(tmp_path)
+    for figure, value in together(claim, as_printed).items():
+        made.plant(figure, value)
+    made.plant(Accuracy("maze", "papl", "top1", "natural"), 0.0)
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert "the task is not learned" in judged.findings[-1].remark
+
+
+def test_no_seed_in_common_is_said(tmp_path: Path) -> None:
+    claim = claim_named("addition.commits.chain-msb")
+    made = Planted(tmp_path)
+    for seed in (42, 43):
+        for figure, value in together(claim, as_printed).items():
+            made.plant(figure, value, seed=seed)
+    made.plant(NATURAL["random"], 0.0, seed=42)
+    made.plant(NATURAL["puma"], 0.0, seed=43)
+    remark = claim.judge(Results(made.written())).findings[0].remark
+    assert "no seed has all" in remark
+    assert "left out: addition-random-s42, addition-puma-s43" in remark
+
+
 def test_alike_but_no_more_often_is_not_the_same_profile(tmp_path: Path) -> None:
     claim = claim_named("addition.commits.same-profile")
     values = together(claim, as_printed)
@@ -406,7 +442,7 @@ def test_a_seed_that_has_learned_nothing_is_left_out_and_named(tmp_path: Path) -
     made.plant(NATURAL["puma"], 0.0, seed=43)
     judged = claim.judge(Results(made.written()))
     assert (judged.verdict, judged.seeds) == (Verdict.HOLDS, 1)
-    assert "without addition-puma-s43, which has not learned the task" in judged.findings[0].remark
+    assert "not learned, left out: addition-puma-s43" in judged.findings[0].remark
 
 
 def test_a_run_that_never_converges_counts_with_its_last_step(tmp_path: Path) -> None:

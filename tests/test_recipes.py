@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,16 @@ def test_recorded_runs_are_of_these_recipes() -> None:
 def test_fields_that_make_no_sense(make: Any, sentence: str) -> None:
     with pytest.raises(HardtailError, match=sentence):
         make()
+
+
+def test_fields_whose_types_only_a_checker_knows_are_let_be() -> None:
+    """A package of someone else's may import them for its type checker alone."""
+
+    @dataclass(frozen=True)
+    class Foreign(Random):
+        table: "OnlyForCheckers" = 3  # type: ignore[name-defined]  # noqa: F821
+
+    assert replace(recipe_named("addition-random"), scheme=Foreign()).scheme == Foreign()
 
 
 def test_a_dry_run_shows_the_cost_and_writes_nothing(tmp_path: Any) -> None:

@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -277,13 +277,14 @@ def test_accuracy_shows_at_first_what_the_ledger_reads(tmp_path: Path) -> None:
     folder = results(tmp_path, seeds=(42,))
     index = folder / "index.jsonl"
 
-    def shown() -> set[str]:
-        charts = [chart for chart in run_charts(recorded(Store(folder))) if chart.section == "accuracy"]
+    def shown(asked: Collection[str] = ()) -> set[str]:
+        charts = [chart for chart in run_charts(recorded(Store(folder)), asked) if chart.section == "accuracy"]
         return {series.name.partition(" ")[0] for chart in charts for series in chart.series if series.shown}
 
     assert "puma-tf32" in shown()
     index.write_text(index.read_text().replace('"addition-puma-tf32"', '"addition-puma-first"'))
     assert shown() == {"random-tf32", "papl-tf32"}
+    assert shown({"addition-puma-tf32-s42"}) == {"random-tf32", "papl-tf32", "puma-first"}
     index.write_text(re.sub(r'"arm": "([a-z-]+)-tf32"', r'"arm": "\1-mine"', index.read_text()))
     assert shown() == {"random-mine", "papl-mine", "puma-first"}
 

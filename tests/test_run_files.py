@@ -18,6 +18,7 @@ from safetensors.torch import load, load_file, save_file
 from hardtail import HardtailError, data, files
 from hardtail.cli.train import Watcher
 from hardtail.cli.train import main as command
+from hardtail.describe import describe
 from hardtail.files import load_instances, save_instances
 from hardtail.study.advance import prepare
 from hardtail.study.grids import Entry
@@ -330,6 +331,10 @@ def test_another_run_is_told_apart_field_by_field(tmp_path: Path) -> None:
     (folder / "recipe.json").write_text(json.dumps(held))
     with pytest.raises(HardtailError, match="differs in retired; "):
         train(recipe, folder)
+    for damaged in (held | {"fields": None}, held | {"fields": [1]}, describe(recipe) | {"version": 2}, [held]):
+        (folder / "recipe.json").write_text(json.dumps(damaged))
+        with pytest.raises(HardtailError, match="differs in everything; "):
+            train(recipe, folder)
 
 
 def test_too_large_for_the_memory(tmp_path: Path) -> None:

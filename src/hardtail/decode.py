@@ -7,6 +7,7 @@ Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
 import math
+import operator
 import reprlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -175,9 +176,7 @@ class _Loop:
     def run(self, instances: Instances, about: Mapping[str, Any]) -> Trace:
         """Decode up to `rows` instances."""
         self._load(instances)
-        n, most = len(instances), self.policy.steps(int(instances.maskable_NA.sum(axis=1).max()), self.commit)
-        if not isinstance(most, int) or most > MOST_STEPS:
-            raise HardtailError(f"{self.policy} may take {most!r} steps; a trace counts at most {MOST_STEPS:,}")
+        n, most = len(instances), self._steps(int(instances.maskable_NA.sum(axis=1).max()))
         segments: list[Segment] = []
         for step in range(most):
             if (self.device.type == "cpu" or step % LOOK_EVERY == 0) and self._finished():
@@ -205,10 +204,20 @@ class _Loop:
     def _begin(self) -> None:
         """The policy's own memory, which stays in the same tensors for every batch."""
         memory = self.policy.begin(self.state)
-        if not isinstance(memory, dict) or not all(isinstance(fresh, Tensor) for fresh in memory.values()):
+        if not isinstance(memory, Mapping) or not all(isinstance(fresh, Tensor) for fresh in memory.values()):
             raise HardtailError(f"{self.policy}: begin returned {reprlib.repr(memory)}; it takes a dict of tensors")
         for name, fresh in memory.items():
             self.state.memory.setdefault(name, fresh).copy_(fresh)
+
+    def _steps(self, cells: int) -> int:
+        asked = self.policy.steps(cells, self.commit)
+        try:
+            most = operator.index(asked)
+        except TypeError:
+            raise HardtailError(f"{self.policy}: steps returned {asked!r}; it takes a whole number") from None
+        if most > MOST_STEPS:
+            raise HardtailError(f"{self.policy} may take {most:,} steps; a trace counts at most {MOST_STEPS:,}")
+        return most
 
     def _finished(self) -> bool:
         done_B = self.policy.finished(self.state)

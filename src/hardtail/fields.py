@@ -31,7 +31,10 @@ def check_fields(config: Any, name: str, wide: Sequence[str] = ()) -> None:
 
     Whole numbers of the fields `wide` may be of any size.
     """
-    hints = get_type_hints(type(config))
+    try:
+        hints = get_type_hints(type(config))
+    except NameError:  # a name that only a type checker imports: nothing is known of these fields
+        return
     for item in fields(config):
         value, hint = getattr(config, item.name), hints[item.name]
         if get_origin(hint) is Literal and value not in get_args(hint):

@@ -130,7 +130,8 @@ def diagnose(
         raise HardtailError("diagnose takes at least one run directory, weights file or trace")
     if n is not None:
         positive("-n", n)
-    for_runs = {"--policies": policies, "--strata": strata, "-n": n, "--kind": kind, "--seed": seed, "--batch": batch}
+    for_runs: dict[str, object] = {"--policies": policies, "--strata": strata, "-n": n, "--kind": kind}
+    for_runs |= {"--seed": seed, "--device": device, "--batch": batch}
     given = [name for name, value in for_runs.items() if value not in ((), None)]
     if given and all(run.endswith(".npz") for run in runs):
         raise HardtailError(f"{given[0]} is for runs and weights; a trace is explained as it was decoded, leave it out")

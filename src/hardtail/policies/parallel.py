@@ -1,6 +1,7 @@
-"""Parallel rules: the distributions themselves decide how many cells a step commits; `Commit` is not asked.
+"""Parallel rules: the distributions themselves decide how many cells a step commits.
 
-Every rule is judged row by row and commits at least the best cell.
+Every rule is judged row by row and commits at least the best cell. `Commit` is asked by `Klass` alone, where none is
+ready.
 
 Shapes: B batch, A answer cells, V vocabulary.
 """

@@ -3,7 +3,7 @@
 Shapes: K hidden counts, R logical ranks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -24,14 +24,15 @@ BESIDE = ("max-logit", "margin", "entropy")
 """Other readings of confidence: plotted, but shown only when asked for."""
 
 
-def run_charts(runs: Sequence[RunRecord]) -> list[Chart]:
-    """Every plot that the runs have data for, task by task."""
+def run_charts(runs: Sequence[RunRecord], asked: Collection[str] = ()) -> list[Chart]:
+    """Every plot that the runs have data for, task by task; those `asked` for by name are shown at first."""
     by_task: dict[str, list[RunRecord]] = {}
     for run in runs:
         by_task.setdefault(run.task, []).append(run)
     found = []
     for task, held in by_task.items():
-        found += [*_training(task, held), *_accuracy(task, held), *_readiness(task, held), *_coverage(task, held)]
+        found += [*_training(task, held), *_accuracy(task, held, asked)]
+        found += [*_readiness(task, held), *_coverage(task, held)]
     return [chart for chart in found if chart.series]
 
 
@@ -113,14 +114,14 @@ def _over_steps(run: RunRecord, key: str) -> list[Point]:
 # -- accuracy ---------------------------------------------------------------------------------------------------------
 
 
-def _accuracy(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+def _accuracy(task: str, runs: Sequence[RunRecord], asked: Collection[str]) -> list[Chart]:
     """Exact match by stratum: one plot for each kind of weights, the mean over seeds with its interval.
 
-    Shown at first are the arms that the ledger reads, where it reads any of them.
+    Shown at first are the arms that were asked for and those that the ledger reads; all, where there are none of these.
     """
     arms = {run.arm: str(run.facts["arm"]) for run in runs}
-    read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES} & set(arms.values())
-    at_first = {arm for arm, whole in arms.items() if whole in (read or arms.values())}
+    read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES}
+    at_first = {run.arm for run in runs if run.name in asked or arms[run.arm] in read} or set(arms)
     held: dict[str, dict[tuple[str, str], dict[str, dict[Any, Record]]]] = {}
     for run in runs:
         for record in run.accuracies:

@@ -24,7 +24,8 @@ def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequenc
     """What JSON holds of a page, and its arrays as text."""
     everything = _together(recorded(store) if store else [], runs)
     found, pack = stages(traces), Pack()
-    charts = [*run_charts(everything), *(chart for stage in found for chart in decode_charts(stage))]
+    asked = {run.name for run in runs}
+    charts = [*run_charts(everything, asked), *(chart for stage in found for chart in decode_charts(stage))]
     content = {
         "format": FORMAT,
         "title": "hardtail report",

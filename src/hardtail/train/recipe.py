@@ -78,7 +78,7 @@ class Recipe:
     accumulate: int = 1
     precision: Precision = "fp32"
     attention: AttentionPrecision = "same"
-    """`bf16` computes attention alone in bf16; with dropout it is several times slower in any other precision."""
+    """`bf16` computes attention alone in bf16; in tf32 with dropout that can be faster, by a third on mazes."""
     selection: Literal["last", "best_probe"] = "best_probe"
     """Which weights stand for the run; both are kept."""
     train_size: int | None = None

@@ -110,14 +110,18 @@ def _differences(held: Any, wanted: Any, name: str = "") -> list[str]:
     """The dotted names of the fields in which two configurations, as `describe` has them, are not the same."""
     if held == wanted:
         return []
+    whole = [name or "everything"]
     if not (isinstance(held, dict) and isinstance(wanted, dict) and held.get("class") == wanted.get("class")):
-        return [name or "everything"]
-    theirs, ours = held.get("fields", {}), wanted["fields"]
-    return [
+        return whole
+    theirs, ours = held.get("fields"), wanted.get("fields")
+    if not (isinstance(theirs, dict) and isinstance(ours, dict)):
+        return whole
+    inner = [
         found
         for field in {**ours, **theirs}
         for found in _differences(theirs.get(field, ...), ours.get(field, ...), f"{name}.{field}".lstrip("."))
     ]
+    return inner or whole
 
 
 def _refuse_other_data(folder: Path, held: str, ours: str) -> None:

@@ -4,6 +4,8 @@ The wrong commit of a failure is its most significant wrong cell, as in the auth
 first in time beside it.
 """
 
+from dataclasses import replace
+
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.figures import SCHEMES, Pooled, Profiled
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Similar, near_rate
@@ -45,6 +47,7 @@ def _of_random_and_puma() -> list[Claim]:
         )
         for scheme in FAILURES
     }
+    more = {scheme: replace(figure, learned=True) for scheme, figure in failed.items()}
     rates = {scheme: failures / INSTANCES for scheme, failures in FAILURES.items()}
     confidence = both("confidence_mean", "mean probability of the wrong token")
     masked, step = ({scheme: median(scheme, name) for scheme in FAILURES} for name in ("chain_masked", "long_step"))
@@ -123,7 +126,7 @@ def _of_random_and_puma() -> list[Claim]:
                     Similar(Cell(share("random", name, *roles)), Cell(share("puma", name, *roles)), margin=0.1)
                     for name, *roles in ALIKE
                 ),
-                Gap((Cell(failed["puma"], rates["puma"]),), (Cell(failed["random"], rates["random"]),)),
+                Gap((Cell(more["puma"], rates["puma"]),), (Cell(more["random"], rates["random"]),)),
             ),
         ),
     ]

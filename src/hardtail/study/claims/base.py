@@ -28,7 +28,8 @@ The rules, the same for like claims (`rules.py`):
 
 A claim of several checks *holds* when all do, *does not hold* when half of them or more do not, and *holds weaker*
 otherwise. It is *not measured* as long as a figure of any check has no record. Where a claim is about the hard tail of
-models that are otherwise right, runs that have not learned the task (`evidence.LEARNED`) are left out, and named.
+models that are otherwise right (addition, mazes), runs that have not learned the task are left out, and named
+(`evidence.LEARNED`).
 """
 
 from abc import ABC, abstractmethod
@@ -150,9 +151,7 @@ def _told(check: Check, results: Results) -> Finding:
     """A check's finding; its remark names the runs that were left out of it."""
     finding = check.judge(results)
     left_out = dict.fromkeys(run for cell in check.cells for run in cell.figure.left_out(results))
-    if finding.verdict is Verdict.UNMEASURED or not left_out:
-        return finding
-    words = f"without {', '.join(left_out)}, which has not learned the task"
+    words = f"not learned, left out: {', '.join(left_out)}" if left_out else ""
     return replace(finding, remark="; ".join(filter(None, (finding.remark, words))))
 
 

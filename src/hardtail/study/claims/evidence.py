@@ -7,9 +7,10 @@ equals the last.
 Which diagnosis counts: one that covers every stratum its claims are about (`DIAGNOSED`), one of exactly these before
 one of more. Diagnoses of some strata each are not put together: they hold medians, which cannot be pooled.
 
-Whose failures count: claims that compare schemes or orders on the hard tail, or describe wrong commits, are about
-models that have learned their task. A run that gets fewer than half of the natural instances right (`LEARNED`) fails
-everywhere, for another reason. Single cells of the paper's tables are compared with whatever was measured.
+Whose failures count: claims that compare schemes or orders on the hard tail of addition and mazes, or describe wrong
+commits there, are about models that have learned their task. A run that gets fewer than half of the natural instances
+right (`LEARNED`) fails everywhere, for another reason. Single cells of the paper's tables are compared with whatever
+was measured.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -22,6 +22,7 @@ from hardtail.study.claims.evidence import (
 
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
+NO_SEED = "no seed has all of these figures"
 SCHEMES = {"random": "random masking", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
 
 
@@ -265,6 +266,10 @@ class Weighted(Figure):
             return ()
         return (replace(self, parts=tuple(other[0] for other in others), name=f"{self.name}, other reading"),)
 
+    def why_missing(self, results: Results) -> str:
+        lacking = next((part for part in self.parts if not part.values(results)), None)
+        return NO_SEED if lacking is None else lacking.why_missing(results)
+
     def left_out(self, results: Results) -> list[str]:
         return [run for part in self.parts for run in part.left_out(results)]
 
@@ -300,8 +305,10 @@ class Pooled(Figure):
         return tuple(other for part in self.parts for other in part.beside())
 
     def why_missing(self, results: Results) -> str:
-        lacking = (part for part in self.parts if not part.diagnosed(results))
-        return next(lacking, self.parts[0]).why_missing(results)
+        if all(part.diagnosed(results) for part in self.parts):
+            common = set.intersection(*(part.diagnosed(results) for part in self.parts))
+            return self.parts[0].why_missing(results) if common else NO_SEED
+        return next(part for part in self.parts if not part.diagnosed(results)).why_missing(results)
 
     def left_out(self, results: Results) -> list[str]:
         return [run for part in self.parts for run in part.left_out(results)]

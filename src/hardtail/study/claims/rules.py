@@ -8,6 +8,7 @@ from hardtail.statistics import Interval, wilson
 from hardtail.study.claims.base import Cell, Check, Finding, Verdict
 from hardtail.study.claims.differences import common_seeds, contrast, log_ratio
 from hardtail.study.claims.evidence import Estimate, Results
+from hardtail.study.claims.figures import NO_SEED
 
 NEAR = 0.05
 """Tolerance of levels, in shares."""
@@ -35,7 +36,7 @@ def _missing(cells: tuple[Cell, ...], results: Results) -> Finding | None:
             remark = f"{cell.figure.label}: {cell.figure.why_missing(results)}"
             return Finding(Verdict.UNMEASURED, remark=remark)
     if not common_seeds(cells, results):
-        return Finding(Verdict.UNMEASURED, remark="no seed has all of these figures")
+        return Finding(Verdict.UNMEASURED, remark=NO_SEED)
     return None
 
 
