@@ -8,8 +8,9 @@ from typing import Any
 from hardtail.statistics import wilson
 from hardtail.study.claims import Claim, Results
 from hardtail.study.claims.base import Cell, Check
+from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.evidence import DIAGNOSED
-from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Pooled, Profiled, Reached, Weighted
+from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Similar, Unrecovered
 from hardtail.study.store import Store
 

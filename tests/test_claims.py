@@ -23,9 +23,10 @@ from hardtail.study.claims import (
     sudoku,
 )
 from hardtail.study.claims.base import Cell, overall
+from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.evidence import DIAGNOSED
-from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Pooled, Profiled, Reached, Weighted
+from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.claims.rules import Gap, Level, Ratio, Recovery, Unrecovered
 from hardtail.study.store import Store
 from tests.planted_results import STEPS, Planted, as_printed, opposite, planted, together, weaker

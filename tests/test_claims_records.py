@@ -11,8 +11,9 @@ from hardtail.evaluate import Decoding, chosen_policies, evaluate_all, keep, rec
 from hardtail.explain import diagnosed, explain_model
 from hardtail.study.advance import study_policies
 from hardtail.study.claims import Results, all_claims
+from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.evidence import DIAGNOSED
-from hardtail.study.claims.figures import Accuracy, Figure, Pooled, Profiled, Reached, Weighted
+from hardtail.study.claims.figures import Accuracy, Figure, Profiled, Reached
 from hardtail.study.grids import GRIDS
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store

@@ -7,7 +7,8 @@ first in time beside it.
 from dataclasses import replace
 
 from hardtail.study.claims.base import Cell, Claim
-from hardtail.study.claims.figures import SCHEMES, Pooled, Profiled
+from hardtail.study.claims.combined import Pooled
+from hardtail.study.claims.figures import SCHEMES, Profiled
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Similar, near_rate
 
 WHERE = "§3.4, wrong commit profile"

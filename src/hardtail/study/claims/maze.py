@@ -1,7 +1,8 @@
 """Claims about mazes: section 4.2 of the paper and its Table 2."""
 
 from hardtail.study.claims.base import Cell, Check, Claim
-from hardtail.study.claims.figures import SCHEMES, Accuracy, Pooled, Profiled, average
+from hardtail.study.claims.combined import Pooled, average
+from hardtail.study.claims.figures import SCHEMES, Accuracy, Profiled
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Recovery, near_rate
 
 CORRIDORS = (4, 8, 15, 20, 25, 30)

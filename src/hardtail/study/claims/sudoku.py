@@ -5,7 +5,8 @@ draws them.
 """
 
 from hardtail.study.claims.base import Cell, Claim
-from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure, Weighted
+from hardtail.study.claims.combined import Weighted
+from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure
 from hardtail.study.claims.rules import Gap, Level
 
 THREE = ("random", "papl", "puma")

@@ -1,0 +1,91 @@
+"""Figures that are made of several others: means of one scheme's, and shares over the failures of several schemes."""
+
+from dataclasses import dataclass, replace
+
+from hardtail.study.claims.evidence import Results, Sample, Value
+from hardtail.study.claims.figures import NO_SEED, Figure, Profiled
+
+
+@dataclass(frozen=True)
+class Weighted(Figure):
+    """The mean of several figures of one seed, each with its weight."""
+
+    parts: tuple[Figure, ...]
+    weights: tuple[float, ...]
+    name: str
+
+    share = True
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def beside(self) -> tuple[Figure, ...]:
+        others = [part.beside() for part in self.parts]
+        if not all(others):
+            return ()
+        return (replace(self, parts=tuple(other[0] for other in others), name=f"{self.name}, other reading"),)
+
+    def why_missing(self, results: Results) -> str:
+        lacking = next((part for part in self.parts if not part.values(results)), None)
+        return NO_SEED if lacking is None else lacking.why_missing(results)
+
+    def left_out(self, results: Results) -> list[str]:
+        return [run for part in self.parts for run in part.left_out(results)]
+
+    def samples(self, results: Results) -> list[Sample]:
+        return [sample for part in self.parts for sample in part.samples(results)]
+
+    def values(self, results: Results) -> dict[int, Value]:
+        by_part = [part.values(results) for part in self.parts]
+        whole = sum(self.weights)
+        return {
+            seed: Value(
+                sum(weight * values[seed].value for weight, values in zip(self.weights, by_part, strict=True)) / whole,
+                sum(values[seed].n or 0 for values in by_part) or None,
+            )
+            for seed in sorted(set.intersection(*map(set, by_part)))
+        }
+
+
+@dataclass(frozen=True)
+class Pooled(Figure):
+    """A share over the failures of several schemes taken together; a scheme without failures adds nothing."""
+
+    parts: tuple[Profiled, ...]
+    name: str
+
+    share = True
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def beside(self) -> tuple[Figure, ...]:
+        return tuple(other for part in self.parts for other in part.beside())
+
+    def why_missing(self, results: Results) -> str:
+        if all(part.diagnosed(results) for part in self.parts):
+            common = set.intersection(*(part.diagnosed(results) for part in self.parts))
+            return self.parts[0].why_missing(results) if common else NO_SEED
+        return next(part for part in self.parts if not part.diagnosed(results)).why_missing(results)
+
+    def left_out(self, results: Results) -> list[str]:
+        return [run for part in self.parts for run in part.left_out(results)]
+
+    def samples(self, results: Results) -> list[Sample]:
+        return [sample for part in self.parts for sample in part.samples(results)]
+
+    def values(self, results: Results) -> dict[int, Value]:
+        by_part = [part.values(results) for part in self.parts]
+        pooled = {}
+        for seed in sorted(set.intersection(*(part.diagnosed(results) for part in self.parts))):
+            held = [values[seed] for values in by_part if seed in values]
+            if total := sum(value.n or 0 for value in held):
+                pooled[seed] = Value(sum(value.value * (value.n or 0) for value in held) / total, total)
+        return pooled
+
+
+def average(parts: tuple[Figure, ...], name: str) -> Weighted:
+    """The plain mean of several figures."""
+    return Weighted(parts, (1.0,) * len(parts), name)
