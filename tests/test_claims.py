@@ -376,12 +376,17 @@ def test_failures_of_a_run_that_has_not_learned_describe_no_hard_tail(tmp_path: 
     assert count.judge(results).verdict is Verdict.HOLDS
 
 
-def test_only_more_often_is_of_runs_that_have_learned(tmp_path: Path) -> None:
-    claim = claim_named("addition.commits.same-profile")
-    made = Planted(tmp_path)
+def two_seeds(folder: Path, claim: Claim) -> Planted:
+    made = Planted(folder)
     for seed in (42, 43):
         for figure, value in together(claim, as_printed).items():
             made.plant(figure, value, seed=seed)
+    return made
+
+
+def test_only_more_often_is_of_runs_that_have_learned(tmp_path: Path) -> None:
+    claim = claim_named("addition.commits.same-profile")
+    made = two_seeds(tmp_path, claim)
     made.plant(NATURAL["puma"], 0.0, seed=43)
     judged = claim.judge(Results(made.written()))
     assert [finding.seeds for finding in judged.findings] == [1] * len(judged.findings)
@@ -401,10 +406,7 @@ def test_means_over_corridors_leave_out_what_is_not_learned(tmp_path: Path) -> N
 
 def test_no_seed_in_common_is_said(tmp_path: Path) -> None:
     claim = claim_named("addition.commits.chain-msb")
-    made = Planted(tmp_path)
-    for seed in (42, 43):
-        for figure, value in together(claim, as_printed).items():
-            made.plant(figure, value, seed=seed)
+    made = two_seeds(tmp_path, claim)
     made.plant(NATURAL["random"], 0.0, seed=42)
     made.plant(NATURAL["puma"], 0.0, seed=43)
     remark = claim.judge(Results(made.written())).findings[0].remark

@@ -6,12 +6,10 @@ from hardtail.study.claims.evidence import Results, Sample, Value
 from hardtail.study.claims.figures import NO_SEED, Figure, Profiled
 
 
-@dataclass(frozen=True)
-class Weighted(Figure):
-    """The mean of several figures of one seed, each with its weight."""
+class _Combined(Figure):
+    """A share that comes from several parts."""
 
     parts: tuple[Figure, ...]
-    weights: tuple[float, ...]
     name: str
 
     share = True
@@ -19,6 +17,21 @@ class Weighted(Figure):
     @property
     def label(self) -> str:
         return self.name
+
+    def left_out(self, results: Results) -> list[str]:
+        return [run for part in self.parts for run in part.left_out(results)]
+
+    def samples(self, results: Results) -> list[Sample]:
+        return [sample for part in self.parts for sample in part.samples(results)]
+
+
+@dataclass(frozen=True)
+class Weighted(_Combined):
+    """The mean of several figures of one seed, each with its weight."""
+
+    parts: tuple[Figure, ...]
+    weights: tuple[float, ...]
+    name: str
 
     def beside(self) -> tuple[Figure, ...]:
         others = [part.beside() for part in self.parts]
@@ -29,12 +42,6 @@ class Weighted(Figure):
     def why_missing(self, results: Results) -> str:
         lacking = next((part for part in self.parts if not part.values(results)), None)
         return NO_SEED if lacking is None else lacking.why_missing(results)
-
-    def left_out(self, results: Results) -> list[str]:
-        return [run for part in self.parts for run in part.left_out(results)]
-
-    def samples(self, results: Results) -> list[Sample]:
-        return [sample for part in self.parts for sample in part.samples(results)]
 
     def values(self, results: Results) -> dict[int, Value]:
         by_part = [part.values(results) for part in self.parts]
@@ -49,17 +56,11 @@ class Weighted(Figure):
 
 
 @dataclass(frozen=True)
-class Pooled(Figure):
+class Pooled(_Combined):
     """A share over the failures of several schemes taken together; a scheme without failures adds nothing."""
 
     parts: tuple[Profiled, ...]
     name: str
-
-    share = True
-
-    @property
-    def label(self) -> str:
-        return self.name
 
     def beside(self) -> tuple[Figure, ...]:
         return tuple(other for part in self.parts for other in part.beside())
@@ -69,12 +70,6 @@ class Pooled(Figure):
             common = set.intersection(*(part.diagnosed(results) for part in self.parts))
             return self.parts[0].why_missing(results) if common else NO_SEED
         return next(part for part in self.parts if not part.diagnosed(results)).why_missing(results)
-
-    def left_out(self, results: Results) -> list[str]:
-        return [run for part in self.parts for run in part.left_out(results)]
-
-    def samples(self, results: Results) -> list[Sample]:
-        return [sample for part in self.parts for sample in part.samples(results)]
 
     def values(self, results: Results) -> dict[int, Value]:
         by_part = [part.values(results) for part in self.parts]
