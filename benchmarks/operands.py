@@ -57,12 +57,12 @@ def main() -> None:
     words = parser.parse_args()
     try:
         subject = load_subject(words.model, kind=words.kind)
+        instances = measured_instances(subject.task, "natural", words.n, subject.seed)
     except HardtailError as error:
         raise SystemExit(str(error)) from None
     if not isinstance(subject.task, Addition):
         raise SystemExit(f"{words.model} was not trained on addition")
     digits, model = subject.task.digits, subject.denoiser.model
-    instances = measured_instances(subject.task, "natural", words.n, subject.seed)
     gold_NL = torch.from_numpy(instances.tokens_NL.astype(np.int64))
     start = 2 * digits + 2
     tokens_NL = gold_NL.clone()
@@ -75,7 +75,7 @@ def main() -> None:
     cell, first, second = start + digits - places, digits - 1 - places, 2 * digits - places
     best_LL = ways_WLL.amax(dim=0)
     reach_P = torch.minimum(best_LL[cell, first], best_LL[cell, second])
-    print(f"{subject.name}, {subject.origin['checkpoint']} weights, step {subject.origin['step']:,}")
+    print(f"{subject.name}, {subject.origin['checkpoint']} weights, step {subject.origin['step']}")
     print("digit    right   reach")
     for place in reversed(range(digits)):
         right = right_A[digits - place]

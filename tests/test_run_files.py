@@ -1,8 +1,6 @@
-"""What a run directory promises: which weights are kept, on what data, and what a mistake costs."""
+"""What a run directory promises: which weights are kept, and on what data."""
 
 import json
-import shutil
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,16 +13,12 @@ import pytest
 import torch
 from safetensors.torch import load, load_file, save_file
 
-from hardtail import HardtailError, data, files
-from hardtail.cli.train import Watcher
-from hardtail.cli.train import main as command
-from hardtail.describe import describe
+from hardtail import HardtailError, data
 from hardtail.files import load_instances, save_instances
 from hardtail.study.advance import prepare
 from hardtail.study.grids import Entry
 from hardtail.study.recipes import recipe_named
 from hardtail.tasks.base import Part
-from hardtail.train import checkpoint
 from hardtail.train.checkpoint import Progress, load_state, load_weights, save_state
 from hardtail.train.measure import Probe, Probed
 from hardtail.train.recipe import Recipe
@@ -273,140 +267,3 @@ def test_a_prepared_run_draws_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(data, "_draw", fail)
     assert train(recipe, tmp_path / "run").finished
-
-
-# -- mistakes ------------------------------------------------------------------------------------------------------
-
-
-def test_a_recipe_that_cannot_run_claims_no_folder(tmp_path: Path) -> None:
-    recipe = quick()
-    for wrong, sentence in (
-        (replace(recipe.watch, order="msb"), "msb"),
-        (replace(recipe.watch, probe=("no", "natural")), "'no'"),
-    ):
-        with pytest.raises(HardtailError, match=sentence):
-            train(replace(recipe, watch=wrong), tmp_path / "run")
-    assert train(recipe, tmp_path / "run").finished
-
-
-def test_a_folder_without_its_recipe_is_refused(tmp_path: Path) -> None:
-    train(quick(), tmp_path / "run", should_stop=stop_after(9))
-    (tmp_path / "run" / "recipe.json").unlink()
-    with pytest.raises(HardtailError, match=r"state\.safetensors but no recipe\.json"):
-        train(quick(), tmp_path / "run")
-
-
-def test_other_files_in_place_of_the_state(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    train(quick(), folder, should_stop=stop_after(9))
-    whole = load((folder / "state.safetensors").read_bytes())
-    shutil.copy(folder / "last.safetensors", folder / "state.safetensors")
-    with pytest.raises(HardtailError, match="another kind of run"):
-        train(quick(), folder)
-    save_file({name: tensor for name, tensor in whole.items() if name != "rng/cpu"}, folder / "state.safetensors")
-    with pytest.raises(HardtailError, match="no saved state"):
-        train(quick(), folder)
-
-
-def test_what_a_killed_writer_left_is_cleared_away(tmp_path: Path) -> None:
-    """A kill while a state is written leaves a temporary file as large as it; a person's own files stay."""
-    folder = tmp_path / "run"
-    train(quick(), folder, should_stop=stop_after(9))
-    left, other = folder / ".state.safetensors.0123abcd", folder / ".notes.0123abcd"
-    left.write_bytes(b"half a state")
-    other.write_bytes(b"a person's own")
-    train(quick(), folder)
-    assert not left.exists()
-    assert other.exists()
-
-
-def test_another_run_is_told_apart_field_by_field(tmp_path: Path) -> None:
-    folder, recipe = tmp_path / "run", quick()
-    train(recipe, folder, should_stop=stop_after(1))
-    other = replace(recipe, batch=5, optimiser=replace(recipe.optimiser, lr=0.5))
-    with pytest.raises(HardtailError, match=r"differs in optimiser\.lr, batch; "):
-        train(other, folder)
-    held = json.loads((folder / "recipe.json").read_text())
-    held["fields"]["retired"] = None  # of another version
-    (folder / "recipe.json").write_text(json.dumps(held))
-    with pytest.raises(HardtailError, match="differs in retired; "):
-        train(recipe, folder)
-    for damaged in (held | {"fields": None}, held | {"fields": [1]}, describe(recipe) | {"version": 2}, [held]):
-        (folder / "recipe.json").write_text(json.dumps(damaged))
-        with pytest.raises(HardtailError, match="differs in everything; "):
-            train(recipe, folder)
-
-
-def test_too_large_for_the_memory(tmp_path: Path) -> None:
-    words = ["train", "addition-puma-smoke", "--batch", str(10**12), "--out", str(tmp_path / "run")]
-    done = subprocess.run([*HARDTAIL, *words], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == "hardtail: there is not enough memory for that; ask for less at a time\n"
-
-
-def test_a_full_disk_says_what_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest state that was written whole stays, and the run goes on from it to the same weights."""
-    whole, folder, atomic = tmp_path / "whole", tmp_path / "run", files.atomic
-    train(quick(), whole)
-    writes = 0
-
-    def full(path: Path) -> Any:
-        nonlocal writes
-        writes += path.name == "state.safetensors"
-        if writes == 3:
-            raise OSError(28, "No space left on device")
-        return atomic(path)
-
-    monkeypatch.setattr(checkpoint, "atomic", full)
-    with pytest.raises(HardtailError, match=r"No space left on device; .* keeps the state of step 14"):
-        train(quick(), folder)
-    monkeypatch.undo()
-    assert train(quick(), folder).finished
-    assert (folder / "last.safetensors").read_bytes() == (whole / "last.safetensors").read_bytes()
-
-
-def test_ctrl_c_before_the_first_step_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Building a large data set takes minutes, and nothing is there to be saved yet; nor is anyone made to wait."""
-    heard: list[bool] = []
-
-    def preparing(*words: Any, **others: Any) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    def training(*words: Any, report: Any, should_stop: Any, **others: Any) -> None:
-        report({"step": 0, "wall": 0.0})
-        signal.raise_signal(signal.SIGINT)
-        heard.append(should_stop())
-        signal.raise_signal(signal.SIGINT)
-
-    handler = signal.getsignal(signal.SIGINT)
-    for interrupted in (preparing, training):
-        monkeypatch.setattr("hardtail.cli.train.train", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            command(["addition-random-smoke", "--device", "cpu", "--out", str(tmp_path / "run")])
-    assert heard == [True]
-    assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_lines_in_a_log_say_only_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Watcher("mine", replace(quick(), steps=100))
-    watcher.report({"step": 0, "how": "eager on the CPU", "wall": 0.0, "tokens": 0})
-    watcher.report({"step": 0, "probe_nll": 2.5, "wall": 1.0, "tokens": 0})
-    watcher.report({"step": 50, "loss": 2.0, "wall": 50.0, "tokens": 9})
-    watcher.report({"step": 99, "loss": 1.0, "wall": 99.0, "tokens": 9})
-    watcher.report({"step": 100, "loss": 1.0, "wall": 100.0, "tokens": 9})
-    assert capsys.readouterr().out.splitlines()[1:] == [
-        "step 0/100  eager on the CPU",
-        "step 0/100  probe_nll 2.5",
-        "step 50/100  1.0 steps/s  50 seconds left  probe_nll 2.5  loss 2",
-        "step 99/100  1.0 steps/s  1 second left  probe_nll 2.5  loss 1",
-        "step 100/100  1.0 steps/s  probe_nll 2.5  loss 1",
-    ]
-
-
-@pytest.mark.parametrize("device", ["banana", "cuda:99"])
-def test_a_device_that_is_not_there(device: str, tmp_path: Path) -> None:
-    command = [*HARDTAIL, "train", "addition-random-smoke", "--device", device, "--out", str(tmp_path / "run")]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "cannot be used here" in done.stderr
-    assert "Traceback" not in done.stderr

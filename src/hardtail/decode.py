@@ -115,8 +115,8 @@ def in_flight(n: int, batch: int | None, device: torch.device) -> int:
 
 def tile(length: int) -> int:
     """Rows of a forward pass on a CPU: a power of two that depends on the sequences' length alone."""
-    fitting = max(TILE_TOKENS // length, 4)
-    return min(1 << (fitting.bit_length() - 1), CPU_BATCH)
+    most = max(TILE_TOKENS // length, 4)
+    return min(1 << (most.bit_length() - 1), CPU_BATCH)
 
 
 def refuse_options(batch: int | None, temperature: float, seed: int) -> None:

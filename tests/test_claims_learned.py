@@ -1,0 +1,94 @@
+"""The ledger and runs that have not learned their task: they fail everywhere, and tell nothing of a hard tail."""
+
+from pathlib import Path
+
+import pytest
+
+from hardtail.study.claims import Claim, Results, Verdict, claim_named
+from hardtail.study.claims.figures import Accuracy
+from tests.planted_results import Planted, as_printed, together
+
+NATURAL = {scheme: Accuracy("addition", scheme, "top1", "natural") for scheme in ("random", "puma")}
+
+
+def test_failures_of_a_run_that_has_not_learned_describe_no_hard_tail(tmp_path: Path) -> None:
+    """Guessed digits fail everywhere: how often is judged, where and how is not, and the ledger says whose they are."""
+    profile, count = claim_named("addition.commits.same-profile"), claim_named("addition.commits.count")
+    pooled = claim_named("addition.commits.chain-msb")
+    made = Planted(tmp_path)
+    for claim in (profile, count, pooled):
+        for figure, value in together(claim, as_printed).items():
+            made.plant(figure, value)
+    made.plant(NATURAL["random"], 0.999)
+    made.plant(NATURAL["puma"], 0.999)
+    assert profile.judge(Results(made.written())).verdict is Verdict.HOLDS
+    made.plant(NATURAL["puma"], 0.1)
+    results = Results(made.written())
+    for claim in (profile, pooled):
+        judged = claim.judge(results)
+        assert judged.verdict is Verdict.UNMEASURED
+        assert "the task is not learned" in judged.findings[0].remark
+    assert count.judge(results).verdict is Verdict.HOLDS
+
+
+def two_seeds(folder: Path, claim: Claim) -> Planted:
+    made = Planted(folder)
+    for seed in (42, 43):
+        for figure, value in together(claim, as_printed).items():
+            made.plant(figure, value, seed=seed)
+    return made
+
+
+def test_only_more_often_is_of_runs_that_have_learned(tmp_path: Path) -> None:
+    claim = claim_named("addition.commits.same-profile")
+    made = two_seeds(tmp_path, claim)
+    made.plant(NATURAL["puma"], 0.0, seed=43)
+    judged = claim.judge(Results(made.written()))
+    assert [finding.seeds for finding in judged.findings] == [1] * len(judged.findings)
+    assert all("left out: addition-puma-s43" in finding.remark for finding in judged.findings)
+
+
+def test_means_over_corridors_leave_out_what_is_not_learned(tmp_path: Path) -> None:
+    claim = claim_named("maze.papl.recovered")
+    made = Planted(tmp_path)
+    for figure, value in together(claim, as_printed).items():
+        made.plant(figure, value)
+    made.plant(Accuracy("maze", "papl", "top1", "natural"), 0.0)
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert "the task is not learned" in judged.findings[-1].remark
+
+
+def test_no_seed_in_common_is_said(tmp_path: Path) -> None:
+    claim = claim_named("addition.commits.chain-msb")
+    made = two_seeds(tmp_path, claim)
+    made.plant(NATURAL["random"], 0.0, seed=42)
+    made.plant(NATURAL["puma"], 0.0, seed=43)
+    remark = claim.judge(Results(made.written())).findings[0].remark
+    assert "no seed has all" in remark
+    assert "left out: addition-random-s42, addition-puma-s43" in remark
+
+
+@pytest.mark.parametrize("name", ["random-decode.collapses", "papl.collapses", "papl.unrecovered", "puma.lower"])
+def test_a_scheme_that_has_learned_nothing_has_no_hard_tail(name: str, tmp_path: Path) -> None:
+    claim = claim_named(f"addition.{name}")
+    made = Planted(tmp_path)
+    for figure, value in together(claim, as_printed).items():
+        made.plant(figure, value)
+    assert claim.judge(Results(made.written())).verdict is not Verdict.UNMEASURED
+    for scheme in ("papl", "puma"):
+        made.plant(Accuracy("addition", scheme, "top1", "natural"), 0.0)
+    assert claim.judge(Results(made.written())).verdict is Verdict.UNMEASURED
+
+
+def test_a_seed_that_has_learned_nothing_is_left_out_and_named(tmp_path: Path) -> None:
+    claim = claim_named("addition.puma.lower")
+    made = Planted(tmp_path)
+    for figure, value in together(claim, as_printed).items():
+        made.plant(figure, value, seed=42)
+        assert isinstance(figure, Accuracy)
+        made.plant(figure, 0.0 if figure.scheme == "puma" else value, seed=43)
+    made.plant(NATURAL["puma"], 0.0, seed=43)
+    judged = claim.judge(Results(made.written()))
+    assert (judged.verdict, judged.seeds) == (Verdict.HOLDS, 1)
+    assert "not learned, left out: addition-puma-s43" in judged.findings[0].remark
