@@ -353,6 +353,28 @@ def test_a_profile_without_failures_is_not_measured_and_says_so(tmp_path: Path) 
     assert "nothing to take it of" in judged.findings[0].remark
 
 
+def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(tmp_path: Path) -> None:
+    """PUMA has no wrong g or k cells, so that its signs cannot be like random masking's; place and rate are unlike."""
+    claim = claim_named("addition.commits.same-profile")
+    values = together(claim, as_printed)
+
+    def results(folder: str, changed: dict[Figure, float]) -> Results:
+        made = Planted(tmp_path / folder)
+        for figure, value in (values | changed).items():
+            made.plant(figure, value)
+        for (run, _, _), diagnosis in made.diagnoses.items():
+            if run == "addition-puma-s42":
+                diagnosis["profile"]["wrong_commits"]["top"] |= {"plus_one_at_g": None, "minus_one_at_k": None}
+        return Results(made.written())
+
+    unlike = {figure: 0.0 for figure in values if isinstance(figure, Profiled) and figure.scheme == "puma"}
+    judged = claim.judge(results("unlike", unlike))
+    assert [finding.moot for finding in judged.findings] == [False, True, True, False, False]
+    assert (judged.verdict, judged.seeds) == (Verdict.NOT, 1)
+    alike = claim.judge(results("alike", {}))
+    assert (alike.verdict, alike.seeds) == (Verdict.UNMEASURED, 0)
+
+
 def test_alike_but_no_more_often_is_not_the_same_profile(tmp_path: Path) -> None:
     claim = claim_named("addition.commits.same-profile")
     values = together(claim, as_printed)

@@ -27,9 +27,10 @@ The rules, the same for like claims (`rules.py`):
 `Similar`      two figures differ by a margin at most (*holds*), or by twice that (*holds weaker*).
 
 A claim of several checks *holds* when all do, *does not hold* when half of them or more do not, and *holds weaker*
-otherwise. It is *not measured* as long as a figure of any check has no record. Where a claim is about the hard tail of
-models that are otherwise right (addition, mazes), runs that have not learned the task are left out, and named
-(`evidence.LEARNED`).
+otherwise. It is *not measured* as long as a figure of any check has no record. A check whose figures were measured but
+have nothing to be taken of (wrong g cells of a model that has none) leaves a claim *not measured* too, unless the other
+checks settle it: half of all or more do not hold. Where a claim is about the hard tail of models that are otherwise
+right (addition, mazes), runs that have not learned the task are left out, and named (`evidence.LEARNED`).
 """
 
 from abc import ABC, abstractmethod
@@ -66,6 +67,8 @@ class Finding:
     ours: str | None = None
     seeds: int = 0
     remark: str = ""
+    moot: bool = False
+    """Not measured because there is nothing to take a figure of, not for want of a record."""
 
 
 class Check(ABC):
@@ -94,8 +97,9 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """The fewest seeds that any part of it has."""
-        return min(finding.seeds for finding in self.findings)
+        """The fewest seeds that any part of it has; of a verdict, any part that it rests on."""
+        judged = self.verdict is not Verdict.UNMEASURED
+        return min(finding.seeds for finding in self.findings if not (judged and finding.moot))
 
     @property
     def ours(self) -> str | None:
@@ -144,7 +148,7 @@ class Claim:
 
     def judge(self, results: Results) -> Judged:
         findings = tuple(_told(check, results) for check in self.checks)
-        return Judged(self, overall([finding.verdict for finding in findings]), findings)
+        return Judged(self, _overall(findings), findings)
 
 
 def _told(check: Check, results: Results) -> Finding:
@@ -153,6 +157,14 @@ def _told(check: Check, results: Results) -> Finding:
     left_out = dict.fromkeys(run for cell in check.cells for run in cell.figure.left_out(results))
     words = f"not learned, left out: {', '.join(left_out)}" if left_out else ""
     return replace(finding, remark="; ".join(filter(None, (finding.remark, words))))
+
+
+def _overall(findings: Sequence[Finding]) -> Verdict:
+    told = [finding.verdict for finding in findings if not finding.moot]
+    if len(told) == len(findings):
+        return overall(told)
+    settled = Verdict.UNMEASURED not in told and 2 * told.count(Verdict.NOT) >= len(findings)
+    return Verdict.NOT if settled else Verdict.UNMEASURED
 
 
 def overall(verdicts: Sequence[Verdict]) -> Verdict:

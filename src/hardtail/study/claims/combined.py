@@ -67,18 +67,24 @@ class Pooled(_Combined):
 
     def why_missing(self, results: Results) -> str:
         if all(part.diagnosed(results) for part in self.parts):
-            common = set.intersection(*(part.diagnosed(results) for part in self.parts))
-            return self.parts[0].why_missing(results) if common else NO_SEED
+            return self.parts[0].why_missing(results) if self._diagnosed(results) else NO_SEED
         return next(part for part in self.parts if not part.diagnosed(results)).why_missing(results)
+
+    def moot(self, results: Results) -> bool:
+        return bool(self._diagnosed(results)) and not self.values(results)
 
     def values(self, results: Results) -> dict[int, Value]:
         by_part = [part.values(results) for part in self.parts]
         pooled = {}
-        for seed in sorted(set.intersection(*(part.diagnosed(results) for part in self.parts))):
+        for seed in sorted(self._diagnosed(results)):
             held = [values[seed] for values in by_part if seed in values]
             if total := sum(value.n or 0 for value in held):
                 pooled[seed] = Value(sum(value.value * (value.n or 0) for value in held) / total, total)
         return pooled
+
+    def _diagnosed(self, results: Results) -> set[int]:
+        """The seeds that all parts were diagnosed for."""
+        return set.intersection(*(part.diagnosed(results) for part in self.parts))
 
 
 def average(parts: tuple[Figure, ...], name: str) -> Weighted:

@@ -55,6 +55,10 @@ class Figure(ABC):
         """Why there is no figure, where there is none."""
         return "no record"
 
+    def moot(self, results: Results) -> bool:
+        """Whether it was measured and there is nothing to take it of."""
+        return False
+
     def left_out(self, results: Results) -> list[str]:
         """Runs that do not count because they have not learned the task."""
         return []
@@ -164,6 +168,9 @@ class Profiled(_Recorded):
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""
         return {entry["seed"] for entry in self._counted(results) if self._diagnosis(results, entry)}
+
+    def moot(self, results: Results) -> bool:
+        return bool(self.diagnosed(results)) and not self.values(results)
 
     def why_missing(self, results: Results) -> str:
         if self.diagnosed(results):

@@ -31,10 +31,10 @@ def near_rate(rate: float) -> float:
 
 def _missing(cells: tuple[Cell, ...], results: Results) -> Finding | None:
     """The finding where a figure has no record, or no seed has all of them."""
-    for cell in cells:
-        if not cell.figure.values(results):
-            remark = f"{cell.figure.label}: {cell.figure.why_missing(results)}"
-            return Finding(Verdict.UNMEASURED, remark=remark)
+    missing = [cell.figure for cell in cells if not cell.figure.values(results)]
+    if missing:
+        remark = f"{missing[0].label}: {missing[0].why_missing(results)}"
+        return Finding(Verdict.UNMEASURED, remark=remark, moot=all(figure.moot(results) for figure in missing))
     if not common_seeds(cells, results):
         return Finding(Verdict.UNMEASURED, remark=NO_SEED)
     return None
