@@ -1,6 +1,7 @@
 """The ledger: every claim gives every verdict on results made for it, and the right records count."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import stdev
@@ -367,12 +368,54 @@ def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(t
                 diagnosis["profile"]["wrong_commits"]["top"] |= {"plus_one_at_g": None, "minus_one_at_k": None}
         return Results(made.written())
 
-    unlike = {figure: 0.0 for figure in values if isinstance(figure, Profiled) and figure.scheme == "puma"}
+    unlike: dict[Figure, float] = {
+        figure: 0.0 for figure in values if isinstance(figure, Profiled) and figure.scheme == "puma"
+    }
     judged = claim.judge(results("unlike", unlike))
     assert [finding.moot for finding in judged.findings] == [False, True, True, False, False]
     assert (judged.verdict, judged.seeds) == (Verdict.NOT, 1)
     alike = claim.judge(results("alike", {}))
     assert (alike.verdict, alike.seeds) == (Verdict.UNMEASURED, 0)
+
+
+def _wrong_digits(made: Planted, scheme: str, roles: Mapping[str, Mapping[str, int]]) -> None:
+    """A diagnosis of addition with so many wrong digits, by role and direction."""
+    made.plant(Profiled("addition", scheme, ("result", "instances")), 2700)
+    no_signs = {"plus_one": 0, "minus_one": 0}
+    failures = sum(sum(signs.values()) for signs in roles.values())
+    counted = {
+        role: no_signs | dict(signs) | {"failures": sum(signs.values())}
+        for role, signs in ({"g": no_signs, "k": no_signs} | dict(roles)).items()
+    }
+    for (run, _, _), diagnosis in made.diagnoses.items():
+        if run.startswith(f"addition-{scheme}-"):
+            diagnosis["profile"] = {"wrong_commits": {"top": {"failures": failures, "roles": counted}}}
+
+
+@pytest.mark.parametrize(
+    ("at_g", "at_k", "verdict"),
+    [
+        ({"plus_one": 6, "minus_one": 5}, {"plus_one": 4, "minus_one": 7}, Verdict.HOLDS),
+        ({"plus_one": 500}, {"minus_one": 500}, Verdict.NOT),
+        ({"minus_one": 500}, {"plus_one": 500}, Verdict.NOT),
+    ],
+)
+def test_a_consistent_sign_is_one_either_way(
+    at_g: dict[str, int], at_k: dict[str, int], verdict: Verdict, tmp_path: Path
+) -> None:
+    made = Planted(tmp_path)
+    _wrong_digits(made, "papl", {"g": at_g, "k": at_k})
+    assert claim_named("addition.papl.commits.no-sign").judge(Results(made.written())).verdict is verdict
+
+
+def test_off_by_one_counts_both_ways_in_every_cell(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    _wrong_digits(made, "random", {"g": {"plus_one": 2, "minus_one": 1}, "k": {"minus_one": 1}})
+    _wrong_digits(made, "puma", {"carry_out": {"plus_one": 2}, "p_above_p": {"plus_nine": 2}})
+    claim = claim_named("addition.commits.by-one")
+    estimate = claim.checks[0].cells[0].figure.estimate(Results(made.written()))
+    assert estimate is not None
+    assert estimate.mean == pytest.approx(6 / 8)
 
 
 def test_alike_but_no_more_often_is_not_the_same_profile(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ INSTANCES = 2700
 ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("confidence_mean",))
 """What two profiles have in common: place, direction, probability; of cells of which role, where not of all."""
 P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
+CELLS = ("g", "k", *P_CELLS, "carry_out")
 WRONG = ("profile", "wrong_commits", "top")
 
 
@@ -25,6 +26,21 @@ def share(scheme: str, name: str, *roles: str) -> Profiled:
     """A share of the wrong-commit summary: of all failures, or of those in cells of some roles."""
     of = tuple((*WRONG, "roles", role, "failures") for role in roles) or ((*WRONG, "failures"),)
     return Profiled("addition", scheme, (*WRONG, name), of, usual="last", learned=True)
+
+
+def signed(scheme: str, sign: str, role: str) -> Profiled:
+    """Of the wrong cells of a role, the share that is off by one in this direction."""
+    at = (*WRONG, "roles", role)
+    return Profiled("addition", scheme, (*at, sign), ((*at, "failures"),), divided=True, usual="last", learned=True)
+
+
+def by_one(scheme: str) -> Profiled:
+    """The share of failures whose wrong digit is off by one, either way, in whatever cell."""
+    first, *more = [(*WRONG, "roles", role, sign) for role in CELLS for sign in ("plus_one", "minus_one")]
+    of = ((*WRONG, "failures"),)
+    return Profiled(
+        "addition", scheme, first, of, divided=True, more=tuple(more), usual="last", learned=True, name="off by one"
+    )
 
 
 def median(scheme: str, name: str) -> Profiled:
@@ -67,6 +83,12 @@ def _of_random_and_puma() -> list[Claim]:
             (Level(Cell(both("at_chain_msb", "at the chain-MSB cell"), 0.998, pooled)),),
         ),
         Claim(
+            "addition.commits.by-one",
+            "The wrong digit of random masking and PUMA is off by exactly one.",
+            WHERE,
+            (AtLeast(Cell(Pooled(tuple(map(by_one, FAILURES)), "random masking and PUMA: off by one")), 1.0),),
+        ),
+        Claim(
             "addition.commits.plus-one",
             "At g cells the wrong digit is one too large nearly always: a carry was assumed.",
             WHERE,
@@ -105,7 +127,8 @@ def _of_random_and_puma() -> list[Claim]:
                 f"On chains of 28 and more {SCHEMES[scheme]} commits the wrong cell at this step of 33 (median).",
                 WHERE,
                 (Level(Cell(step[scheme], paper), tolerance=tolerance),),
-                "Our steps count from 0; whether the paper's do is not said.",
+                "The text says “as early as”, read as the median (study §7.1). Our steps count from 0; whether the "
+                "paper's do is not said.",
             )
             for scheme, paper, tolerance in (("random", 12.0, 4.0), ("puma", 3.0, 2.0))
         ),
@@ -134,7 +157,6 @@ def _of_random_and_puma() -> list[Claim]:
 
 
 def _of_papl() -> list[Claim]:
-    signs = (("plus_one_at_g", "g"), ("minus_one_at_k", "k"))
     return [
         Claim(
             "addition.papl.commits.scattered",
@@ -147,8 +169,12 @@ def _of_papl() -> list[Claim]:
             "addition.papl.commits.no-sign",
             "At g and k cells PAPL errs both ways, without a consistent sign.",
             WHERE,
-            tuple(AtMost(Cell(share("papl", name, role)), 0.9) for name, role in signs),
-            "The paper prints no share; read as at most nine in ten of the sign that the other schemes have.",
+            tuple(
+                AtMost(Cell(signed("papl", sign, role)), 0.9)
+                for role in ("g", "k")
+                for sign in ("plus_one", "minus_one")
+            ),
+            "The paper prints no share; read as at most nine in ten of either sign.",
         ),
         Claim(
             "addition.papl.commits.nine",

@@ -146,6 +146,10 @@ class Profiled(_Recorded):
     """Where what it is over stands, if it is a share: one count or several that add up; with `divided` its divisor."""
     divided: bool = False
     policy: str = "top1"
+    more: tuple[tuple[str, ...], ...] = ()
+    """Counts that are added to the first before it is divided."""
+    name: str = ""
+    """What it is called, where its path alone does not say."""
 
     @property
     def share(self) -> bool:
@@ -153,7 +157,8 @@ class Profiled(_Recorded):
 
     @property
     def label(self) -> str:
-        return f"{SCHEMES[self.scheme]}, {self.task}, {self.policy}: {' '.join(self.path).replace('_', ' ')}"
+        name = self.name or " ".join(self.path).replace("_", " ")
+        return f"{SCHEMES[self.scheme]}, {self.task}, {self.policy}: {name}"
 
     def beside(self) -> tuple[Figure, ...]:
         """Addition's wrong commits: the first in time instead of the most significant one."""
@@ -163,7 +168,8 @@ class Profiled(_Recorded):
         def first(path: tuple[str, ...]) -> tuple[str, ...]:
             return tuple("first" if step == "top" else step for step in path)
 
-        return (replace(self, path=first(self.path), of=tuple(map(first, self.of))),)
+        of, more = tuple(map(first, self.of)), tuple(map(first, self.more))
+        return (replace(self, path=first(self.path), of=of, more=more),)
 
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""
@@ -193,6 +199,7 @@ class Profiled(_Recorded):
         n = sum(number(record, path, whose) or 0.0 for path in self.of)
         if value is None or (self.of and not n):  # nothing failed, so that there is nothing to describe
             return None
+        value += sum(number(record, path, whose) or 0.0 for path in self.more)
         value = value / n if self.divided and n else value
         if self.share and not 0 <= value <= 1:
             raise HardtailError(f"{whose}: {'.'.join(self.path)} is {value}, not between 0 and 1; it is damaged")

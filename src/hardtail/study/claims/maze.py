@@ -215,7 +215,8 @@ def _wrong_commits() -> list[Claim]:
         claim(
             "baseline",
             "The chance of a wrong cell at any place is 0.12 to 0.15.",
-            Level(Cell(baseline, 0.135, total)),
+            AtLeast(Cell(baseline), 0.12),
+            AtMost(Cell(baseline), 0.15),
         ),
         claim(
             "clustered",
