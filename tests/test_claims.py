@@ -28,7 +28,7 @@ from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
-from hardtail.study.claims.rules import Gap, Level, Ratio, Recovery, Unrecovered
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Unrecovered
 from hardtail.study.store import Store
 from tests.planted_results import STEPS, Planted, as_printed, opposite, planted, together, weaker
 
@@ -102,9 +102,38 @@ def test_every_claim_says_what_and_where() -> None:
     assert len(listed) > 100
     for claim in listed:
         assert claim.sentence.endswith(".")
+        assert not claim.sentence[0].islower()
         assert any(mark in claim.where for mark in ("§", "Table", "App.", "abstract")), claim.id
         assert claim.paper
         assert claim.checks
+
+
+PRINTED_BOUNDS = (0.999, 0.99, 0.97, 0.91, 1.0, 0.0)
+
+
+def test_a_bound_of_our_own_is_not_said_to_be_the_papers() -> None:
+    """Where the paper says *nearly* or *consistently*, its words stand in its column, and the note has our bound."""
+    for claim in all_claims().values():
+        bounds = {check.bound for check in claim.checks if isinstance(check, AtLeast | AtMost)}
+        if bounds - set(PRINTED_BOUNDS):
+            assert claim.reports, claim.id
+            assert "ead as" in claim.caveat or claim.id == "maze.commits.baseline", claim.id
+        if any(check.told is None and isinstance(check, Gap) for check in claim.checks):
+            assert claim.reports, claim.id
+
+
+def test_many_figures_are_told_by_their_range(tmp_path: Path) -> None:
+    """Ours as well as the paper's; differences as differences."""
+    for name, paper in (
+        ("addition.papl5.zero", "0 to 0.006"),
+        ("maze.puma.recovered", "≥ 0.91; 0.884 → 0.952"),
+        ("sudoku.orders.worse", "18 differences from -0.013 to +0.184"),
+    ):
+        assert claim_named(name).paper == paper
+    claim = claim_named("addition.papl5.zero")
+    values = together(claim, as_printed) | {Accuracy("addition", "papl5", "top1", "chain>=4"): 0.5}
+    judged = claim.judge(planted(tmp_path, values))
+    assert judged.ours == "10 figures from 0.000 to 0.500: 9 hold, 1 does not hold"
 
 
 def test_ids_are_unique() -> None:

@@ -87,6 +87,8 @@ def test_evidence_shows_every_record_and_the_other_reading(run: Run, recorded: P
     wanted = {"run", "seed", "policy", "stratum", "n", "value", "interval", "commit", "device", "checkpoint"}
     assert wanted <= row["records"][0].keys()
     assert {record["policy"] for record in row["beside"]} == {"max-logit"}
+    assert row["parts"][-1]["of"] == "random masking, top1, chain>=28 − PUMA, top1, chain>=28"
+    assert {part["seeds"] for part in row["parts"]} == {1}
     code, out, _ = run("addition.puma.lower", "--results", recorded)
     assert code == 0
     for word in ("chain>=28", "0.908", "addition-puma-s42", "c0ffee", "H200", "max-logit", "holds"):

@@ -74,7 +74,8 @@ def _of_random_and_puma() -> list[Claim]:
             "Confidence fails on 39 (random masking) and 367 (PUMA) of the diagnosed sums.",
             WHERE,
             tuple(Level(Cell(failed[s], rate, INSTANCES), near_rate(rate)) for s, rate in rates.items()),
-            "The paper does not say of how many; 2,700 fits its counts (study §7.1).",
+            "The paper does not say of how many; judged as shares of 2,700, which fits its counts (study §7.1).",
+            "39; 367",
         ),
         Claim(
             "addition.commits.chain-msb",
@@ -93,6 +94,8 @@ def _of_random_and_puma() -> list[Claim]:
             "At g cells the wrong digit is one too large nearly always: a carry was assumed.",
             WHERE,
             (AtLeast(Cell(both("plus_one_at_g", "+1, of wrong g cells", "g")), 0.95),),
+            "“Nearly every” is read as at least 0.95.",
+            "nearly every g cell",
         ),
         Claim(
             "addition.commits.minus-one",
@@ -111,6 +114,8 @@ def _of_random_and_puma() -> list[Claim]:
             "The right token is consistently the second most probable.",
             WHERE,
             (AtLeast(Cell(both("gold_second", "gold token ranked second")), 0.95),),
+            "“Consistently” is read as at least 0.95.",
+            "consistently second",
         ),
         *(
             Claim(
@@ -143,7 +148,7 @@ def _of_random_and_puma() -> list[Claim]:
         ),
         Claim(
             "addition.commits.same-profile",
-            "Random masking and PUMA fail in the same place, in the same direction and as surely; only more often.",
+            "Random masking and PUMA fail in the same place, in the same direction and as surely; PUMA more often.",
             "§3.5",
             (
                 *(
@@ -152,6 +157,8 @@ def _of_random_and_puma() -> list[Claim]:
                 ),
                 Gap((Cell(more["puma"], rates["puma"]),), (Cell(more["random"], rates["random"]),)),
             ),
+            "Read as shares at the chain-MSB cell, of +1 at g and of -1 at k, and mean probabilities within 0.1.",
+            "the same profile; 39 and 367 failures",
         ),
     ]
 
@@ -164,6 +171,7 @@ def _of_papl() -> list[Claim]:
             WHERE,
             (Gap((Cell(share("papl", "inside_chain")),), (Cell(share("puma", "inside_chain")),)),),
             "The paper prints no share.",
+            "at g, k and p cells",
         ),
         Claim(
             "addition.papl.commits.no-sign",
@@ -175,6 +183,7 @@ def _of_papl() -> list[Claim]:
                 for sign in ("plus_one", "minus_one")
             ),
             "The paper prints no share; read as at most nine in ten of either sign.",
+            "no consistent sign",
         ),
         Claim(
             "addition.papl.commits.nine",
@@ -182,6 +191,7 @@ def _of_papl() -> list[Claim]:
             WHERE,
             (AtLeast(Cell(share("papl", "nine_inside_chain", *P_CELLS)), 0.9),),
             "The paper prints no share; read as at least nine in ten.",
+            "±9",
         ),
         Claim(
             "addition.papl.commits.late",

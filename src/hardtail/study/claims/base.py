@@ -37,6 +37,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
+from typing import ClassVar
 
 from hardtail.study.claims.evidence import Results
 from hardtail.study.claims.figures import Figure
@@ -67,12 +69,16 @@ class Finding:
     ours: str | None = None
     seeds: int = 0
     remark: str = ""
+    mean: float | None = None
     moot: bool = False
     """Not measured because there is nothing to take a figure of, not for want of a record."""
 
 
 class Check(ABC):
     """A rule over figures."""
+
+    difference: ClassVar[bool] = False
+    """Whether it is about a difference of figures, not about a figure."""
 
     @property
     @abstractmethod
@@ -82,6 +88,16 @@ class Check(ABC):
     @abstractmethod
     def printed(self) -> str:
         """What the paper reports."""
+
+    @property
+    def about(self) -> str:
+        """Which figures it is about, in words."""
+        return "; ".join(cell.figure.label for cell in self.cells)
+
+    @property
+    def told(self) -> float | None:
+        """What the paper reports as one number, where it is one."""
+        return None
 
     @abstractmethod
     def judge(self, results: Results) -> Finding: ...
@@ -103,15 +119,18 @@ class Judged:
 
     @property
     def ours(self) -> str | None:
-        """Our figures in the order of the paper's; of many, how many hold."""
-        told = [finding.ours for finding in self.findings if finding.ours is not None]
-        if not told:
+        """Our figures in the order of the paper's; of many, the range and how many hold."""
+        if all(finding.ours is None for finding in self.findings):
             return None
         if len(self.findings) <= SHOWN:
             return "; ".join(finding.ours or "–" for finding in self.findings)
+        words, means = [found.ours or "–" for found in self.findings], [found.mean for found in self.findings]
+        told = _in_short(self.claim.checks, words, means)
         counts = {verdict: sum(finding.verdict is verdict for finding in self.findings) for verdict in Verdict}
-        told = [f"{count} {OF_MANY[verdict]}" for verdict, count in counts.items() if count]
-        return f"{len(self.findings)} figures: {', '.join(told)}"
+        verdicts = [
+            f"{count} {OF_MANY[verdict] if count > 1 else verdict.value}" for verdict, count in counts.items() if count
+        ]
+        return f"{told}: {', '.join(verdicts)}"
 
 
 OF_MANY = {
@@ -124,6 +143,21 @@ SHOWN = 6
 """Figures that a row shows one by one."""
 
 
+def _in_short(checks: Sequence[Check], words: Sequence[str], numbers: Sequence[float | None]) -> str:
+    """Many checks: of each rule what all of them say, or from where to where their numbers go."""
+    told = zip(checks, words, numbers, strict=True)
+    return "; ".join(_range(list(run)) for _, run in groupby(told, key=lambda item: type(item[0])))
+
+
+def _range(told: Sequence[tuple[Check, str, float | None]]) -> str:
+    words = [word for _, word, _ in told]
+    numbers = [number for _, _, number in told if number is not None]
+    if len(set(words)) == 1 or not numbers:
+        return "; ".join(dict.fromkeys(words))
+    digits, what = ("+.3f", "differences") if told[0][0].difference else (".3f", "figures")
+    return f"{len(numbers)} {what} from {min(numbers):{digits}} to {max(numbers):{digits}}"
+
+
 @dataclass(frozen=True)
 class Claim:
     """A statement of the paper."""
@@ -133,18 +167,22 @@ class Claim:
     where: str
     checks: tuple[Check, ...]
     caveat: str = ""
-    """Where the paper's own numbers do not bear the statement out by the rule, or what else must be known."""
+    """Where the paper's own numbers do not bear the statement out by the rule, how its words are read, or what else
+    must be known."""
+    reports: str = ""
+    """What the paper reports, where that is other than what the checks ask for: words, counts, a range."""
 
     @property
     def paper(self) -> str:
         """What the paper reports; of many figures, the range."""
+        if self.reports:
+            return self.reports
         printed = [check.printed for check in self.checks]
         if len(set(printed)) == 1:
             return printed[0]
         if len(printed) <= SHOWN:
             return "; ".join(printed)
-        values = [cell.paper for check in self.checks for cell in check.cells if cell.paper is not None]
-        return f"{len(self.checks)} figures from {min(values):.3f} to {max(values):.3f}"
+        return _in_short(self.checks, printed, [check.told for check in self.checks])
 
     def judge(self, results: Results) -> Judged:
         findings = tuple(_told(check, results) for check in self.checks)

@@ -62,6 +62,7 @@ def claims() -> list[Claim]:
                 (Gap((Cell(rare(task, "puma")),), (Cell(rare(task, "random")),)),),
                 "The paper measures no coverage. Ours: the share of hidden cells, along the logical order, at ranks "
                 "and counts that training had less than a tenth as often as uniform masking.",
+                "no number",
             )
             for task in ORDERS
         ),
@@ -71,6 +72,7 @@ def claims() -> list[Claim]:
             "§5",
             tuple(AtLeast(Cell(_premature(scheme)), 0.9, tolerance=0.1) for scheme in ("random", "puma")),
             "The paper prints no share; read as at least nine in ten wrong commits.",
+            "no number",
         ),
         Claim(
             "discussion.readiness.sudoku",
@@ -78,6 +80,7 @@ def claims() -> list[Claim]:
             "§5",
             (Gap((Cell(agreement("sudoku", "puma")),), (Cell(agreement("addition", "puma")),)),),
             "The paper measures no agreement. Ours: Kendall's tau-b of commit steps with the logical order.",
+            "no number",
         ),
     ]
 

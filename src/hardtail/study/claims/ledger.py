@@ -8,7 +8,7 @@ from typing import Any
 
 from hardtail.errors import HardtailError
 from hardtail.study.claims import addition, countdown, discussion, listops, maze, sudoku
-from hardtail.study.claims.base import Claim, Judged, Verdict
+from hardtail.study.claims.base import Check, Claim, Finding, Judged, Verdict
 from hardtail.study.claims.evidence import Results, Sample
 from hardtail.study.claims.figures import Figure
 from hardtail.tables import Cell, Table
@@ -76,12 +76,12 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
     if claim.caveat:
         about.append(("note", claim.caveat))
     parts = tuple(
-        (type(check).__name__, check.printed, found.ours, found.seeds, found.verdict.value, found.remark)
+        (type(check).__name__, check.about, check.printed, found.ours, found.seeds, found.verdict.value, found.remark)
         for check, found in zip(claim.checks, item.findings, strict=True)
     )
     tables = [
         Table(f"{claim.id}; {_basis(results)}", ("", ""), tuple(about)),
-        Table("parts", ("rule", "paper", "ours", "seeds", "verdict", "remark"), parts),
+        Table("parts", ("rule", "of", "paper", "ours", "seeds", "verdict", "remark"), parts),
         _figures_table(claim, results),
         _records_table("records", _figures(claim), results),
     ]
@@ -160,11 +160,13 @@ def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[s
     return row
 
 
-def _part_json(check: Any, found: Any) -> dict[str, Any]:
+def _part_json(check: Check, found: Finding) -> dict[str, Any]:
     return {
         "rule": type(check).__name__,
+        "of": check.about,
         "paper": check.printed,
         "ours": found.ours,
+        "seeds": found.seeds,
         "verdict": found.verdict.value,
         "remark": found.remark or None,
     }

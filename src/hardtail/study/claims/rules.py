@@ -58,7 +58,11 @@ class _OneFigure(Check):
             return missing
         ours = self.cell.figure.estimate(results)
         assert ours is not None
-        return Finding(self._verdict(ours), ours.text(), ours.seeds)
+        return Finding(self._verdict(ours), ours.text(), ours.seeds, mean=ours.mean)
+
+    @property
+    def told(self) -> float | None:
+        return self.cell.paper
 
     @abstractmethod
     def _verdict(self, ours: Estimate) -> Verdict: ...
@@ -120,7 +124,7 @@ class _Bound(_OneFigure):
 class AtLeast(_Bound):
     @property
     def printed(self) -> str:
-        return f"≥ {self.bound:.3g}"
+        return f"≥ {self.bound:.3g}" if self.bound < 1 else "1"
 
     def _missed(self, value: float) -> float:
         return self.bound - value
@@ -133,7 +137,7 @@ class AtLeast(_Bound):
 class AtMost(_Bound):
     @property
     def printed(self) -> str:
-        return f"≤ {self.bound:.3g}"
+        return f"≤ {self.bound:.3g}" if self.bound > 0 else "0"
 
     def _missed(self, value: float) -> float:
         return value - self.bound
@@ -178,10 +182,20 @@ class _Contrast(Check):
 class Gap(_Contrast):
     """The first figures are greater than the second in sum; each cell has its own number in the paper."""
 
+    difference = True
+
     @property
     def effect(self) -> float | None:
         plus, minus = _sum(self.plus), _sum(self.minus)
         return None if plus is None or minus is None else plus - minus
+
+    @property
+    def told(self) -> float | None:
+        return self.effect
+
+    @property
+    def about(self) -> str:
+        return f"{_sum_of(self.plus)} − {_sum_of(self.minus)}"
 
     @property
     def printed(self) -> str:
@@ -191,7 +205,8 @@ class Gap(_Contrast):
         if missing := _missing(self.cells, results):
             return missing
         ours = contrast(self.plus, self.minus, results)
-        return Finding(of_effect(ours, self.effect), f"{ours.mean:+.3f}{_around(ours)}", ours.seeds)
+        verdict = of_effect(ours, self.effect)
+        return Finding(verdict, f"{ours.mean:+.3f}{_around(ours)}", ours.seeds, mean=ours.mean)
 
 
 @dataclass(frozen=True)
@@ -200,6 +215,14 @@ class Ratio(_Contrast):
 
     times: float
     failures: bool = False
+
+    @property
+    def about(self) -> str:
+        words = (
+            " × ".join(cell.figure.label for cell in self.plus),
+            " × ".join(cell.figure.label for cell in self.minus),
+        )
+        return f"{'failures of ' if self.failures else ''}{words[0]} ÷ {words[1]}"
 
     @property
     def printed(self) -> str:
@@ -211,6 +234,11 @@ class Ratio(_Contrast):
         ours = log_ratio(self.plus, self.minus, results, failures=self.failures)
         around = "" if ours.low is None or ours.high is None else f" [{10**ours.low:.3g}, {10**ours.high:.3g}]"
         return Finding(of_effect(ours, log10(self.times)), f"{10**ours.mean:.3g} times{around}", ours.seeds)
+
+
+def _sum_of(cells: tuple[Cell, ...]) -> str:
+    words = " + ".join(cell.figure.label for cell in cells)
+    return f"({words})" if len(cells) > 1 else words
 
 
 def _around(ours: Estimate) -> str:
@@ -230,6 +258,10 @@ class _TwoOrders(Check):
     @property
     def cells(self) -> tuple[Cell, ...]:
         return self.before, self.after
+
+    @property
+    def about(self) -> str:
+        return f"{self.before.figure.label} → {self.after.figure.label}"
 
     @property
     def printed(self) -> str:
@@ -301,6 +333,8 @@ class Unrecovered(_TwoOrders):
 class Similar(Check):
     """Two figures are nearly the same."""
 
+    difference = True
+
     one: Cell
     other: Cell
     margin: float = NEAR
@@ -308,6 +342,14 @@ class Similar(Check):
     @property
     def cells(self) -> tuple[Cell, ...]:
         return self.one, self.other
+
+    @property
+    def about(self) -> str:
+        return f"{self.one.figure.label} − {self.other.figure.label}"
+
+    @property
+    def told(self) -> float | None:
+        return None if self.one.paper is None or self.other.paper is None else self.one.paper - self.other.paper
 
     @property
     def printed(self) -> str:
@@ -322,4 +364,4 @@ class Similar(Check):
         apart = abs(ours.mean)
         near = Verdict.WEAKER if apart <= 2 * self.margin + 1e-9 else Verdict.NOT
         verdict = Verdict.HOLDS if apart <= self.margin + 1e-9 else near
-        return Finding(verdict, f"{ours.mean:+.3f}{_around(ours)}", ours.seeds)
+        return Finding(verdict, f"{ours.mean:+.3f}{_around(ours)}", ours.seeds, mean=ours.mean)

@@ -143,5 +143,6 @@ def _statements() -> list[Claim]:
                 for tier in tuple(TIERS)[1:]
             ),
             "Judged by the sign: the paper prints figures of the hardest tier alone.",
+            "PUMA leads",
         ),
     ]
