@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hardtail.study.claims import Claim, Results, Verdict, claim_named
+from hardtail.study.claims import Claim, Results, Verdict, claim_named, judge
 from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.ledger import as_json, evidence_tables, ledger_table
 from tests.planted_results import Planted, as_printed, together
 
 NATURAL = {scheme: Accuracy("addition", scheme, "top1", "natural") for scheme in ("random", "puma")}
@@ -57,6 +58,25 @@ def test_means_over_corridors_leave_out_what_is_not_learned(tmp_path: Path) -> N
     judged = claim.judge(Results(made.written()))
     assert judged.verdict is Verdict.UNMEASURED
     assert "the task is not learned" in judged.findings[-1].remark
+
+
+def test_the_row_says_that_runs_were_left_out(tmp_path: Path) -> None:
+    """A row without figures is not taken for one without runs."""
+    made = Planted(tmp_path)
+    lower, absent = claim_named("addition.puma.lower"), claim_named("maze.puma.lower")
+    for figure, value in together(lower, as_printed).items():
+        made.plant(figure, value)
+    made.plant(NATURAL["puma"], 0.0)
+    results = Results(made.written())
+    judged = judge(results, [lower, absent])
+    rows = [
+        dict(zip(table.columns, row, strict=True)) for table in [ledger_table(judged, results)] for row in table.rows
+    ]
+    assert [row["ours"] for row in rows] == ["not learned", None]
+    assert as_json(judged[0], results)["left_out"] == ["addition-puma-s42"]
+    assert as_json(judged[1], results)["left_out"] == []
+    about = {row[0]: row[1] for row in evidence_tables(judged[0], results)[0].rows}
+    assert about["left out"] == "not learned: addition-puma-s42"
 
 
 def test_no_seed_in_common_is_said(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ class Finding:
     mean: float | None = None
     moot: bool = False
     """Not measured because there is nothing to take a figure of, not for want of a record."""
+    left_out: tuple[str, ...] = ()
+    """Runs that do not count because they have not learned the task."""
 
 
 class Check(ABC):
@@ -116,6 +118,11 @@ class Judged:
         """The fewest seeds that any part of it has; of a verdict, any part that it rests on."""
         judged = self.verdict is not Verdict.UNMEASURED
         return min(finding.seeds for finding in self.findings if not (judged and finding.moot))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Runs that some part of it leaves out because they have not learned the task."""
+        return tuple(dict.fromkeys(run for finding in self.findings for run in finding.left_out))
 
     @property
     def ours(self) -> str | None:
@@ -192,9 +199,9 @@ class Claim:
 def _told(check: Check, results: Results) -> Finding:
     """A check's finding; its remark names the runs that were left out of it."""
     finding = check.judge(results)
-    left_out = dict.fromkeys(run for cell in check.cells for run in cell.figure.left_out(results))
+    left_out = tuple(dict.fromkeys(run for cell in check.cells for run in cell.figure.left_out(results)))
     words = f"not learned, left out: {', '.join(left_out)}" if left_out else ""
-    return replace(finding, remark="; ".join(filter(None, (finding.remark, words))))
+    return replace(finding, remark="; ".join(filter(None, (finding.remark, words))), left_out=left_out)
 
 
 def _overall(findings: Sequence[Finding]) -> Verdict:

@@ -75,6 +75,15 @@ def claims() -> list[Claim]:
             "no number",
         ),
         Claim(
+            "discussion.readiness.maze",
+            "Wrong commits on mazes, too, are made before what they wait for is known.",
+            "§5",
+            tuple(AtLeast(Cell(_unready("maze", scheme)), 0.9, tolerance=0.1) for scheme in ("papl", "puma")),
+            "The paper prints no share; read as at least nine in ten first wrong commits, cells waiting as in dead-end "
+            "filling.",
+            "no number",
+        ),
+        Claim(
             "discussion.readiness.sudoku",
             "Confidence follows the order of a solver on Sudoku, and less so the order of carries on addition.",
             "§5",
@@ -88,3 +97,8 @@ def claims() -> list[Claim]:
 def _premature(scheme: str) -> Profiled:
     path = ("profile", "wrong_commits", "top")
     return Profiled("addition", scheme, (*path, "premature"), ((*path, "failures"),), usual="last", learned=True)
+
+
+def _unready(task: str, scheme: str) -> Profiled:
+    path = ("first_wrong", "by_stratum", "all")
+    return Profiled(task, scheme, (*path, "unready"), ((*path, "failures"),), learned=True)

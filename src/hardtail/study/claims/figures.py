@@ -23,6 +23,8 @@ from hardtail.study.claims.evidence import (
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
 NO_SEED = "no seed has all of these figures"
+OTHERWISE = {"top": "first", "failures_with": "failures_only"}
+"""Steps of paths in diagnoses, and those of another reading."""
 SCHEMES = {"random": "random masking", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
 
 
@@ -161,15 +163,16 @@ class Profiled(_Recorded):
         return f"{SCHEMES[self.scheme]}, {self.task}, {self.policy}: {name}"
 
     def beside(self) -> tuple[Figure, ...]:
-        """Addition's wrong commits: the first in time instead of the most significant one."""
-        if "top" not in self.path:
+        """Of addition's wrong commits the first in time, not the most significant one; of a maze's directions the
+        failures that have no other."""
+        if not OTHERWISE.keys() & set(self.path):
             return ()
 
-        def first(path: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple("first" if step == "top" else step for step in path)
+        def other(path: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(OTHERWISE.get(step, step) for step in path)
 
-        of, more = tuple(map(first, self.of)), tuple(map(first, self.more))
-        return (replace(self, path=first(self.path), of=of, more=more),)
+        of, more = tuple(map(other, self.of)), tuple(map(other, self.more))
+        return (replace(self, path=other(self.path), of=of, more=more),)
 
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""

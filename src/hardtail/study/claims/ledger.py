@@ -45,7 +45,7 @@ def ledger_table(judged: Sequence[Judged], results: Results) -> Table:
             item.claim.sentence,
             item.claim.where,
             item.claim.paper,
-            item.ours,
+            item.ours or ("not learned" if item.left_out else None),
             item.seeds,
             item.verdict.value,
         )
@@ -73,6 +73,8 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
         ("seeds", item.seeds),
         ("verdict", item.verdict.value),
     ]
+    if item.left_out:
+        about.append(("left out", f"not learned: {', '.join(item.left_out)}"))
     if claim.caveat:
         about.append(("note", claim.caveat))
     parts = tuple(
@@ -147,6 +149,7 @@ def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[s
         "paper": claim.paper,
         "ours": item.ours,
         "seeds": item.seeds,
+        "left_out": list(item.left_out),
         "reading": results.reading,
         "checkpoint": results.checkpoint,
         "verdict": item.verdict.value,
