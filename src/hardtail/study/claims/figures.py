@@ -162,7 +162,7 @@ class Profiled(_Recorded):
         name = self.name or " ".join(self.path).replace("_", " ")
         return f"{SCHEMES[self.scheme]}, {self.task}, {self.policy}: {name}"
 
-    def beside(self) -> tuple[Figure, ...]:
+    def beside(self) -> "tuple[Profiled, ...]":
         """Of addition's wrong commits the first in time, not the most significant one; of a maze's directions the
         failures that have no other."""
         if not OTHERWISE.keys() & set(self.path):
