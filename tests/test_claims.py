@@ -456,6 +456,18 @@ def test_alike_but_no_more_often_is_not_the_same_profile(tmp_path: Path) -> None
     assert judged.verdict is Verdict.WEAKER
 
 
+def test_a_median_says_how_many_failures_it_is_over(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    (masked,), (step,) = _figures("addition.commits.masked.puma"), _figures("addition.commits.step.puma")
+    made.plant(masked, 1.0)
+    made.plant(step, 3.0)
+    for diagnosis in made.diagnoses.values():
+        diagnosis["profile"]["wrong_commits"]["top"] |= {"failures": 7, "long_failures": 5}
+    results = Results(made.written())
+    assert [sample.n for figure in (masked, step) for sample in figure.samples(results)] == [7, 5]
+    assert all(sample.interval is None for figure in (masked, step) for sample in figure.samples(results))
+
+
 def test_a_run_that_never_converges_counts_with_its_last_step(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     figure = Reached("addition", "random")

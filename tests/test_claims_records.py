@@ -90,7 +90,8 @@ def test_records_of_a_real_run_are_found(task: str, tmp_path: Path) -> None:
     seen = set()
     for figure in figures(task):
         if isinstance(figure, Profiled):
-            for path in (path for held in (figure, *figure.beside()) for path in (held.path, *held.of, *held.more)):
+            readings = (figure, *figure.beside())
+            for path in (path for held in readings for path in (held.path, *held.of, *held.more, held.cases)):
                 inner = by_policy[figure.policy]
                 for step in path:
                     assert step in inner, f"{'.'.join(path)}: a diagnosis has no {step!r}"

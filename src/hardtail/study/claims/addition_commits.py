@@ -44,7 +44,8 @@ def by_one(scheme: str) -> Profiled:
 
 
 def median(scheme: str, name: str) -> Profiled:
-    return Profiled("addition", scheme, (*WRONG, f"{name}_median"), usual="last", learned=True)
+    cases = (*WRONG, "long_failures" if name.startswith("long") else "failures")
+    return Profiled("addition", scheme, (*WRONG, f"{name}_median"), cases=cases, usual="last", learned=True)
 
 
 def both(name: str, words: str, *roles: str) -> Pooled:

@@ -150,6 +150,8 @@ class Profiled(_Recorded):
     policy: str = "top1"
     more: tuple[tuple[str, ...], ...] = ()
     """Counts that are added to the first before it is divided."""
+    cases: tuple[str, ...] = ()
+    """Where the number of cases stands, if it is a median: the evidence shows it."""
     name: str = ""
     """What it is called, where its path alone does not say."""
 
@@ -172,7 +174,7 @@ class Profiled(_Recorded):
             return tuple(OTHERWISE.get(step, step) for step in path)
 
         of, more = tuple(map(other, self.of)), tuple(map(other, self.more))
-        return (replace(self, path=other(self.path), of=of, more=more),)
+        return (replace(self, path=other(self.path), of=of, more=more, cases=other(self.cases)),)
 
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""
@@ -206,6 +208,7 @@ class Profiled(_Recorded):
         value = value / n if self.divided and n else value
         if self.share and not 0 <= value <= 1:
             raise HardtailError(f"{whose}: {'.'.join(self.path)} is {value}, not between 0 and 1; it is damaged")
+        n = number(record, self.cases, whose) or 0.0 if self.cases else n
         if not isfinite(value) or not isfinite(n):
             raise HardtailError(f"{whose}: {'.'.join(self.path)} cannot be read; the record is damaged")
         stratum = f"{record['strata'][0]} … {record['strata'][-1]}"
