@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hardtail import Streams
 from hardtail.errors import HardtailError
+from hardtail.tasks.addition import Addition
 from hardtail.tasks.strata import Stratum
 
 AXES: dict[str, tuple[str, ...]] = {"chain": (), "tier": ("easy", "hard")}
@@ -53,3 +55,16 @@ def test_disjoint_means_no_value_in_common(a: int, b: int, c: int, d: int) -> No
     other = Stratum.parse(f"chain={min(c, d)}-{max(c, d)}", AXES, "toy")
     values = {"chain": np.arange(10)}
     assert one.disjoint(other) == (not (one.holds(values) & other.holds(values)).any())
+
+
+@pytest.mark.parametrize(("text", "attempts"), [("natural", 1), ("chain<=0", 3)])
+def test_what_the_last_attempt_finds_counts(text: str, attempts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any sum is natural; of these three, one without a chain comes up at the third attempt only."""
+    task, rng = Addition(digits=8), Streams(0).named("attempts")
+    usual = task.sample(3, rng, text)
+    monkeypatch.setattr(Addition, "max_attempts", attempts)
+    np.testing.assert_array_equal(task.sample(3, rng, text).tokens_NL, usual.tokens_NL)
+    monkeypatch.setattr(Addition, "max_attempts", attempts - 1)
+    if attempts > 1:
+        with pytest.raises(HardtailError, match=f"in {attempts - 1} attempts"):
+            task.sample(3, rng, text)

@@ -135,9 +135,12 @@ class Task(ABC):
         merged = instances.arrays()
         last_hit = time.monotonic()
         attempts = 1
-        while attempts < self.max_attempts and time.monotonic() - last_hit < self.patience:
-            if not missing.size:
-                return Instances.from_arrays(merged)
+        while missing.size:
+            if attempts >= self.max_attempts or time.monotonic() - last_hit >= self.patience:
+                raise HardtailError(
+                    f"{self.name}: no instance with {wanted} was found in {attempts:,} attempts; "
+                    f"the study's strata are {', '.join(self.strata())}"
+                )
             attempts += 1
             key_N[missing] = words(key_N[missing], 1)[:, 0]
             retry = self.propose(key_N[missing], wanted)
@@ -147,10 +150,7 @@ class Task(ABC):
             missing = missing[~hit]
             if hit.any():
                 last_hit = time.monotonic()
-        raise HardtailError(
-            f"{self.name}: no instance with {wanted} was found in {attempts:,} attempts; "
-            f"the study's strata are {', '.join(self.strata())}"
-        )
+        return Instances.from_arrays(merged)
 
     def stratum(self, text: str) -> Stratum:
         """A stratum of this task by its name."""
