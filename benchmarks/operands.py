@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hardtail.denoiser import ModelDenoiser
 from hardtail.errors import HardtailError
 from hardtail.evaluate import measured_instances
 from hardtail.model import Block, Transformer
@@ -60,7 +61,7 @@ def main() -> None:
         instances = measured_instances(subject.task, "natural", words.n, subject.seed)
     except HardtailError as error:
         raise SystemExit(str(error)) from None
-    if not isinstance(subject.task, Addition):
+    if not isinstance(subject.task, Addition) or not isinstance(subject.denoiser, ModelDenoiser):
         raise SystemExit(f"{words.model} was not trained on addition")
     digits, model = subject.task.digits, subject.denoiser.model
     gold_NL = torch.from_numpy(instances.tokens_NL.astype(np.int64))

@@ -17,7 +17,7 @@ import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.cli.common import usable_device
 from hardtail.decode import decode, tile
-from hardtail.denoiser import Function
+from hardtail.denoiser import Function, ModelDenoiser
 from hardtail.evaluate import Decoding, chosen_policies, evaluate_all, probe, records_of
 from hardtail.explain import explain_trace
 from hardtail.files import read_records
@@ -224,7 +224,7 @@ def test_every_look_of_the_probe_has_the_same_number_of_rows() -> None:
         rows.add(len(tokens_BL))
         return subject.denoiser.logits(tokens_BL, at_BA)
 
-    seen = replace(subject, denoiser=Function(watched, subject.denoiser.mask_id))  # type: ignore[arg-type]
+    seen = replace(subject, denoiser=Function(watched, subject.denoiser.mask_id))
     found = {probe(seen, instances, "natural", Decoding(batch=batch))["probe_nll"] for batch in (None, 7, 64)}
     assert (len(found), rows) == (1, {tile(ADDITION.seq_len)})
     one, twice = (probe(seen, instances.take(np.zeros(n, dtype=int)), "natural", Decoding()) for n in (1, 2))
@@ -234,6 +234,7 @@ def test_every_look_of_the_probe_has_the_same_number_of_rows() -> None:
 def test_a_model_of_nan_has_no_probe() -> None:
     """It would be kept as a record with NaN, which is no JSON."""
     subject = tiny(ADDITION)
+    assert isinstance(subject.denoiser, ModelDenoiser)
     with torch.no_grad():
         next(subject.denoiser.model.parameters()).fill_(torch.nan)
     with pytest.raises(HardtailError, match="tiny: the model's logits hold NaN"):
@@ -368,6 +369,7 @@ def test_what_a_file_says_in_another_type_is_not_believed(tmp_path: Path) -> Non
     task = {"class": "hardtail.tasks.addition:Addition", "fields": ADDITION.config()}
     fields = {"task": task, "seed": "abc", "name": ["x"], "watch": None}
     about = {"recipe": {"fields": fields}, "step": "many", "kind": 3}
+    assert isinstance(subject.denoiser, ModelDenoiser)
     model = subject.denoiser.model
     save_weights(tmp_path / "w.safetensors", dict(model.named_parameters()), model.shape, about)
     found = load_subject(str(tmp_path / "w.safetensors"))

@@ -65,7 +65,7 @@ def knowing(task: Task, instances: Instances, wrong: Sequence[int] = ()) -> Func
 
 def test_accuracy_counts_what_is_right() -> None:
     instances = ADDITION.sample(50, Streams(0).named("evaluate"))
-    subject = replace(tiny(ADDITION), denoiser=knowing(ADDITION, instances, wrong=[3, 7, 11]))  # type: ignore[arg-type]
+    subject = replace(tiny(ADDITION), denoiser=knowing(ADDITION, instances, wrong=[3, 7, 11]))
     outcome = evaluate(subject, "top1", Top1(), instances, "natural", Decoding(), failures=2)
     record = outcome.record
     assert (record["n"], record["exact_match"], record["valid"], record["steps"]) == (50, 0.94, 0.94, 5)
@@ -109,6 +109,7 @@ def test_probe_is_the_mean_over_hidden_cells() -> None:
     task = hardtail.task("sudoku")
     instances = task.sample(3, Streams(0).named("probe"), "tier=easy")
     subject = tiny(task)
+    assert isinstance(subject.denoiser, ModelDenoiser)
     found = probe(subject, instances, "tier=easy", Decoding(batch=2))["probe_nll"]
     total = cells = 0.0
     for i in range(3):
@@ -131,9 +132,26 @@ def test_the_reveal_is_restricted_to_answer_tokens_where_its_record_says_so() ->
         logits_BAV[..., barred] = 99.0
         return logits_BAV
 
-    subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))  # type: ignore[arg-type]
+    subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))
     found = [reveal(subject, instances, "natural", Decoding(restrict=restrict)) for restrict in (False, True)]
     assert [record["token_accuracy"] for record in found] == [0, 1]
+
+
+@pytest.mark.parametrize("restrict", [False, True])
+def test_a_denoiser_that_answers_for_digits_alone_is_measured_as_it_is_decoded(restrict: bool) -> None:
+    """The mask is the last of its task's tokens but one: nothing says that a denoiser has a logit for it."""
+    instances = ADDITION.sample(30, Streams(0).named("digits"))
+    known = knowing(ADDITION, instances, wrong=[3])
+    mask_id, decoding = ADDITION.vocabulary.mask_id, Decoding(restrict=restrict)
+    digits = Subject(ADDITION, Function(lambda *seen: known.logits(*seen)[..., :10], mask_id), "digits")
+    assert evaluate(digits, "top1", Top1(), instances, "natural", decoding).record["exact_match"] == 29 / 30
+    # All of the mass is on ten tokens: log(1 + 9e⁻⁹), and 9 more in the one wrong cell of 150.
+    nll = np.log1p(9 * np.exp(-9.0)) + 9 / 150
+    assert probe(digits, instances, "natural", decoding)["probe_nll"] == pytest.approx(nll, rel=1e-5)
+    assert reveal(digits, instances, "natural", decoding)["token_accuracy"] > 0.98
+    few = replace(digits, denoiser=Function(lambda *seen: known.logits(*seen)[..., :4], mask_id))
+    with pytest.raises(HardtailError, match="tokens up to 9, and the denoiser answers for 4"):
+        probe(few, instances, "natural", decoding)
 
 
 def test_every_decode_leaves_its_trace_that_from_half_of_the_answer_too(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hardtail import Streams
 from hardtail.decode import decode
-from hardtail.denoiser import Function
+from hardtail.denoiser import Function, ModelDenoiser
 from hardtail.evaluate import Decoding, evaluate, probe
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Top1
@@ -89,6 +89,7 @@ def test_a_model_measures_nearly_as_on_a_cpu(precision: Any, batch: int | None) 
     found = []
     for device in ("cpu", LAST_GPU):
         subject = tiny(ADDITION)
+        assert isinstance(subject.denoiser, ModelDenoiser)
         subject.denoiser.model.to(device)
         subject.denoiser.precision = precision if device != "cpu" else "fp32"
         decoding = Decoding(device=device, batch=batch)

@@ -129,6 +129,15 @@ def refuse_options(batch: int | None, temperature: float, seed: int) -> None:
         raise HardtailError(f"the seed is {seed}; it must be at least 0 and below 2^63")
 
 
+def refuse_strangers(most: int, size: int) -> None:
+    """Right answers with tokens up to `most`, where a denoiser answers for `size` tokens."""
+    if most >= size:
+        raise HardtailError(
+            f"the right answers have tokens up to {most}, and the denoiser answers for {size}; it is of another "
+            "vocabulary than the instances"
+        )
+
+
 class _Loop:
     """The tensors of one batch, and the step that moves them on; used for one batch after another."""
 
@@ -192,12 +201,7 @@ class _Loop:
 
     def _load(self, instances: Instances) -> None:
         """Put instances into the batch, before the first step."""
-        most = int(instances.answer_NA.max())
-        if most >= len(self.allowed_V):
-            raise HardtailError(
-                f"the right answers have tokens up to {most}, and the denoiser answers for {len(self.allowed_V)}; it "
-                "is of another vocabulary than the instances"
-            )
+        refuse_strangers(int(instances.answer_NA.max()), len(self.allowed_V))
         self._fill(instances)
         self._begin()
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from hardtail import data
-from hardtail.decode import ONE, decode_stream, in_flight, refuse_options, tile
+from hardtail.decode import ONE, decode_stream, in_flight, refuse_options, refuse_strangers, tile
 from hardtail.errors import HardtailError
 from hardtail.files import append_records, sole_writer
 from hardtail.policies.base import Commit, Policy
@@ -224,8 +224,7 @@ def _one_pass(
     # As many as in decoding, so that a compiled model is compiled for one shape.
     in_decoding = in_flight(len(instances), decoding.batch, device)
     rows = tile(instances.tokens_NL.shape[1]) if device.type == "cpu" else in_decoding
-    tokens = subject.task.answer_tokens if decoding.restrict else range(subject.task.vocabulary.size)
-    barred = sorted({*range(subject.task.vocabulary.size)} - {*tokens} | {mask_id})
+    most = int(instances.answer_NA.max(initial=0))
     loss, right = 0.0, 0
     for start in range(0, len(instances), rows):
         index_B = np.arange(start, start + rows)
@@ -240,10 +239,14 @@ def _one_pass(
         )
         shown_BL = torch.from_numpy(tokens_BL).to(decoding.device).long()
         logits_BAV = subject.denoiser.logits(shown_BL, at_BA).float()
+        refuse_strangers(most, logits_BAV.shape[-1])
         log_p_BA = logits_BAV.log_softmax(dim=-1).gather(-1, gold_BA[..., None])[..., 0]
         loss -= float(log_p_BA[judged_BA].double().sum())
-        logits_BAV[..., barred] = -torch.inf
-        right += int((logits_BAV.argmax(dim=-1) == gold_BA)[judged_BA].sum())
+        token_V = torch.arange(logits_BAV.shape[-1], device=device)
+        barred_V = token_V == mask_id
+        if decoding.restrict:
+            barred_V |= ~torch.isin(token_V, torch.tensor(subject.task.answer_tokens, device=device))
+        right += int((logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1) == gold_BA)[judged_BA].sum())
     if not math.isfinite(loss):
         raise HardtailError(f"{subject.name}: the model's logits hold NaN or infinities; look at its weights")
     total = int(judged_NA.sum())

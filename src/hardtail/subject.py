@@ -1,14 +1,14 @@
-"""What is evaluated: trained weights, the task they were trained on, and where they come from."""
+"""What is evaluated: a denoiser, the task it is for, and where it comes from; our own weights are loaded here."""
 
 import json
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from hardtail import zoo
-from hardtail.denoiser import ModelDenoiser
+from hardtail.denoiser import Denoiser, ModelDenoiser
 from hardtail.errors import HardtailError
 from hardtail.files import read_object
 from hardtail.registry import TASKS
@@ -25,10 +25,10 @@ class Subject:
     """A denoiser that can be decoded, measured and explained."""
 
     task: Task
-    denoiser: ModelDenoiser
+    denoiser: Denoiser
     name: str
-    origin: Mapping[str, Any]
-    """What every record about it carries: recipe, seed, checkpoint and step."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """What every record about it carries: of our own weights recipe, seed, checkpoint and step."""
     order: str | None = None
     """The logical order that its training counted mask states by."""
     folder: Path | None = None
