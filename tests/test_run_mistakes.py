@@ -79,6 +79,22 @@ def test_another_run_is_told_apart_field_by_field(tmp_path: Path) -> None:
             train(recipe, folder)
 
 
+@pytest.mark.parametrize(
+    ("watch", "sentence"),
+    [
+        ({"order": "msb"}, "watch.order is 'msb'; addition has lsb"),
+        ({"hard": "depth=3"}, "watch.hard is 'depth=3': addition: 'depth=3' is no stratum"),
+        ({"probe": ("test", "tier=hard")}, "watch.probe is 'tier=hard': addition: 'tier=hard' is no stratum"),
+    ],
+)
+def test_what_a_run_watches_is_its_own_tasks(watch: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    """A recipe for another task keeps addition's defaults until they are given: it must say which field it means."""
+    recipe = quick()
+    with pytest.raises(HardtailError, match=sentence):
+        train(replace(recipe, watch=replace(recipe.watch, **watch)), tmp_path / "run")
+    assert not (tmp_path / "run" / "recipe.json").exists()
+
+
 def test_too_large_for_the_memory(tmp_path: Path) -> None:
     words = ["train", "addition-puma-smoke", "--batch", str(10**12), "--out", str(tmp_path / "run")]
     done = subprocess.run([*HARDTAIL, *words], capture_output=True, text=True)

@@ -105,7 +105,10 @@ def task_from_json(said: Any) -> Task:
         kind = TASKS.load(name)
         if said.get("class") == f"{kind.__module__}:{kind.__qualname__}":
             return kind.preset("release", **said.get("fields", {}))
-    raise HardtailError(f"the task {said.get('class')!r} is not registered here; known are {', '.join(TASKS.names())}")
+    raise HardtailError(
+        f"the task {said.get('class')!r} is not registered here; known are {', '.join(TASKS.names())}; "
+        f"another one takes an entry point {TASKS.group!r}"
+    )
 
 
 def _recipe(folder: Path) -> tuple[Kind, Task]:

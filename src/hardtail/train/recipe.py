@@ -25,7 +25,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Watch:
-    """What a run measures of itself, and when."""
+    """What a run measures of itself, and when; strata and order are addition's unless they are given."""
 
     log_every: int = 1000
     eval_every: int = 5000
@@ -56,12 +56,26 @@ class Watch:
         `natural` is among them only where the probe is a single stratum out of several (Sudoku's is one tier);
         anywhere else the probe is natural problems or a whole test set, and its first instances are the natural slice.
         """
+        self._refuse_misfit(task)
         split, stratum = self.probe
         kinds = data.parts_of(task, split, None)  # refuses a split that there is not
         wanted = {"probe": (split, Part(stratum, self.probe_size)), "hard": ("sweep", Part(self.hard, self.decoded))}
         if stratum not in (data.WHOLE, "natural") and [stratum] != [part.stratum for part in kinds]:
             wanted["natural"] = (split, Part("natural", self.decoded))
         return wanted
+
+    def _refuse_misfit(self, task: Task) -> None:
+        """An order or a stratum that the task does not have."""
+        if self.order not in task.order_names:
+            raise HardtailError(
+                f"the recipe's watch.order is {self.order!r}; {task.name} has {', '.join(task.order_names)}"
+            )
+        for name, stratum in (("hard", self.hard), ("probe", self.probe[1])):
+            try:
+                if stratum != data.WHOLE:
+                    task.stratum(stratum)
+            except HardtailError as error:
+                raise HardtailError(f"the recipe's watch.{name} is {stratum!r}: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,7 @@ class _Run:
         self.shape = Shape(
             sizes.layers, sizes.heads, sizes.width, task.vocabulary.size, task.seq_len, sizes.mlp_ratio, sizes.dropout
         )
+        measured = {name: data.draw(task, *part, recipe.seed) for name, part in watch.parts(task).items()}
         torch.manual_seed(recipe.seed)
         model = Transformer(self.shape).initialise(torch.Generator().manual_seed(recipe.seed)).to(device)
         corpus = Corpus.on(device, self._training_data(data_file), task.vocabulary.mask_id, watch.order)
@@ -162,7 +163,6 @@ class _Run:
             accumulate=recipe.accumulate,
         )
         self.judge = Transformer(self.shape).to(device).eval().requires_grad_(False)
-        measured = {name: data.draw(task, *part, recipe.seed) for name, part in watch.parts(task).items()}
         self.probe = Probe(Corpus.on(device, measured["probe"], task.vocabulary.mask_id), task.vocabulary.size)
         self.natural = measured.get("natural", measured["probe"].take(slice(watch.decoded)))
         self.hard = measured["hard"]
