@@ -25,7 +25,8 @@ import pytest
 
 import hardtail
 from hardtail.decode import decode
-from hardtail.diagnose.states import hidden_before
+from hardtail.diagnose.commits import first_in_time, wrong_cells
+from hardtail.diagnose.states import hidden_before, standing
 from hardtail.policies.named import policy_named
 from hardtail.traces import load_trace, save_trace
 from hardtail.types import Trace
@@ -35,6 +36,7 @@ from hardtail.view.keyboard import Keyboard, keyboard
 from hardtail.view.scenes import HIDDEN
 from hardtail.view.watch import _scene, frame
 from tests.conftest import Command
+from tests.diagnose_toys import SMALL, remasked_trace, small
 from tests.planted_other import reciting
 from tests.report_toys import TASK, addition_traces
 
@@ -274,6 +276,18 @@ def test_f_finds_the_wrong_commit_before_it_moves_on(path: Path) -> None:
 @pytest.fixture
 def view(hardtail_command: Command) -> Command:
     return partial(hardtail_command, "view")
+
+
+def test_a_wrong_commit_that_was_taken_back_is_none_to_go_to() -> None:
+    """As in the diagnosis, which answers for what stands at the end."""
+    trace, _ = remasked_trace(SMALL, small(), np.random.default_rng(0))
+    first = first_in_time(trace, wrong_cells(trace) & standing(trace).there_NA)
+    found = {row: Act.of(SMALL, trace, row).first_wrong for row in range(len(trace))}
+    assert {row: step for row, step in found.items() if step is not None} == dict(
+        zip(first.row_K.tolist(), first.step_K.tolist(), strict=True)
+    )
+    taken_back = trace.wrong_NT & (trace.step_NT < np.array([found[row] or 0 for row in range(len(trace))])[:, None])
+    assert taken_back.any()
 
 
 def test_in_a_pipe_every_commit_is_a_line(view: Command, path: Path) -> None:

@@ -91,9 +91,9 @@ class Act:
 
     @property
     def first_wrong(self) -> int | None:
-        """The step of the first wrong commit that counts: in a cell that is scored."""
-        scored_A = self.one.scored_NA[0]
-        return next((event.step for event in self.events if self.wrong(event) and scored_A[event.cell]), None)
+        """The step of the first wrong commit that counts, as in the diagnosis: in a scored cell, and left to stand."""
+        last = {event.cell: event for event in self.events if self.one.scored_NA[0, event.cell]}
+        return min((event.step for event in last.values() if self.wrong(event)), default=None)
 
     def missing(self, event: Event) -> list[str] | None:
         """What a commit should have waited for, by name; None where all of that was revealed or nothing is known."""
