@@ -79,7 +79,11 @@ def measured_split(task: Task, stratum: str) -> str:
 
 
 def measured_instances(task: Task, stratum: str, n: int, seed: int) -> Instances:
-    """`n` instances of a stratum that no training run of this task has seen."""
+    """`n` instances of a stratum that no training run of this task has seen.
+
+    Countdown's training and test targets differ, and nothing else parts them: of puzzles whose targets are not held out
+    (`natural`) a few in ten thousand are, by chance, in the full training set.
+    """
     return data.draw(task, measured_split(task, stratum), Part(stratum, n), seed)
 
 

@@ -239,7 +239,8 @@ def summary(stage: Stage) -> list[Mapping[str, Any]]:
     """One line a decoder and stratum: how many problems, how many solved."""
     lines: list[Mapping[str, Any]] = []
     for decoder in stage.decoders:
+        exact_N = decoder.trace.exact_N
         for stratum in dict.fromkeys(decoder.stratum_N.tolist()):
-            exact_K = decoder.trace.exact_N[decoder.stratum_N == stratum]
+            exact_K = exact_N[decoder.stratum_N == stratum]
             lines.append({"decoder": decoder, "stratum": stratum, "n": exact_K.size, "exact": int(exact_K.sum())})
     return lines

@@ -235,7 +235,7 @@ class Addition(Task):
     def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
         from rich.text import Text
 
-        a, b = self.render(instances)[i].split("+")
+        a, b = self.render(instances.take(slice(i, i + 1)))[0].split("+")
         gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
         working = self._working(instances, i)

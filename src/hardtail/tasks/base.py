@@ -237,7 +237,7 @@ class Task(ABC):
 
         gold_A = instances.answer(i)
         shown_A = gold_A if answer_A is None else answer_A
-        text = Text(self.render(instances)[i] + "  →  ")
+        text = Text(self.render(instances.take(slice(i, i + 1)))[0] + "  →  ")
         for cell, token in enumerate(shown_A[: len(self.answer_text(instances, i))]):
             text.append(self.vocabulary.decode(shown_A[cell : cell + 1]), cell_style(token == gold_A[cell]))
         return text

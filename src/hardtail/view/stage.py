@@ -35,7 +35,7 @@ class Theatre:
 
     def __init__(self, task: Task, trace: Trace, rows: list[int], row: int | None = None) -> None:
         self.task, self.trace, self.rows = task, trace, rows
-        self.failing = {row for row in rows if not trace.exact_N[row]}
+        self.failing = set(np.flatnonzero(~trace.exact_N).tolist()).intersection(rows)
         self.playing = False
         self._show(rows[0] if row is None else row)
 
