@@ -89,6 +89,8 @@ def test_planted_places_at_28() -> None:
     msb = instances.extras["chain_msb_N"]
     assert (msb == 0).mean() == pytest.approx(1 / 5, abs=0.03)
     assert (msb + 28 == 32).mean() == pytest.approx(1 / 5, abs=0.03)
+    top_N = instances.tokens_NL[msb == 0, 0]  # of the first number: uniform on 1 … 4, where a chain reaches up to it
+    assert np.bincount(top_N, minlength=10)[:6] / len(top_N) == pytest.approx([0, *[0.25] * 4, 0], abs=0.06)
 
 
 def test_minimum_planting_leaves_the_rest_free() -> None:
