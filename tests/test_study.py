@@ -1,5 +1,6 @@
 """Grids, the store of results, and moving a grid on."""
 
+import errno
 import json
 import signal
 import time
@@ -15,6 +16,7 @@ from hardtail.cli import main
 from hardtail.explain import diagnosed
 from hardtail.files import read_records, sole_writer
 from hardtail.study import advance as moving
+from hardtail.study import store as storing
 from hardtail.study.advance import advance, measure, status
 from hardtail.study.grids import GRIDS, Entry, entries_named, entry_named, grid_named
 from hardtail.study.recipes import recipe_named
@@ -161,12 +163,12 @@ def test_what_was_measured_of_other_weights_or_of_less_is_measured_again(tmp_pat
 def test_the_best_probe_stays_in_a_thinned_log(tmp_path: Path) -> None:
     """The ledger takes its weights, so that their step must be seen."""
     train(entry().recipe, tmp_path / "run")
-    log = [{"step": step, "probe_nll": 1.0 + (step != 777)} for step in range(2000)]
+    log = [{"step": step, "probe_nll": 1.0 + (step != 777)} for step in range(2000)] + [{"step": 12}]
     (tmp_path / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
     store = Store(tmp_path / "results")
     store.add("long", "addition-random", tmp_path / "run")
     kept = [line["step"] for line in store.log("long")]
-    assert {0, 777, 1999} <= set(kept)
+    assert {0, 777, 12} <= set(kept)
     assert len(kept) < 500
 
 
@@ -251,6 +253,98 @@ def test_results_are_never_rewritten(tmp_path: Path) -> None:
         store.add(entry().name, entry().arm, tmp_path / "runs" / entry().name)
     with pytest.raises(HardtailError, match="only a finished run"):
         store.add("other", "other", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("finished.json", "{}", "says that the run ended at step None; move finished.json away"),
+        ("finished.json", '{"step": 12}', "finished.json is damaged"),
+        ("log.jsonl", "", "log.jsonl does not end at step 12"),
+        ("log.jsonl", '{"step": 4}\n', "log.jsonl does not end at step 12"),
+        ("coverage.json", None, "coverage.json is missing"),
+    ],
+)
+def test_a_run_whose_files_are_damaged_is_not_recorded_before_they_are_mended(
+    tmp_path: Path, file: str, content: str | None, told: str
+) -> None:
+    """What is recorded stays as it is, so that it must be whole."""
+    run, store = entry(), Store(tmp_path / "results")
+    folder = tmp_path / "runs" / run.name
+    train(run.recipe, folder)
+    weights = (folder / "last.safetensors").read_bytes()
+    (folder / file).unlink() if content is None else (folder / file).write_text(content)
+    with pytest.raises(HardtailError, match=told):
+        advance([run], tmp_path / "runs", store, minutes=5, n=5)
+    assert not (tmp_path / "results" / run.name).exists()
+    (folder / "finished.json").unlink()
+    (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
+    assert found.state == "recorded"
+    assert store.log(run.name)[-1]["step"] == 12
+    assert store.coverage(run.name) is not None
+    assert (folder / "last.safetensors").read_bytes() == weights
+
+
+def test_weights_of_another_run_or_step_are_not_measured_as_this_one(tmp_path: Path) -> None:
+    run, other = entry(), entry("addition-puma-smoke")
+    train(run.recipe, tmp_path / "run")
+    train(other.recipe, tmp_path / "other")
+    path = tmp_path / "run" / "last.safetensors"
+    own = path.read_bytes()
+    path.write_bytes((tmp_path / "other" / "last.safetensors").read_bytes())
+    with pytest.raises(HardtailError, match=r"of another run than the recipe.json beside it"):
+        measure(tmp_path / "run", device="cpu", n=5)
+    path.write_bytes(own)
+    (tmp_path / "run" / "finished.json").write_text('{"step": 20}')
+    with pytest.raises(HardtailError, match=r"is of step 12, and finished.json says that the run ended at step 20"):
+        measure(tmp_path / "run", device="cpu", n=5)
+    assert not (tmp_path / "run" / "evaluations.jsonl").exists()
+
+
+@pytest.mark.parametrize("file", ["evaluations.jsonl", "diagnoses.jsonl"])
+@pytest.mark.parametrize("key", ["kind", "stratum", "policy", "n", "strata", "result"])
+def test_a_damaged_record_of_a_run_is_named(tmp_path: Path, file: str, key: str) -> None:
+    train(entry().recipe, tmp_path)
+    assert measure(tmp_path, device="cpu", n=5)
+    first = read_records(tmp_path / file)[0]
+    wanted = ("policy", "strata", "result") if file == "diagnoses.jsonl" else ("kind", "stratum", "policy", "n")
+    (tmp_path / file).write_text(json.dumps({name: first[name] for name in first if name != key}) + "\n")
+    if key in wanted:
+        with pytest.raises(HardtailError, match=f"{file}: a record has no '{key}'"):
+            measure(tmp_path, device="cpu", n=5)
+    else:
+        assert measure(tmp_path, device="cpu", n=5)
+
+
+def test_the_step_of_a_started_run_is_that_of_its_saved_state(tmp_path: Path) -> None:
+    """The log may be ahead of it, or torn where the power went: the next call writes it anew."""
+    run = entry()
+    folder = tmp_path / "runs" / run.name
+    steps = iter(range(100))
+    train(run.recipe, folder, should_stop=lambda: next(steps) == 7)
+    with (folder / "log.jsonl").open("a") as log:
+        log.write('{"step": 9}\n{"st')
+    (found,) = status([run], tmp_path / "runs", Store(tmp_path / "results"))
+    assert (found.state, found.step) == ("started", 7)
+    for damaged in (b"", b"\xff" * 8 + b"{}", b"\x02" + b"\0" * 7 + b"[]"):
+        (folder / "state.safetensors").write_bytes(damaged)
+        (found,) = status([run], tmp_path / "runs", Store(tmp_path / "results"))
+        assert (found.state, found.step) == ("started", 0)
+
+
+def test_a_full_disk_records_nothing_and_names_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, store = entry(), Store(tmp_path / "results")
+    with monkeypatch.context() as patch:
+        patch.setattr(storing, "atomic", _full)
+        with pytest.raises(HardtailError, match=r"results cannot be written: No space left.*is not recorded yet"):
+            advance([run], tmp_path / "runs", store, minutes=5, n=5)
+    assert store.names() == set()
+    (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
+    assert found.state == "recorded"
+
+
+def _full(path: Path) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_damaged_index_is_named(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def load_subject(
     """
     path = zoo.find(source.removeprefix(zoo.PREFIX)).path if source.startswith(zoo.PREFIX) else Path(source)
     folder = path if path.is_dir() else None
-    own: Task | None = None
+    own: dict[str, Any] | None = None
     if folder is not None:
         selected, own = _recipe(folder)
         path = folder / f"{kind or selected}.safetensors"
@@ -78,8 +78,8 @@ def load_subject(
     task, fields = _task(about, path)
     if kind is not None and (said := _said(about, "kind", str)) != kind:
         raise HardtailError(f"{path} holds the weights {said!r}, not {kind!r}; give the run directory to choose")
-    if own is not None and own != task:
-        raise HardtailError(f"{path} is of another task than this run's recipe.json; put the run's own weights back")
+    if own is not None and own != about["recipe"]:
+        raise HardtailError(f"{path} is of another run than the recipe.json beside it; put the run's own weights back")
     if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they say they are for")
     origin = {
@@ -111,17 +111,18 @@ def task_from_json(said: Any) -> Task:
     )
 
 
-def _recipe(folder: Path) -> tuple[Kind, Task]:
-    """The checkpoint that a run's recipe selects, and its task."""
+def _recipe(folder: Path) -> tuple[Kind, dict[str, Any]]:
+    """The checkpoint that a run's recipe selects, and the recipe."""
     path = folder / "recipe.json"
     try:
-        fields = _fields(json.loads(path.read_bytes()))
-        task = task_from_json(fields.get("task"))
+        recipe = json.loads(path.read_bytes())
+        fields = _fields(recipe)
+        task_from_json(fields.get("task"))  # refuses what it cannot be
     except FileNotFoundError as error:
         raise HardtailError(f"{folder} is no run directory: it has no recipe.json") from error
     except (OSError, ValueError, TypeError) as error:
         raise HardtailError(f"{path} cannot be read ({error})") from error
-    return "last" if fields.get("selection") == "last" else "best_probe", task
+    return "last" if fields.get("selection") == "last" else "best_probe", recipe
 
 
 def _fields(recipe: Any) -> dict[str, Any]:

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from hardtail import data
-from hardtail.errors import BusyError, DivergedError
+from hardtail.errors import BusyError, DivergedError, HardtailError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
 from hardtail.explain import diagnosed, explain_model
-from hardtail.files import read_records, sole_writer
-from hardtail.study.claims.evidence import plainly_decoded
+from hardtail.files import read_object, read_records, sole_writer
+from hardtail.study.claims.evidence import number, plainly_decoded
 from hardtail.study.grids import Entry
-from hardtail.study.store import Store
+from hardtail.study.store import ANEW, Store
 from hardtail.subject import Kind, Subject, load_subject
 from hardtail.tasks.base import Part, Task
+from hardtail.train.checkpoint import STATE, state_step
 from hardtail.train.run import FINISHED, train, usual_device
 
 SPARE = 20.0
@@ -44,8 +45,8 @@ def status(entries: Sequence[Entry], runs: Path, store: Store) -> list[Status]:
         elif (folder / FINISHED).exists():
             found.append(Status(entry, "trained", entry.recipe.steps))
         else:
-            started = (folder / "state.safetensors").exists()
-            found.append(Status(entry, "started" if started else "missing", _step(folder) if started else 0))
+            started = (folder / STATE).exists()
+            found.append(Status(entry, "started" if started else "missing", state_step(folder)))
     return found
 
 
@@ -111,11 +112,12 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
     decoding = Decoding(device=device)
     for kind in kinds:
         subject = load_subject(str(folder), kind=kind, device=device)
-        done = {
+        _refuse_other_step(folder, subject)
+        done = [
             (record["stratum"], record["policy"], record["n"])
-            for record in _counted(evaluations, subject)
+            for record in _counted(evaluations, subject, ("kind", "stratum", "policy", "n"))
             if record["kind"] == "accuracy"
-        }
+        ]
         for part, names in study_parts(subject.task, n):
             if all((part.stratum, name, part.n) in done for name in names):
                 continue
@@ -125,23 +127,41 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
             found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=subject.seed)
             keep(evaluations, records_of(list(found)))
         wanted = diagnosed(subject.task, (), None)
-        if not any(_explains(record, wanted) for record in _counted(diagnoses, subject)):
+        explained = _counted(diagnoses, subject, ("policy", "strata", "result"))
+        if not any(_explains(record, wanted, str(diagnoses)) for record in explained):
             if over():
                 return False
             keep(diagnoses, explain_model(subject, (), (), None, decoding))
     return True
 
 
-def _counted(path: Path, subject: Subject) -> list[dict[str, Any]]:
+def _refuse_other_step(folder: Path, subject: Subject) -> None:
+    """The last weights of a finished run are those of its last step, not older ones that were put in their place."""
+    ended, step = (read_object(folder / FINISHED) or {}).get("step"), subject.origin["step"]
+    if subject.origin["checkpoint"] == "last" and step != ended:
+        raise HardtailError(
+            f"{folder / 'last.safetensors'} is of step {step}, and {FINISHED} says that the run ended at step {ended}; "
+            + ANEW
+        )
+
+
+def _counted(path: Path, subject: Subject, keys: Sequence[str]) -> list[dict[str, Any]]:
     """What has been kept about these very weights, not about those of an earlier step, that the ledger counts."""
     alike = {key: subject.origin[key] for key in ("checkpoint", "step", "decode_precision")}
-    return [record for record in _records(path) if alike.items() <= record.items() and plainly_decoded(record)]
+    counted = [record for record in _records(path) if alike.items() <= record.items() and plainly_decoded(record)]
+    for record in counted:
+        if missing := [key for key in keys if key not in record]:
+            raise HardtailError(
+                f"{path}: a record has no {missing[0]!r}; it is damaged: mend it, or move the file away to measure anew"
+            )
+    return counted
 
 
-def _explains(record: Mapping[str, Any], wanted: Sequence[Part]) -> bool:
+def _explains(record: Mapping[str, Any], wanted: Sequence[Part], whose: str) -> bool:
     """Whether a diagnosis is of confidence, and of as many instances of every stratum as the study's."""
-    enough = record["result"]["instances"] >= sum(part.n for part in wanted)
-    return record["policy"] == CONFIDENCE[0] and enough and {part.stratum for part in wanted} <= set(record["strata"])
+    enough = (number(record, ("result", "instances"), whose) or 0) >= sum(part.n for part in wanted)
+    of_all = isinstance(record["strata"], list) and all(part.stratum in record["strata"] for part in wanted)
+    return record["policy"] == CONFIDENCE[0] and enough and of_all
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
@@ -181,9 +201,3 @@ def study_parts(task: Task, n: int) -> list[tuple[Part, tuple[str, ...]]]:
 def study_policies(task: Task) -> tuple[str, ...]:
     """The confidence family, the task's logical orders, random order."""
     return (*CONFIDENCE, *task.order_names, "random")
-
-
-def _step(folder: Path) -> int:
-    """The step of a saved state, from the log beside it."""
-    entries = _records(folder / "log.jsonl")
-    return int(entries[-1]["step"]) if entries else 0

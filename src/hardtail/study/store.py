@@ -10,8 +10,7 @@
 
 import json
 import math
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl"
 INDEX_KEYS = ("name", "arm", "task", "seed", "steps", "commit", "device", "wall")
 LOG_LINES = 150
 """A thinned log has about so many lines."""
+ANEW = "move finished.json away, and the same command writes the files anew from the run's saved state"
 
 
 @dataclass(frozen=True)
@@ -74,27 +74,17 @@ class Store:
         with sole_writer(self.folder / "index.jsonl", wait=30):
             if name in self.names():
                 raise HardtailError(f"{self.folder} has a run {name!r} already; results are never rewritten")
-            finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))
-            target = self.folder / name
-            target.mkdir(parents=True, exist_ok=True)
-            for copied in COPIED:
-                if (run / copied).exists():
-                    shutil.copyfile(run / copied, target / copied)
-            with atomic(target / "log.jsonl") as log:
-                log.write(b"".join(json.dumps(entry).encode() + b"\n" for entry in _thinned(run / "log.jsonl")))
-            fields = recipe["fields"]
-            entry = {
-                "name": name,
-                "arm": arm,
-                "task": fields["task"]["class"].rpartition(":")[2].lower(),
-                "seed": fields["seed"],
-                "steps": finished["step"],
-                "commit": finished["commit"],
-                "device": finished["device"],
-                "wall": finished["wall"],
-                "how": finished["how"],
-            }
-            append_records(self.folder / "index.jsonl", [entry])
+            entry, files = _entry(name, arm, run), _files(run)  # all is read before anything is written
+            try:
+                for file, content in files.items():
+                    with atomic(self.folder / name / file) as copy:
+                        copy.write(content)
+                append_records(self.folder / "index.jsonl", [entry])
+            except OSError as error:  # most often a full disk
+                raise HardtailError(
+                    f"{self.folder} cannot be written: {error.strerror or error}; {name} is not recorded yet, and "
+                    "nothing of it is lost"
+                ) from error
 
 
 def recorded(folder: Path) -> Path:
@@ -134,9 +124,40 @@ def _json(path: Path) -> dict[str, Any]:
     return held
 
 
-def _thinned(path: Path) -> list[dict[str, Any]]:
+def _entry(name: str, arm: str, run: Path) -> dict[str, Any]:
+    """The line of the index about a finished run."""
+    finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))
+    fields = recipe["fields"]
+    entry = {
+        "name": name,
+        "arm": arm,
+        "task": fields["task"]["class"].rpartition(":")[2].lower(),
+        "seed": fields["seed"],
+        "steps": finished.get("step"),
+        "commit": finished.get("commit"),
+        "device": finished.get("device"),
+        "wall": finished.get("wall"),
+        "how": finished.get("how"),
+    }
+    if fault := _fault(entry):
+        raise HardtailError(f"{run / 'finished.json'} is damaged ({fault}); {ANEW}")
+    log = read_records(run / "log.jsonl")
+    if not log or log[-1].get("step") != entry["steps"]:
+        raise HardtailError(f"{run / 'log.jsonl'} does not end at step {entry['steps']:,}, as the run does; {ANEW}")
+    return entry
+
+
+def _files(run: Path) -> dict[str, bytes]:
+    """What is recorded of a run, by name of file."""
+    if not (run / "coverage.json").exists():
+        raise HardtailError(f"{run / 'coverage.json'} is missing; {ANEW}")
+    held = {file: (run / file).read_bytes() for file in COPIED if (run / file).exists()}
+    thinned = _thinned(read_records(run / "log.jsonl"))
+    return held | {"log.jsonl": b"".join(json.dumps(entry).encode() + b"\n" for entry in thinned)}
+
+
+def _thinned(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Every entry with a decode, the first, the last and the best, and of the others what makes a readable curve."""
-    entries = read_records(path)
     every = max(len(entries) // LOG_LINES, 1)
     best = min(range(len(entries)), key=lambda place: entries[place].get("probe_nll", math.inf), default=0)
     always = {0, best, len(entries) - 1}

@@ -26,6 +26,7 @@ from hardtail.model import Shape, Transformer
 STATE = "state.safetensors"
 LOG = "progress/log"
 """The log as bytes in a tensor: the header, where the rest of the progress is, may not grow beyond 100 MB."""
+HEADER = 100_000_000
 
 
 @dataclass
@@ -90,6 +91,17 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise HardtailError(f"{path} is no saved state of a run ({error}); give another --out") from error
     return progress
+
+
+def state_step(folder: Path) -> int:
+    """The step of a saved state, of which only the header is read; 0 where there is none that can be read."""
+    try:
+        with (folder / STATE).open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(size, HEADER)))
+        return int(json.loads(header["__metadata__"]["progress"])["step"])
+    except (OSError, KeyError, TypeError, ValueError):
+        return 0
 
 
 def _gpu(tensors: dict[str, Tensor]) -> torch.device | None:
