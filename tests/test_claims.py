@@ -197,21 +197,27 @@ def test_with_one_seed_a_gap_has_newcombes_interval(tmp_path: Path) -> None:
 
 
 def test_a_single_seed_of_what_is_no_share_makes_nothing_certain(tmp_path: Path) -> None:
-    """A step or a loss of one run has no interval: the right sign alone holds weaker, the paper's size holds."""
+    """A step or a loss of one run has no interval: the sign alone holds weaker, half of the paper's size holds."""
     random, puma = (Cell(Reached("addition", scheme)) for scheme in ("random", "puma"))
     made = Planted(tmp_path)
     for cell, step in ((random, 50_000), (puma, 49_000)):
         made.plant(cell.figure, step)
     results = Results(made.written())
     assert Gap((random,), (puma,)).judge(results).verdict is Verdict.WEAKER
-    assert Gap((replace(random, paper=2000.0),), (replace(puma, paper=0.0),)).judge(results).verdict is Verdict.HOLDS
+    for size, verdict in ((2000.0, Verdict.HOLDS), (2001.0, Verdict.NOT)):
+        gap = Gap((replace(random, paper=size),), (replace(puma, paper=0.0),))
+        assert gap.judge(results).verdict is verdict
     for seed, step in ((43, 30_000), (44, 80_000)):
         made.plant(random.figure, step, seed=seed)
         made.plant(puma.figure, 49_000, seed=seed)
-    assert Gap((random,), (puma,)).judge(Results(made.written())).verdict is Verdict.NOT  # within its interval
+    results = Results(made.written())
+    assert Gap((random,), (puma,)).judge(results).verdict is Verdict.NOT  # within its interval
+    estimate = random.figure.estimate(results)
+    assert estimate is not None
+    assert estimate.low == 0.0  # Student's would begin below, and no step does
 
 
-@pytest.mark.parametrize(("values", "quantile"), [((0.5, 0.7), 12.706), ((0.5, 0.6, 0.7), 4.303)])
+@pytest.mark.parametrize(("values", "quantile"), [((5.0, 5.2), 12.706), ((5.0, 5.1, 5.2), 4.303)])
 def test_student_over_two_and_three_seeds(values: tuple[float, ...], quantile: float, tmp_path: Path) -> None:
     """A loss has Student's interval alone: mean ± t · s / √n."""
     figure = LateLoss("addition", "papl", 0.9, 1.0)
@@ -324,7 +330,9 @@ def test_tf32_runs_come_before_fp32_runs(tmp_path: Path) -> None:
     assert [sample.run for sample in PUMA_28.samples(Results(made.written()))] == ["faster"]
 
 
-MASKED = Profiled("addition", "puma", ("profile", "wrong_commits", "top", "chain_masked_median"), usual="last")
+MASKED = Profiled(
+    "addition", "puma", ("profile", "wrong_commits", "top", "chain_masked_median"), "masked", usual="last"
+)
 
 
 def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]]) -> Results:
@@ -409,7 +417,7 @@ def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(t
 
 def _wrong_digits(made: Planted, scheme: str, roles: Mapping[str, Mapping[str, int]]) -> None:
     """A diagnosis of addition with so many wrong digits, by role and direction."""
-    made.plant(Profiled("addition", scheme, ("result", "instances")), 2700)
+    made.plant(Profiled("addition", scheme, ("result", "instances"), "sums"), 2700)
     no_signs = {"plus_one": 0, "minus_one": 0}
     failures = sum(sum(signs.values()) for signs in roles.values())
     counted = {

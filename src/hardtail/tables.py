@@ -54,7 +54,9 @@ def text(cell: Cell) -> str:
         return "yes" if cell else "no"
     if isinstance(cell, int):
         return f"{cell:,}"
-    return f"{cell:.4g}" if isinstance(cell, float) else cell
+    if not isinstance(cell, float):
+        return cell
+    return f"{cell:,.0f}" if 1e4 <= abs(cell) < 1e12 else f"{cell:.4g}"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -20,18 +20,31 @@ ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("c
 P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
 CELLS = ("g", "k", *P_CELLS, "carry_out")
 WRONG = ("profile", "wrong_commits", "top")
+WORDS = {
+    "at_chain_msb": "at the chain-MSB cell",
+    "plus_one_at_g": "+1, of wrong g cells",
+    "minus_one_at_k": "-1, of wrong k cells",
+    "confidence_mean": "mean probability of the wrong token",
+    "gold_second": "gold token ranked second",
+    "inside_chain": "inside the chain",
+    "nine_inside_chain": "±9, of wrong cells inside the chain",
+    "chain_masked": "part of the chain still masked (median)",
+    "step": "step of the wrong commit (median)",
+    "long_step": "step of the wrong commit on chains of 28 and more (median)",
+}
 
 
 def share(scheme: str, name: str, *roles: str) -> Profiled:
     """A share of the wrong-commit summary: of all failures, or of those in cells of some roles."""
     of = tuple((*WRONG, "roles", role, "failures") for role in roles) or ((*WRONG, "failures"),)
-    return Profiled("addition", scheme, (*WRONG, name), of, usual="last", learned=True)
+    return Profiled("addition", scheme, (*WRONG, name), WORDS[name], of, usual="last", learned=True)
 
 
 def signed(scheme: str, sign: str, role: str) -> Profiled:
     """Of the wrong cells of a role, the share that is off by one in this direction."""
-    at = (*WRONG, "roles", role)
-    return Profiled("addition", scheme, (*at, sign), ((*at, "failures"),), divided=True, usual="last", learned=True)
+    at, name = (*WRONG, "roles", role), f"{'+1' if sign == 'plus_one' else '-1'}, of wrong {role} cells"
+    of = ((*at, "failures"),)
+    return Profiled("addition", scheme, (*at, sign), name, of, divided=True, usual="last", learned=True)
 
 
 def by_one(scheme: str) -> Profiled:
@@ -39,18 +52,20 @@ def by_one(scheme: str) -> Profiled:
     first, *more = [(*WRONG, "roles", role, sign) for role in CELLS for sign in ("plus_one", "minus_one")]
     of = ((*WRONG, "failures"),)
     return Profiled(
-        "addition", scheme, first, of, divided=True, more=tuple(more), usual="last", learned=True, name="off by one"
+        "addition", scheme, first, "off by one", of, divided=True, more=tuple(more), usual="last", learned=True
     )
 
 
 def median(scheme: str, name: str) -> Profiled:
     cases = (*WRONG, "long_failures" if name.startswith("long") else "failures")
-    return Profiled("addition", scheme, (*WRONG, f"{name}_median"), cases=cases, usual="last", learned=True)
+    path = (*WRONG, f"{name}_median")
+    return Profiled("addition", scheme, path, WORDS[name], cases=cases, usual="last", learned=True)
 
 
-def both(name: str, words: str, *roles: str) -> Pooled:
+def both(name: str, *roles: str) -> Pooled:
     """Over the failures of random masking and PUMA together."""
-    return Pooled(tuple(share(scheme, name, *roles) for scheme in FAILURES), f"random masking and PUMA: {words}")
+    parts = tuple(share(scheme, name, *roles) for scheme in FAILURES)
+    return Pooled(parts, f"random masking and PUMA: {WORDS[name]}")
 
 
 def wrong_commits() -> list[Claim]:
@@ -61,13 +76,19 @@ def _of_random_and_puma() -> list[Claim]:
     pooled = sum(FAILURES.values())
     failed = {
         scheme: Profiled(
-            "addition", scheme, ("profile", "failures"), (("result", "instances"),), divided=True, usual="last"
+            "addition",
+            scheme,
+            ("profile", "failures"),
+            "failures",
+            (("result", "instances"),),
+            divided=True,
+            usual="last",
         )
         for scheme in FAILURES
     }
     more = {scheme: replace(figure, learned=True) for scheme, figure in failed.items()}
     rates = {scheme: failures / INSTANCES for scheme, failures in FAILURES.items()}
-    confidence = both("confidence_mean", "mean probability of the wrong token")
+    confidence = both("confidence_mean")
     masked, step = ({scheme: median(scheme, name) for scheme in FAILURES} for name in ("chain_masked", "long_step"))
     return [
         Claim(
@@ -82,7 +103,7 @@ def _of_random_and_puma() -> list[Claim]:
             "addition.commits.chain-msb",
             "Nearly all failures of random masking and PUMA are at the cell directly above the carry chain.",
             WHERE,
-            (Level(Cell(both("at_chain_msb", "at the chain-MSB cell"), 0.998, pooled)),),
+            (Level(Cell(both("at_chain_msb"), 0.998, pooled)),),
         ),
         Claim(
             "addition.commits.by-one",
@@ -94,7 +115,7 @@ def _of_random_and_puma() -> list[Claim]:
             "addition.commits.plus-one",
             "At g cells the wrong digit is one too large nearly always: a carry was assumed.",
             WHERE,
-            (AtLeast(Cell(both("plus_one_at_g", "+1, of wrong g cells", "g")), 0.95),),
+            (AtLeast(Cell(both("plus_one_at_g", "g")), 0.95),),
             "“Nearly every” is read as at least 0.95.",
             "nearly every g cell",
         ),
@@ -102,7 +123,7 @@ def _of_random_and_puma() -> list[Claim]:
             "addition.commits.minus-one",
             "At k cells the wrong digit is one too small always: no carry was assumed.",
             WHERE,
-            (AtLeast(Cell(both("minus_one_at_k", "-1, of wrong k cells", "k")), 1.0),),
+            (AtLeast(Cell(both("minus_one_at_k", "k")), 1.0),),
         ),
         Claim(
             "addition.commits.confidence",
@@ -114,7 +135,7 @@ def _of_random_and_puma() -> list[Claim]:
             "addition.commits.gold-second",
             "The right token is consistently the second most probable.",
             WHERE,
-            (AtLeast(Cell(both("gold_second", "gold token ranked second")), 0.95),),
+            (AtLeast(Cell(both("gold_second")), 0.95),),
             "“Consistently” is read as at least 0.95.",
             "consistently second",
         ),

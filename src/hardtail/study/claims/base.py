@@ -17,7 +17,8 @@ The rules, the same for like claims (`rules.py`):
 `Gap`,         one figure is greater than another (or a sum of some than a sum of others); a ratio by its logarithm.
 `Ratio`        *Clear*: the sign is the paper's beyond the interval. *Strong*: at least half of the paper's effect
                (where it prints none: clear). Both: *holds*. One of them: *holds weaker*. None: *does not hold*.
-               One seed of what is no share (a step, a loss) has no interval: *holds* when strong, else *holds weaker*.
+               One seed of what is no share (a step, a loss) has no interval: *holds* when strong, and *does not hold*
+               when not; where the paper prints no size, the sign alone *holds weaker*.
 `Recovery`     another decoding order repairs failures. *Holds* when the gain holds as a gap and the share of failures
                that are repaired is at least 9/10 of the paper's; *holds weaker* from half of it, with a gain that is
                at least weak. Where nothing fails nothing is repaired, and it *does not hold*.

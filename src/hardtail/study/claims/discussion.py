@@ -17,12 +17,14 @@ ORDERS = {
 
 def rare(task: str, scheme: str) -> Profiled:
     """Of the hidden cells that decoding in logical order meets, the share that training had rarely in such a place."""
-    return Profiled(task, scheme, ("coverage", "rare_by_rank"), (("result", "instances"),), policy=ORDERS[task])
+    path, name = ("coverage", "rare_by_rank"), "hidden cells in places that training rarely had"
+    return Profiled(task, scheme, path, name, (("result", "instances"),), policy=ORDERS[task])
 
 
 def agreement(task: str, scheme: str) -> Profiled:
     """Kendall's tau-b between the confidence order and the logical order."""
-    return Profiled(task, scheme, ("readiness", "agreement", ORDERS[task], "tau_b"))
+    path = ("readiness", "agreement", ORDERS[task], "tau_b")
+    return Profiled(task, scheme, path, "Kendall's τ with the logical order")
 
 
 def claims() -> list[Claim]:
@@ -96,9 +98,11 @@ def claims() -> list[Claim]:
 
 def _premature(scheme: str) -> Profiled:
     path = ("profile", "wrong_commits", "top")
-    return Profiled("addition", scheme, (*path, "premature"), ((*path, "failures"),), usual="last", learned=True)
+    name, of = "committed before the cell it waits for", ((*path, "failures"),)
+    return Profiled("addition", scheme, (*path, "premature"), name, of, usual="last", learned=True)
 
 
 def _unready(task: str, scheme: str) -> Profiled:
     path = ("first_wrong", "by_stratum", "all")
-    return Profiled(task, scheme, (*path, "unready"), ((*path, "failures"),), learned=True)
+    name, of = "first wrong commit before what it waits for", ((*path, "failures"),)
+    return Profiled(task, scheme, (*path, "unready"), name, of, learned=True)

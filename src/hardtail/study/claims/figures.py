@@ -23,8 +23,8 @@ from hardtail.study.claims.evidence import (
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
 NO_SEED = "no seed has all of these figures"
-OTHERWISE = {"top": "first", "failures_with": "failures_only"}
-"""Steps of paths in diagnoses, and those of another reading."""
+OTHERWISE = {"top": ("first", "first in time"), "failures_with": ("failures_only", "and no others")}
+"""Steps of paths in diagnoses, those of another reading, and what that one says."""
 SCHEMES = {"random": "random masking", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
 
 
@@ -40,6 +40,11 @@ class Figure(ABC):
     @abstractmethod
     def label(self) -> str:
         """What it is, in words."""
+
+    @property
+    def negative(self) -> bool:
+        """Whether it can be below zero, unlike shares, steps and losses."""
+        return False
 
     @abstractmethod
     def samples(self, results: Results) -> list[Sample]:
@@ -67,7 +72,10 @@ class Figure(ABC):
 
     def estimate(self, results: Results) -> Estimate | None:
         values = self.values(results)
-        return Estimate.of(values.values(), share=self.share) if values else None
+        if not values:
+            return None
+        found = Estimate.of(values.values(), share=self.share)
+        return found if self.negative or found.low is None else replace(found, low=max(found.low, 0.0))
 
 
 @dataclass(frozen=True)
@@ -144,6 +152,8 @@ class Profiled(_Recorded):
     """A number of a diagnosis."""
 
     path: tuple[str, ...]
+    name: str
+    """What it is, in words."""
     of: tuple[tuple[str, ...], ...] = ()
     """Where what it is over stands, if it is a share: one count or several that add up; with `divided` its divisor."""
     divided: bool = False
@@ -152,29 +162,31 @@ class Profiled(_Recorded):
     """Counts that are added to the first before it is divided."""
     cases: tuple[str, ...] = ()
     """Where the number of cases stands, if it is a median: the evidence shows it."""
-    name: str = ""
-    """What it is called, where its path alone does not say."""
 
     @property
     def share(self) -> bool:
         return bool(self.of)
 
     @property
+    def negative(self) -> bool:
+        return not self.of and not self.cases
+
+    @property
     def label(self) -> str:
-        name = self.name or " ".join(self.path).replace("_", " ")
-        return f"{SCHEMES[self.scheme]}, {self.task}, {self.policy}: {name}"
+        return f"{SCHEMES[self.scheme]}, {self.task}, {self.policy}: {self.name}"
 
     def beside(self) -> "tuple[Profiled, ...]":
         """Of addition's wrong commits the first in time, not the most significant one; of a maze's directions the
         failures that have no other."""
-        if not OTHERWISE.keys() & set(self.path):
+        words = [OTHERWISE[step][1] for step in self.path if step in OTHERWISE]
+        if not words:
             return ()
 
         def other(path: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(OTHERWISE.get(step, step) for step in path)
+            return tuple(OTHERWISE[step][0] if step in OTHERWISE else step for step in path)
 
-        of, more = tuple(map(other, self.of)), tuple(map(other, self.more))
-        return (replace(self, path=other(self.path), of=of, more=more, cases=other(self.cases)),)
+        of, more, name = tuple(map(other, self.of)), tuple(map(other, self.more)), ", ".join((self.name, *words))
+        return (replace(self, path=other(self.path), name=name, of=of, more=more, cases=other(self.cases)),)
 
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""

@@ -153,14 +153,14 @@ def _statements() -> list[Claim]:
 def pooled(path: tuple[str, ...], words: str, *of: tuple[str, ...]) -> Pooled:
     """Over the failures of all three schemes, or over what is counted at `of`."""
     counted = tuple(("profile", *where) for where in of or (("failures",),))
-    parts = tuple(Profiled("maze", scheme, ("profile", *path), counted, learned=True) for scheme in THREE)
+    parts = tuple(Profiled("maze", scheme, ("profile", *path), words, counted, learned=True) for scheme in THREE)
     return Pooled(parts, f"all schemes: {words}")
 
 
 def _direction(scheme: str, direction: str) -> Profiled:
     """The share of failures with wrong cells of a direction."""
-    path = ("profile", "directions", "failures_with", direction)
-    return Profiled("maze", scheme, path, (("profile", "failures"),), divided=True, learned=True)
+    path, name = ("profile", "directions", "failures_with", direction), f"failures with path {direction}"
+    return Profiled("maze", scheme, path, name, (("profile", "failures"),), divided=True, learned=True)
 
 
 def _wrong_commits() -> list[Claim]:
@@ -179,7 +179,14 @@ def _wrong_commits() -> list[Claim]:
             *(
                 Level(
                     Cell(
-                        Profiled("maze", scheme, ("profile", "failures"), (("profile", "instances"),), divided=True),
+                        Profiled(
+                            "maze",
+                            scheme,
+                            ("profile", "failures"),
+                            "failures",
+                            (("profile", "instances"),),
+                            divided=True,
+                        ),
                         failures / INSTANCES,
                         INSTANCES,
                     ),

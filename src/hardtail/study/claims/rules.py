@@ -155,8 +155,8 @@ def of_effect(ours: Estimate, paper: float | None) -> Verdict:
         return Verdict.NOT
     sized = paper is not None and paper > 0
     strong = paper is not None and sized and ours.mean >= STRONG * paper - 1e-9
-    if ours.low is None:  # one seed of something that is no share: its size is all there is to go by
-        return Verdict.HOLDS if strong else Verdict.WEAKER
+    if ours.low is None:  # one seed of something that is no share: its size, or else its sign, is all there is
+        return Verdict.HOLDS if strong else Verdict.NOT if sized else Verdict.WEAKER
     clear = ours.low > 0
     return (Verdict.NOT, Verdict.WEAKER, Verdict.HOLDS)[clear + (strong if sized else clear)]
 
