@@ -150,7 +150,7 @@ def test_damaged_files_get_a_sentence(name: str, tmp_path: Path) -> None:
     train(recipe, tmp_path / "run", should_stop=lambda: next(asked))
     path = tmp_path / "run" / name
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(HardtailError, match=f"{name}.*give another --out"):
+    with pytest.raises(HardtailError, match=f"{name}.*train in another folder .`train --out`, `study --runs`"):
         train(recipe, tmp_path / "run")
 
 

@@ -27,6 +27,7 @@ STATE = "state.safetensors"
 LOG = "progress/log"
 """The log as bytes in a tensor: the header, where the rest of the progress is, may not grow beyond 100 MB."""
 HEADER = 100_000_000
+ELSEWHERE = "train in another folder (`train --out`, `study --runs`)"
 
 
 @dataclass
@@ -72,13 +73,13 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
     try:
         held, metadata = _read(path)
     except HardtailError as error:
-        raise HardtailError(f"{error}; remove it to begin the run anew, or give another --out") from error
+        raise HardtailError(f"{error}; remove it to begin the run anew, or {ELSEWHERE}") from error
     if missing := sorted(set(tensors) - set(held)):
-        raise HardtailError(f"{path} is of another kind of run: it has no {missing[0]!r}; give another --out")
+        raise HardtailError(f"{path} is of another kind of run: it has no {missing[0]!r}; {ELSEWHERE}")
     with torch.no_grad():
         for name, tensor in tensors.items():
             if tensor.shape != held[name].shape:
-                raise HardtailError(f"{path} is of another shape of run ({name}); give another --out")
+                raise HardtailError(f"{path} is of another shape of run ({name}); {ELSEWHERE}")
             tensor.copy_(held[name])
     try:
         said = json.loads(metadata["progress"])
@@ -89,7 +90,7 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
         if (gpu := _gpu(tensors)) is not None and "rng/cuda" in held:
             torch.cuda.set_rng_state(held["rng/cuda"], gpu)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise HardtailError(f"{path} is no saved state of a run ({error}); give another --out") from error
+        raise HardtailError(f"{path} is no saved state of a run ({error}); {ELSEWHERE}") from error
     return progress
 
 

@@ -23,6 +23,7 @@ from hardtail.policies.orders import Logical
 from hardtail.provenance import origin
 from hardtail.schemes.base import Corpus
 from hardtail.train.checkpoint import (
+    ELSEWHERE,
     STATE,
     Progress,
     load_state,
@@ -96,14 +97,14 @@ def _refuse_another(folder: Path, recipe: Recipe) -> None:
     path, wanted = folder / "recipe.json", describe(recipe)
     if not path.exists():
         if left := [name for name in (STATE, FINISHED) if (folder / name).exists()]:
-            raise HardtailError(f"{folder} has a {left[0]} but no recipe.json to say of what run; give another --out")
+            raise HardtailError(f"{folder} has a {left[0]} but no recipe.json to say of what run; {ELSEWHERE}")
         return
     try:
         held = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise HardtailError(f"{path} cannot be read ({error}); give another --out") from error
+        raise HardtailError(f"{path} cannot be read ({error}); {ELSEWHERE}") from error
     if fields := _differences(held, wanted):
-        raise HardtailError(f"{folder} holds another run: it differs in {', '.join(fields)}; give another --out")
+        raise HardtailError(f"{folder} holds another run: it differs in {', '.join(fields)}; {ELSEWHERE}")
 
 
 def _differences(held: Any, wanted: Any, name: str = "") -> list[str]:
@@ -127,7 +128,9 @@ def _differences(held: Any, wanted: Any, name: str = "") -> list[str]:
 def _refuse_other_data(folder: Path, held: str, ours: str) -> None:
     """A folder's run is of one data set; both are hashes, empty where the recipe's own data is built."""
     if held != ours:
-        raise HardtailError(f"{folder} was begun on other training data; give the same --data, or another --out")
+        raise HardtailError(
+            f"{folder} was begun on other training data; give the same (`train --data`), or {ELSEWHERE}"
+        )
 
 
 def usual_device() -> str:
