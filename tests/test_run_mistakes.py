@@ -50,6 +50,26 @@ def test_other_files_in_place_of_the_state(tmp_path: Path) -> None:
         train(quick(), folder)
 
 
+def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
+    """All its tensors fit, so that nothing else would tell; one from before states had their recipe is taken."""
+    random, papl = (tmp_path / name / "state.safetensors" for name in ("random", "papl"))
+    for path in (random, papl):
+        train(quick(f"addition-{path.parent.name}"), path.parent, should_stop=stop_after(9))
+    own = papl.read_bytes()
+    shutil.copy(random, papl)
+    with pytest.raises(
+        HardtailError, match=r"papl/state\.safetensors is of another run .* differs in .*scheme.* put the"
+    ):
+        train(quick("addition-papl"), papl.parent)
+    tensors, progress = load(own), vars(checkpoint.load_state(random.parent, {}))
+    assert progress.pop("recipe") == describe(quick())
+    save_file(tensors, papl, metadata={"progress": json.dumps(progress)})
+    assert not train(quick("addition-papl"), papl.parent, should_stop=lambda: True).finished
+    again = checkpoint.load_state(papl.parent, {})
+    assert again is not None
+    assert again.recipe == describe(quick("addition-papl"))
+
+
 def test_what_a_killed_writer_left_is_cleared_away(tmp_path: Path) -> None:
     """A kill while a state is written leaves a temporary file as large as it; a person's own files stay."""
     folder = tmp_path / "run"

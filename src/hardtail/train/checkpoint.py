@@ -45,6 +45,8 @@ class Progress:
     best_step: int = -1
     data: str = ""
     """Hash of the training data, where it came from a file."""
+    recipe: Any = None
+    """What is trained, as `describe` has it; None in states of before it was kept."""
     log: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -143,7 +143,7 @@ class _Run:
 
     def __init__(self, recipe: Recipe, folder: Path, device: torch.device, data_file: Path | None) -> None:
         self.recipe, self.folder, self.device = recipe, folder, device
-        self.progress = Progress()
+        self.progress = Progress(recipe=describe(recipe))
         self.source: dict[str, Any] = {}
         task, sizes, watch = recipe.task, recipe.sizes, recipe.watch
         self.shape = Shape(
@@ -186,15 +186,25 @@ class _Run:
         return instances
 
     def resume(self) -> None:
-        ours = self.progress.data
-        self.progress = load_state(self.folder, self.step.tensors()) or self.progress
-        _refuse_other_data(self.folder, self.progress.data, ours)
+        begun = self.progress
+        self.progress = load_state(self.folder, self.step.tensors()) or begun
+        self._refuse_another_state(begun.recipe)
+        _refuse_other_data(self.folder, self.progress.data, begun.data)
         if saved_step(self.folder / BEST) != self.progress.best_step:
             # Of a stretch after the saved step, which is run again and on a GPU comes out a little different: what was
             # best before is gone, so the next probe is the best.
             self.progress.best_probe, self.progress.best_step = math.inf, -1
         with (self.folder / "log.jsonl").open("w") as log:  # entries after the saved step will come again
             log.writelines(json.dumps(entry) + "\n" for entry in self.progress.log)
+
+    def _refuse_another_state(self, wanted: Any) -> None:
+        """Tensors of equal shapes may be those of another run."""
+        held, self.progress.recipe = self.progress.recipe, wanted
+        if held is not None and (fields := _differences(held, wanted)):
+            raise HardtailError(
+                f"{self.folder / STATE} is of another run than the recipe.json beside it: it differs in "
+                f"{', '.join(fields)}; put the run's own state back, or remove it to begin the run anew"
+            )
 
     def go(self, report: Report, should_stop: Callable[[], bool]) -> Outcome:
         how = self.step.compile()
