@@ -263,6 +263,7 @@ def test_results_are_never_rewritten(tmp_path: Path) -> None:
         ("log.jsonl", "", "log.jsonl does not end at step 12"),
         ("log.jsonl", '{"step": 4}\n', "log.jsonl does not end at step 12"),
         ("coverage.json", None, "coverage.json is missing"),
+        ("best_probe.safetensors", None, "best_probe.safetensors is missing; put it back, or move finished.json away"),
     ],
 )
 def test_a_run_whose_files_are_damaged_is_not_recorded_before_they_are_mended(

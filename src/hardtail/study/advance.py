@@ -111,6 +111,9 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
     kinds: tuple[Kind, ...] = ("last", "best_probe")
     decoding = Decoding(device=device)
     for kind in kinds:
+        if not (weights := folder / f"{kind}.safetensors").exists():
+            raise HardtailError(f"{weights} is missing; put it back, or {ANEW}, the last weights as the best")
+    for kind in kinds:
         subject = load_subject(str(folder), kind=kind, device=device)
         _refuse_other_step(folder, subject)
         done = [

@@ -228,6 +228,8 @@ class _Run:
             if self.progress.step % self.recipe.watch.save_every == 0 and self.progress.step < self.recipe.steps:
                 self.progress.wall = before + time.monotonic() - began
                 self._save()
+        if self.progress.best_step < 0:  # gone after the last step's own probe: only the last weights are left
+            self._probe()
         self._save()
         write_json(self.folder / FINISHED, {"step": self.progress.step, "wall": round(self.progress.wall, 3), **said})
         return Outcome(self.progress.step, True, self.folder, how)
