@@ -23,6 +23,7 @@ from hardtail.train.checkpoint import Progress, load_state, load_weights, save_s
 from hardtail.train.measure import Probe, Probed
 from hardtail.train.recipe import Recipe
 from hardtail.train.run import train
+from hardtail.train.step import Step
 from hardtail.types import Instances
 from tests.test_train import small
 
@@ -76,6 +77,30 @@ def test_a_state_is_written_once_a_time(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("hardtail.train.run.save_state", save)
     train(replace(quick(), steps=14), tmp_path / "run")
     assert saved == [7, 14]
+
+
+def test_the_precision_of_other_work_in_the_process_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU a step sets torch's for the whole process; a run gives it back, however it ends."""
+
+    def compiled(self: Step) -> str:
+        torch.set_float32_matmul_precision("high")
+        return "as on a GPU"
+
+    def fails() -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Step, "compile", compiled)
+    before = torch.get_float32_matmul_precision()
+    try:
+        train(quick(), tmp_path / "run", should_stop=lambda: True)
+        assert torch.get_float32_matmul_precision() == before != "high"
+        with pytest.raises(KeyboardInterrupt):
+            train(quick(), tmp_path / "run", should_stop=fails)
+        assert torch.get_float32_matmul_precision() == before
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 # -- which weights -------------------------------------------------------------------------------------------------

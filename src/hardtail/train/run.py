@@ -3,7 +3,8 @@
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def train(
     """Train `recipe` in `folder`: start it, go on where it stopped, or find it finished.
 
     `report` gets every log entry; `should_stop` is asked between steps, and a run that it stops has been saved.
+    It seeds torch's global generator, or sets it to the saved state's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with sole_writer(folder):
@@ -82,7 +84,8 @@ def train(
         try:
             write_json(folder / "recipe.json", describe(recipe))  # only now: a recipe that cannot run claims nothing
             run.resume()
-            return run.go(report, should_stop)
+            with _own_matmul_precision():
+                return run.go(report, should_stop)
         except BrokenPipeError:  # of whoever read the reports
             raise
         except OSError as error:  # most often a full disk
@@ -90,6 +93,16 @@ def train(
                 f"{folder} cannot be written: {error.strerror or error}; {run.kept()}. "
                 "Once that is mended, the same command goes on from there"
             ) from error
+
+
+@contextmanager
+def _own_matmul_precision() -> Iterator[None]:
+    """What a step sets for the whole process is as it was before once the run ends."""
+    before = torch.get_float32_matmul_precision()
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _refuse_another(folder: Path, recipe: Recipe) -> None:
