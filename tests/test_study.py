@@ -344,6 +344,13 @@ def test_a_full_disk_records_nothing_and_names_the_results(tmp_path: Path, monke
     assert found.state == "recorded"
 
 
+def test_results_that_cannot_be_written_are_named_before_training(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file, not a folder")
+    with pytest.raises(HardtailError, match=r"results/index.jsonl cannot be written"):
+        advance([entry()], tmp_path / "runs", Store(tmp_path / "results"), minutes=5, n=5)
+    assert not (tmp_path / "runs").exists()
+
+
 def _full(path: Path) -> Any:
     raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -77,6 +77,7 @@ def advance(
             break
         if entry.name in store.names():
             continue
+        store.refuse_unwritable()
         folder = runs / entry.name
 
         def tell(line: dict[str, Any], entry: Entry = entry) -> None:

@@ -11,6 +11,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,17 @@ class Store:
         """The mask states that a run was trained on."""
         return read_object(self.folder / name / "coverage.json")
 
+    def refuse_unwritable(self) -> None:
+        """Asked before the hours of work that are to be recorded here."""
+        with self._writing():
+            pass
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return sole_writer(self.folder / "index.jsonl", wait=30)
+
     def add(self, name: str, arm: str, run: Path) -> None:
         """Record a finished run: copy what is small, thin the log, add a line to the index."""
-        with sole_writer(self.folder / "index.jsonl", wait=30):
+        with self._writing():
             if name in self.names():
                 raise HardtailError(f"{self.folder} has a run {name!r} already; results are never rewritten")
             entry, files = _entry(name, arm, run), _files(run)  # all is read before anything is written
