@@ -23,6 +23,7 @@ from hardtail.study.recipes import recipe_named
 from hardtail.study.store import COPIED, Store
 from hardtail.subject import Subject
 from hardtail.tasks.base import Part
+from hardtail.train import checkpoint
 from hardtail.train.run import train
 from tests.conftest import Command
 
@@ -193,6 +194,22 @@ def test_a_run_that_diverges_does_not_hold_up_the_grid(tmp_path: Path) -> None:
     assert "has diverged" in said[0]
 
 
+def test_a_run_that_fails_is_named_and_holds_up_no_other(
+    tmp_path: Path, hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, good = entries = [entry(), entry("addition-puma-smoke")]
+    monkeypatch.setattr("hardtail.study.grids.entries_named", lambda names: entries)
+    (tmp_path / "runs" / lost.name).mkdir(parents=True)
+    (tmp_path / "runs" / lost.name / "recipe.json").write_text("torn")
+    where = ("--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"), "--device", "cpu", "-n", "5")
+    code, out, error = hardtail_command("study", "advance", "both", *where)
+    assert code == 2
+    assert f"{lost.name}: {tmp_path / 'runs' / lost.name / 'recipe.json'} cannot be read" in out
+    assert "both: 1 of 2 runs recorded" in out
+    assert error == f"hardtail: failed, for the reason above: {lost.name}; the same command tries again\n"
+    assert Store(tmp_path / "results").names() == {good.name}
+
+
 def test_ctrl_c_saves_the_run_that_is_being_advanced(
     tmp_path: Path, hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,12 +292,12 @@ def test_a_run_whose_files_are_damaged_is_not_recorded_before_they_are_mended(
     train(run.recipe, folder)
     weights = (folder / "last.safetensors").read_bytes()
     (folder / file).unlink() if content is None else (folder / file).write_text(content)
-    with pytest.raises(HardtailError, match=told):
-        advance([run], tmp_path / "runs", store, minutes=5, n=5)
+    (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
+    assert told in found.failure
     assert not (tmp_path / "results" / run.name).exists()
     (folder / "finished.json").unlink()
     (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
-    assert found.state == "recorded"
+    assert (found.state, found.failure) == ("recorded", "")
     assert store.log(run.name)[-1]["step"] == 12
     assert store.coverage(run.name) is not None
     assert (folder / "last.safetensors").read_bytes() == weights
@@ -342,6 +359,14 @@ def test_a_full_disk_records_nothing_and_names_the_results(tmp_path: Path, monke
     assert store.names() == set()
     (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
     assert found.state == "recorded"
+
+
+def test_a_full_disk_stops_the_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "atomic", _full)
+    said: list[str] = []
+    with pytest.raises(HardtailError, match=f"{entry().name} cannot be written: No space left"):
+        advance([entry(), entry("addition-puma-smoke")], tmp_path, Store(tmp_path), minutes=5, n=5, say=said.append)
+    assert not said
 
 
 def test_results_that_cannot_be_written_are_named_before_training(tmp_path: Path) -> None:

@@ -95,6 +95,8 @@ def study(
     print(f"{named}: {len(found) - left} of {len(found)} runs recorded" + ("" if left else "; nothing is left to do"))
     if stopped:
         sys.exit(130)
+    if failed := [item.entry.name for item in found if item.failure]:
+        raise HardtailError(f"failed, for the reason above: {', '.join(failed)}; the same command tries again")
 
 
 @app.command

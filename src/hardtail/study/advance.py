@@ -1,8 +1,9 @@
 """Moving a grid on: take the next unfinished run, train it as far as the time goes, measure and record what is done."""
 
+import errno
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ class Status:
     state: str
     """`recorded`, `trained`, `started` or `missing`."""
     step: int
+    failure: str = ""
+    """Why `advance` could not move it on."""
 
 
 def status(entries: Sequence[Entry], runs: Path, store: Store) -> list[Status]:
@@ -64,7 +67,8 @@ def advance(
 ) -> list[Status]:
     """Work through the entries for so long. Whatever is begun is saved in time and goes on at the next call.
 
-    Several processes may work on one grid: each takes a run that no other is at.
+    Several processes may work on one grid: each takes a run that no other is at. A run that fails holds up no other,
+    but for a full disk or results that cannot be written, where the next would fail too.
     """
     deadline = time.monotonic() + 60 * minutes - SPARE
 
@@ -72,6 +76,7 @@ def advance(
         return should_stop() or time.monotonic() >= deadline
 
     device = device or usual_device()
+    failures: dict[str, str] = {}
     for entry in entries:
         if over():
             break
@@ -100,7 +105,16 @@ def advance(
             say(f"{entry.name}: another process is at it")
         except DivergedError as error:  # the others need not wait for whoever looks into it
             say(f"{entry.name}: {error}")
-    return status(entries, runs, store)
+        except HardtailError as error:
+            if _full_disk(error):
+                raise
+            say(f"{entry.name}: {error}")
+            failures[entry.name] = str(error)
+    return [replace(item, failure=failures.get(item.entry.name, "")) for item in status(entries, runs, store)]
+
+
+def _full_disk(error: HardtailError) -> bool:
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lambda: False) -> bool:
