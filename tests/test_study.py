@@ -380,6 +380,17 @@ def _full(path: Path) -> Any:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+@pytest.mark.parametrize("words", [(), ("addition-smoke",)])
+def test_a_folder_without_results_is_said(tmp_path: Path, hardtail_command: Command, words: tuple[str, ...]) -> None:
+    """A wrong name shows as a study that has not begun."""
+    given = ("study", *words, "--runs", str(tmp_path), "--results")
+    told = "no runs are recorded in"
+    code, out, _ = hardtail_command(*given, str(tmp_path / "typo"))
+    assert (code, f"{told} {tmp_path / 'typo'};" in out) == (0, True)
+    code, out, _ = hardtail_command(*given, str(Path(__file__).parents[1] / "results-small"))
+    assert (code, told in out) == (0, False)
+
+
 def test_a_damaged_index_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.jsonl").write_text('{"name": "x"}\n')
     with pytest.raises(HardtailError, match="line 1: the key 'arm' is missing"):

@@ -4,12 +4,15 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
 from hardtail.cli.common import Device, app, asked_to_stop, busy, measured, open_console, positive, usable_device
 from hardtail.errors import HardtailError
+
+if TYPE_CHECKING:
+    from hardtail.study.store import Store
 
 
 @app.command
@@ -50,6 +53,7 @@ def study(
                 rows.append((name, len(states), *counts))
         console.print(Table("grids", ("grid", "runs", "recorded", "trained", "started", "missing"), tuple(rows)).rich())
         print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 moves it on")
+        _say_if_empty(store)
         return
     if words[0] == "prepare":
         if len(words) < 2 or not os.environ.get(KEPT):
@@ -63,6 +67,7 @@ def study(
         found = status(entries_named(words), runs, store)
         rows = [(item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found]
         console.print(Table(" ".join(words), ("run", "state", "step", "of"), tuple(rows)).rich())
+        _say_if_empty(store)
         return
     if len(words) < 2:
         raise HardtailError("advance takes a grid or runs: hardtail study advance addition --minutes 9")
@@ -97,6 +102,12 @@ def study(
         sys.exit(130)
     if failed := [item.entry.name for item in found if item.failure]:
         raise HardtailError(f"failed, for the reason above: {', '.join(failed)}; the same command tries again")
+
+
+def _say_if_empty(store: "Store") -> None:
+    """A wrong name would look like a study that has not begun."""
+    if not store.index():
+        print(f"no runs are recorded in {store.folder}; --results names the folder that they are in")
 
 
 @app.command
