@@ -254,3 +254,12 @@ def test_fewer_maskable_cells_than_answer_cells_are_no_gap() -> None:
 def test_a_coverage_that_does_not_fit_is_refused_in_a_sentence(coverage: dict[str, object], says: str) -> None:
     with pytest.raises(HardtailError, match=says):
         diagnose(SMALL, lsb_trace(), coverage)
+
+
+@pytest.mark.parametrize(
+    "coverage",
+    [{}, {"by_count": [0, 1], "by_count_and_rank": [[1]]}, {"by_count": [0, 0], "by_count_and_rank": [[0], [0]]}],
+)
+def test_a_damaged_coverage_is_named(coverage: dict[str, object]) -> None:
+    with pytest.raises(HardtailError, match=r"^runs/mine/coverage\.json"):
+        Histogram.from_json(coverage, "runs/mine/coverage.json")

@@ -73,22 +73,22 @@ class Histogram:
     rank_KR: NDArray[np.int64]
 
     @classmethod
-    def from_json(cls, coverage: Mapping[str, Any]) -> "Histogram":
-        """The contents of a run's `coverage.json`."""
+    def from_json(cls, coverage: Mapping[str, Any], whose: str = "the given coverage") -> "Histogram":
+        """The contents of a run's `coverage.json`; `whose` names it where it is damaged."""
         try:
             held = cls(np.array(coverage["by_count"], np.int64), np.array(coverage["by_count_and_rank"], np.int64))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise HardtailError(
-                "this is no coverage of a run: it takes `by_count` and `by_count_and_rank`, lists of whole numbers, "
+                f"{whose}: no coverage of a run; it takes `by_count` and `by_count_and_rank`, lists of whole numbers, "
                 "as `coverage.json` in a run's folder has them"
             ) from error
         if held.count_K.ndim != 1 or held.rank_KR.ndim != 2 or len(held.count_K) != len(held.rank_KR):
             raise HardtailError(
-                f"the coverage has {held.count_K.shape} states by count and {held.rank_KR.shape} by count and rank; "
+                f"{whose}: {held.count_K.shape} states by count and {held.rank_KR.shape} by count and rank; "
                 "it takes as many rows in both"
             )
         if not held.count_K[1:].sum():
-            raise HardtailError("the coverage is empty: no training step has been counted")
+            raise HardtailError(f"{whose} is empty: no training step has been counted")
         return held
 
     def shares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
