@@ -250,9 +250,12 @@ UNREADABLE = '{"policy": "top1", "checkpoint": "last", "strata": ["chain>=28"], 
         (_broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('match": 0', 'match": 7')), "between 0 and 1"),
         (_broken(f"{RUN}/diagnoses.jsonl", lambda text: UNREADABLE), "cannot be read"),
         (_broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('accuracy": 0.8', 'accuracy": 8')), "no share"),
-        (_broken(f"{RUN}/coverage.json", lambda text: text.replace("33]", "Infinity]")), "no coverage of a run"),
+        (
+            _broken(f"{RUN}/coverage.json", lambda text: text.replace("33]", "Infinity]")),
+            f"{RUN}/coverage.json: no coverage",
+        ),
         (_broken(f"{RUN}/coverage.json", lambda text: "{"), "cannot be read"),
-        (_broken(f"{RUN}/coverage.json", lambda text: '{"something": 1}'), "no coverage of a run"),
+        (_broken(f"{RUN}/coverage.json", lambda text: '{"something": 1}'), f"{RUN}/coverage.json: no coverage"),
     ],
 )
 def test_damaged_results_are_one_sentence(tmp_path: Path, damage: Callable[[Path], None], told: str) -> None:

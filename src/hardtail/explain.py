@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hardtail.diagnose import diagnose
+from hardtail.diagnose.coverage import Histogram
 from hardtail.diagnose.cross import cross
 from hardtail.errors import HardtailError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, measured_instances, traced
@@ -35,6 +36,8 @@ def explain_model(
     From the second on, each also says which instances it and the first policy solved.
     """
     task = subject.task
+    if subject.coverage is not None:
+        Histogram.from_json(subject.coverage, str(subject.file("coverage.json")))  # refused before all is decoded
     seed = subject.seed if data_seed is None else data_seed
     subject = replace(subject, origin={**subject.origin, "data_seed": seed})
     drawn = [

@@ -215,7 +215,7 @@ def _coverage(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
     for run in runs:
         if run.coverage is None:
             continue
-        held, seed = Histogram.from_json(run.coverage), f"seed {run.facts['seed']}"
+        held, seed = Histogram.from_json(run.coverage, f"{run.name}/coverage.json"), f"seed {run.facts['seed']}"
         trained_K, _ = held.shares()
         points: list[Point] = [(count, float(share), None, None) for count, share in enumerate(trained_K) if share]
         stroke = run.arm.partition("-")[2]

@@ -76,7 +76,7 @@ def states(task: str, runs: Sequence[RunRecord], stage: Stage | None) -> dict[st
     found: dict[str, tuple[str, str, Histogram]] = {}
     for run in runs:
         if run.task == task and run.coverage is not None:
-            held = Histogram.from_json(run.coverage)
+            held = Histogram.from_json(run.coverage, f"{run.name}/coverage.json")
             if stage is not None and len(held.count_K) != stage.task.answer_len + 1:
                 continue  # another size of the task
             name = f"{run.arm} {TRAINED}"
