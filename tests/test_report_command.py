@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hardtail.describe import describe
 from hardtail.errors import HardtailError
+from hardtail.registry import TASKS
 from hardtail.report.records import of_folder
 from hardtail.study.recipes import recipe_named
 from hardtail.traces import save_trace
 from hardtail.train.run import train
 from hardtail.types import Trace
 from tests.conftest import Command
-from tests.report_toys import addition_traces, lines, results, saved
+from tests.report_toys import Markup, addition_traces, lines, results, saved
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +127,14 @@ def test_a_folder_that_is_no_run_is_one_sentence(report: Command, tmp_path: Path
     (tmp_path / "odd" / "recipe.json").write_text('{"fields": 3}')
     with pytest.raises(HardtailError, match="no run directory"):
         of_folder(tmp_path / "odd")
+
+
+def test_a_runs_task_has_the_name_that_it_is_registered_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its class is called."""
+    monkeypatch.setitem(TASKS._paths, "mark_up", "tests.report_toys:Markup")
+    monkeypatch.setattr(Markup, "name", "mark_up")
+    recipe = describe(recipe_named("addition-puma-smoke"))
+    recipe["fields"]["task"] = describe(Markup())
+    lines(tmp_path / "run" / "log.jsonl", [])
+    (tmp_path / "run" / "recipe.json").write_text(json.dumps(recipe))
+    assert of_folder(tmp_path / "run").task == "mark_up"

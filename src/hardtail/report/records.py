@@ -66,6 +66,8 @@ def recorded(store: Store) -> list[RunRecord]:
 
 def of_folder(folder: Path) -> RunRecord:
     """A run directory that `hardtail train` wrote, finished or not."""
+    from hardtail.subject import task_from_json
+
     try:
         fields = json.loads((folder / "recipe.json").read_bytes())["fields"]
         finished = folder / "finished.json"
@@ -73,7 +75,7 @@ def of_folder(folder: Path) -> RunRecord:
         facts = {
             "name": folder.name,
             "arm": fields["name"] or folder.name,
-            "task": str(fields["task"]["class"]).rpartition(":")[2].lower(),
+            "task": task_from_json(fields["task"]).name,
             "seed": fields["seed"],
             "steps": fields["steps"],
             **{key: ended.get(key) for key in ("commit", "device", "wall")},
