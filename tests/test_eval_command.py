@@ -5,9 +5,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -167,6 +167,27 @@ def test_a_recipe_that_names_no_task_is_refused_in_a_helpful_sentence(
     (tmp_path / "recipe.json").write_text(json.dumps(recipe | {"fields": change(recipe)}))
     with pytest.raises(HardtailError, match=re.escape(f"{tmp_path / 'recipe.json'} cannot be read ({sentence}")):
         load_subject(str(tmp_path))
+
+
+@dataclass(frozen=True)
+class MySums(Addition):
+    """A person's own task, not registered."""
+
+    name: ClassVar[str] = "my_sums"
+
+
+def test_a_run_on_a_task_that_is_not_registered_is_loaded_with_it(tmp_path: Path) -> None:
+    mine, folder = MySums(digits=8), tmp_path / "mine"
+    train(replace(recipe_named("addition-puma-smoke"), task=mine, steps=1), folder)
+    with pytest.raises(HardtailError, match=r"'tests.test_eval_command:MySums' is not registered"):
+        load_subject(str(folder))
+    for source in (folder, folder / "last.safetensors"):
+        subject = load_subject(str(source), task=mine)
+        assert subject.task is mine
+        with pytest.raises(HardtailError, match=r"its task has digits=8, and .*digits=7.* was given"):
+            load_subject(str(source), task=MySums(digits=7))
+        with pytest.raises(HardtailError, match=r"MySums, and hardtail.tasks.addition:Addition was given"):
+            load_subject(str(source), task=Addition(digits=8))
 
 
 def test_weights_of_another_run_in_a_runs_folder_are_refused(run: Path, tmp_path: Path) -> None:

@@ -20,6 +20,17 @@ def test_a_python_block_runs(block: str, tmp_path: Path, monkeypatch: pytest.Mon
     exec(compile(block, "documentation", "exec"), {"__name__": "documentation"})
 
 
+def test_the_task_of_ones_own_is_trained_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block on training goes on from the one before it."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "bring-your-own.md").read_text().partition("## A task\n")[2]
+    task, training = re.findall(r"```py(?:thon)?\n(.*?)```", text, flags=re.DOTALL)
+    training = training.replace("steps=500", "steps=2")
+    names = {"__name__": "documentation"}
+    exec(compile(task + training + "name = subject.task.name", "documentation", "exec"), names)
+    assert names["name"] == "echo"
+
+
 def test_examples_of_bringing_your_own_are_short() -> None:
     text = (ROOT / "docs" / "bring-your-own.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)

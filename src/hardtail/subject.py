@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from hardtail import zoo
 from hardtail.denoiser import Denoiser, ModelDenoiser
+from hardtail.describe import describe
 from hardtail.errors import HardtailError
 from hardtail.files import read_object
 from hardtail.registry import TASKS
@@ -54,6 +55,7 @@ class Subject:
 def load_subject(
     source: str,
     *,
+    task: Task | None = None,
     kind: Kind | None = None,
     device: str = "cpu",
     precision: Precision = "fp32",
@@ -61,13 +63,14 @@ def load_subject(
 ) -> Subject:
     """The model in a run directory, in a `.safetensors` file, or in the zoo (`zoo:addition-puma`).
 
-    A run's `kind` of checkpoint is the one that its recipe selects, unless it is given.
+    Its task is the registered one that the file names, unless it is given: one that is not registered must be. A run's
+    `kind` of checkpoint is the one that its recipe selects, unless it is given.
     """
     path = zoo.find(source.removeprefix(zoo.PREFIX)).path if source.startswith(zoo.PREFIX) else Path(source)
     folder = path if path.is_dir() else None
     own: dict[str, Any] | None = None
     if folder is not None:
-        selected, own = _recipe(folder)
+        selected, own = _recipe(folder, task)
         path = folder / f"{kind or selected}.safetensors"
     if not path.exists():
         what = "no such checkpoint in this run yet" if folder else "neither a run directory nor a weights file"
@@ -75,7 +78,7 @@ def load_subject(
             f"{path}: {what}; give a directory that `hardtail train` wrote, a .safetensors file, or zoo:NAME"
         )
     model, about = load_weights(path)
-    task, fields = _task(about, path)
+    task, fields = _task(about, path, task)
     if kind is not None and (said := _said(about, "kind", str)) != kind:
         raise HardtailError(f"{path} holds the weights {said!r}, not {kind!r}; give the run directory to choose")
     if own is not None and own != about["recipe"]:
@@ -107,17 +110,30 @@ def task_from_json(said: Any) -> Task:
             return kind.preset("release", **said.get("fields", {}))
     raise HardtailError(
         f"the task {said.get('class')!r} is not registered here; known are {', '.join(TASKS.names())}; "
-        f"another one takes an entry point {TASKS.group!r}"
+        f"another one takes an entry point {TASKS.group!r}, or is given to `load_subject` as its task"
     )
 
 
-def _recipe(folder: Path) -> tuple[Kind, dict[str, Any]]:
+def _agreed(said: Any, given: Task | None) -> Task:
+    """The task that a file names; a given one in its place, unless the file says something else of it."""
+    if given is None:
+        return task_from_json(said)
+    own, name = describe(given), _said(said, "class", str) if isinstance(said, dict) else None
+    if name is None or name.rpartition(":")[2] != type(given).__qualname__:  # a script's own module is `__main__`
+        raise HardtailError(f"its task is {name}, and {own['class']} was given")
+    for field_name, value in (_said(said, "fields", dict) or {}).items():
+        if own["fields"].get(field_name) != value:
+            raise HardtailError(f"its task has {field_name}={value!r}, and {given} was given")
+    return given
+
+
+def _recipe(folder: Path, task: Task | None) -> tuple[Kind, dict[str, Any]]:
     """The checkpoint that a run's recipe selects, and the recipe."""
     path = folder / "recipe.json"
     try:
         recipe = json.loads(path.read_bytes())
         fields = _fields(recipe)
-        task_from_json(fields.get("task"))  # refuses what it cannot be
+        _agreed(fields.get("task"), task)  # refuses what it cannot be
     except FileNotFoundError as error:
         raise HardtailError(f"{folder} is no run directory: it has no recipe.json") from error
     except (OSError, ValueError, TypeError) as error:
@@ -141,9 +157,9 @@ def _said(held: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
     return value if isinstance(value, kind) else None
 
 
-def _task(about: Mapping[str, Any], path: Path) -> tuple[Task, Mapping[str, Any]]:
+def _task(about: Mapping[str, Any], path: Path, given: Task | None) -> tuple[Task, Mapping[str, Any]]:
     try:
         fields = _fields(about.get("recipe"))
-        return task_from_json(fields.get("task")), fields
+        return _agreed(fields.get("task"), given), fields
     except (HardtailError, TypeError) as error:
         raise HardtailError(f"{path} names no task that can be used here ({error})") from error
