@@ -19,49 +19,42 @@ PARTS = 20
 
 def decode_charts(stage: Stage) -> list[Chart]:
     """What the decoders of a stage did, in numbers."""
-    task = stage.task
-    annotated = stage.problems.parents_NAE is not None
-    accuracy, premature, right, unready, wrong, ranks = (SeriesList() for _ in range(6))
-    policies = tuple(dict.fromkeys(decoder.policy for decoder in stage.decoders))
+    charts = [_accuracy(stage), *_along_the_decode(stage), *_readiness(stage), _ranks(stage)]
+    return [chart for chart in charts if chart.series]
+
+
+def _accuracy(stage: Stage) -> Chart:
+    found, lines = SeriesList(), summary(stage)
     strata = tuple(dict.fromkeys(stage.stratum_P.tolist()))
     for decoder in stage.decoders:
-        named = decoder.name, decoder.model, decoder.policy
         points: list[Point] = [
             (strata.index(line["stratum"]), line["exact"] / line["n"], *wilson(line["exact"], line["n"]))
-            for line in summary(stage)
+            for line in lines
             if line["decoder"] is decoder
         ]
-        accuracy.add(*named, Line("", points))
-        wrong.add(*named, Line("", _along(decoder, decoder.trace.wrong_NT)))
-        if order := next((name for name in task.order_names if name in stage.problems.orders), None):
-            ranks.add(*named, Line("", mean_ranks(visits(decoder.trace, order))))
-        if not annotated:
-            continue
-        found = readiness(task, decoder.trace)
-        if (early := found.premature_share_of_dependent) is not None:
-            at = policies.index(decoder.policy)
-            interval = wilson(found.premature, found.dependent)
-            premature.add(decoder.model, decoder.model, "", Line(decoder.policy, [(at, early, *interval)]))
-        of = [(place, found.accuracy[group]) for place, group in enumerate(GROUPS) if found.accuracy[group].commits]
-        shares: list[Point] = [
-            (place, group.right / group.commits, *wilson(group.right, group.commits)) for place, group in of
-        ]
-        right.add(*named, Line("", shares))
-        unready.add(*named, Line("", _along(decoder, ~ready_events(task, decoder.trace))))
+        found.add(*_legend(decoder), Line("", points))
+    return Chart(
+        stage.task.name,
+        "accuracy",
+        "Accuracy of the decodes on this page",
+        "Exact match by stratum; Wilson's 95 % intervals.",
+        Axis("stratum", strata),
+        SHARE,
+        found.series(),
+        marks=True,
+    )
+
+
+def _along_the_decode(stage: Stage) -> list[Chart]:
+    unready, wrong = SeriesList(), SeriesList()
+    for decoder in stage.decoders:
+        wrong.add(*_legend(decoder), Line("", _along(decoder, decoder.trace.wrong_NT)))
+        if stage.problems.parents_NAE is not None:
+            unready.add(*_legend(decoder), Line("", _along(decoder, ~ready_events(stage.task, decoder.trace))))
     along = Axis("part of the decode", low=0.0, high=1.0)
-    charts = [
+    return [
         Chart(
-            task.name,
-            "accuracy",
-            "Accuracy of the decodes on this page",
-            "Exact match by stratum; Wilson's 95 % intervals.",
-            Axis("stratum", strata),
-            SHARE,
-            accuracy.series(),
-            marks=True,
-        ),
-        Chart(
-            task.name,
+            stage.task.name,
             "readiness",
             "Unready commits along the decode",
             "The share of commits made before all prerequisites were revealed.",
@@ -70,7 +63,7 @@ def decode_charts(stage: Stage) -> list[Chart]:
             unready.series(),
         ),
         Chart(
-            task.name,
+            stage.task.name,
             "readiness",
             "Wrong commits along the decode",
             "The share of commits whose token is not the gold one.",
@@ -78,11 +71,40 @@ def decode_charts(stage: Stage) -> list[Chart]:
             Axis("share", low=0.0),
             wrong.series(),
         ),
-        premature_chart(task.name, "this page", policies, premature),
-        right_chart(task.name, "this page", right),
-        rank_chart(task.name, "Where hidden cells lie, in these decodes", ranks),
     ]
-    return [chart for chart in charts if chart.series]
+
+
+def _readiness(stage: Stage) -> list[Chart]:
+    premature, right = SeriesList(), SeriesList()
+    policies = tuple(dict.fromkeys(decoder.policy for decoder in stage.decoders))
+    for decoder in stage.decoders if stage.problems.parents_NAE is not None else ():
+        found = readiness(stage.task, decoder.trace)
+        if (early := found.premature_share_of_dependent) is not None:
+            at = policies.index(decoder.policy)
+            interval = wilson(found.premature, found.dependent)
+            premature.add(decoder.model, decoder.model, "", Line(decoder.policy, [(at, early, *interval)]))
+        of = [(place, found.accuracy[group]) for place, group in enumerate(GROUPS) if found.accuracy[group].commits]
+        shares: list[Point] = [
+            (place, group.right / group.commits, *wilson(group.right, group.commits)) for place, group in of
+        ]
+        right.add(*_legend(decoder), Line("", shares))
+    return [
+        premature_chart(stage.task.name, "this page", policies, premature),
+        right_chart(stage.task.name, "this page", right),
+    ]
+
+
+def _ranks(stage: Stage) -> Chart:
+    found = SeriesList()
+    if order := next((name for name in stage.task.order_names if name in stage.problems.orders), None):
+        for decoder in stage.decoders:
+            found.add(*_legend(decoder), Line("", mean_ranks(visits(decoder.trace, order))))
+    return rank_chart(stage.task.name, "Where hidden cells lie, in these decodes", found)
+
+
+def _legend(decoder: Decoder) -> tuple[str, str, str]:
+    """Name, hue and style of a decoder's series."""
+    return decoder.name, decoder.model, decoder.policy
 
 
 def _along(decoder: Decoder, marked_NT: Array) -> list[Point]:
