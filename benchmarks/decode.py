@@ -21,9 +21,8 @@ from torch import Tensor
 
 from hardtail.decode import decode
 from hardtail.denoiser import ModelDenoiser
-from hardtail.model import Transformer
+from hardtail.model import Precision, Transformer
 from hardtail.policies.confidence import Top1
-from hardtail.train.step import Precision
 from hardtail.types import Instances
 from in_turn import in_turn
 from train_step import MASK, SETTINGS

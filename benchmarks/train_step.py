@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from hardtail.model import Block, Shape, Transformer
+from hardtail.model import Block, Precision, Shape, Transformer
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed
 from hardtail.train.optimiser import AdamW
-from hardtail.train.step import AttentionPrecision, Precision, Step
+from hardtail.train.step import AttentionPrecision, Step
 from hardtail.types import Instances
 from in_turn import in_turn, standing_still
 

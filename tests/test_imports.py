@@ -18,3 +18,8 @@ import pytest
 def test_no_torch(program: str) -> None:
     check = "\nimport sys; assert 'torch' not in sys.modules, 'torch was imported'"
     subprocess.run([sys.executable, "-c", program + check], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_decoding_does_not_import_training() -> None:
+    program = "import sys, hardtail.decode; assert not any(name.startswith('hardtail.train') for name in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -12,6 +12,7 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.describe import describe
+from hardtail.model import Precision
 from hardtail.schemes import Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Fixed, Ramp, Stairs
 from hardtail.study.grids import entry_named
@@ -19,7 +20,6 @@ from hardtail.study.recipes import recipe_named
 from hardtail.train.estimate import estimate
 from hardtail.train.optimiser import AdamW
 from hardtail.train.recipe import Sizes, Watch
-from hardtail.train.step import Precision
 
 STUDY: dict[str, tuple[Any, ...]] = {
     # L/H/d, dropout, steps, lr, floor, warm-up, weight decay, eval_every, N train, PAPL's α, PUMA's K (study §1.4–§1.8)

@@ -11,8 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from hardtail.model import Transformer
-from hardtail.train.step import Precision
+from hardtail.model import Precision, Transformer
 
 
 class Denoiser(Protocol):

@@ -12,10 +12,10 @@ from hardtail.denoiser import Denoiser, ModelDenoiser
 from hardtail.describe import describe
 from hardtail.errors import HardtailError
 from hardtail.files import read_object
+from hardtail.model import Precision
 from hardtail.registry import TASKS
 from hardtail.tasks.base import Task
 from hardtail.train.checkpoint import load_weights
-from hardtail.train.step import Precision
 
 T = TypeVar("T")
 Kind = Literal["last", "best_probe"]

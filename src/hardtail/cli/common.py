@@ -16,9 +16,9 @@ from hardtail.registry import TASKS
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hardtail.model import Precision
     from hardtail.subject import Kind, Subject
     from hardtail.tasks.base import Task
-    from hardtail.train.step import Precision
 
 TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `hardtail tasks`, or package.module:Class")]
 Prompt = Annotated[

@@ -6,10 +6,11 @@ from typing import Any, Literal
 from hardtail import data
 from hardtail.errors import HardtailError
 from hardtail.fields import check_fields
+from hardtail.model import Precision
 from hardtail.schemes.base import Scheme
 from hardtail.tasks.base import Part, Task
 from hardtail.train.optimiser import AdamW
-from hardtail.train.step import AttentionPrecision, Precision
+from hardtail.train.step import AttentionPrecision
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,11 @@ import torch
 from torch import Tensor
 
 from hardtail.capture import captured
-from hardtail.model import Transformer
+from hardtail.model import Precision, Transformer
 from hardtail.noise import Moment
 from hardtail.schemes.base import Corpus, Scheme, View
 from hardtail.train.optimiser import AdamW, Flat, flatten, update
 
-Precision = Literal["fp32", "tf32", "bf16"]
 AttentionPrecision = Literal["same", "bf16"]
 WARM_UP = 3
 COMPILER = {
