@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from hardtail.noise import Moment, mix, shuffled, stream
+from hardtail.policies.base import State
 from hardtail.seeds import words
 
 A, B = stream("a"), stream("b")
@@ -48,3 +49,20 @@ def test_shuffled_spreads_and_differs_by_key() -> None:
     assert len({tuple(order.tolist()) for order in orders}) == 200
     lag = torch.corrcoef(torch.stack([orders[0, :-1], orders[0, 1:]]))[0, 1]
     assert abs(lag) < 0.15
+
+
+@pytest.mark.parametrize("name", ["order", "remask", "token"])
+def test_a_decoders_noise_is_a_word_of_key_stream_and_step(name: str) -> None:
+    """In whole 64-bit words: `order` and `remask` have numbers above what an int64 holds, `token` has not."""
+    key_B = torch.tensor([7, -(2**63), 2**63 - 1])
+    nothing_BA = torch.zeros((3, 1), dtype=torch.int64)
+    state = State(nothing_BA, nothing_BA, nothing_BA.bool(), nothing_BA.bool(), key_B, torch.tensor(4), mask_id=0)
+
+    def mixed(word: int) -> int:
+        return int(mix(torch.tensor((word + 2**63) % 2**64 - 2**63))) % 2**64
+
+    expected = []
+    for key in key_B.tolist():
+        mine = mixed(mixed(key + (stream(name) << 32)) + 4)
+        expected.append([((mixed(mixed(mine + cell) ^ mine) >> 41) + 0.5) * 2.0**-23 for cell in range(5)])
+    assert state.noise(stream(name), 5).tolist() == expected

@@ -16,12 +16,12 @@ from hardtail.seeds import GAMMA, MIX_1, MIX_2
 SHUFFLE_ROUNDS = 16
 
 
-def _signed(word: int) -> int:
+def signed(word: int) -> int:
     """A 64-bit word as the two's complement number that torch's int64 holds."""
     return word - (1 << 64) if word >= 1 << 63 else word
 
 
-_MIX_1, _MIX_2 = _signed(MIX_1), _signed(MIX_2)
+_MIX_1, _MIX_2 = signed(MIX_1), signed(MIX_2)
 
 
 def _right(word: Tensor, bits: int) -> Tensor:
@@ -57,7 +57,7 @@ class Moment:
 
     def words(self, stream: int, *shape: int) -> Tensor:
         """Random int64 words; another stream (a `stream` name, turned into a number once) gives independent ones."""
-        salt = _signed((stream << 32) ^ self.seed)
+        salt = signed((stream << 32) ^ self.seed)
         key = mix(mix(self.step + salt) + salt)
         index = torch.arange(torch.Size(shape).numel(), device=self.step.device)
         return mix(mix(key + index) ^ key).reshape(shape)
@@ -73,7 +73,7 @@ def shuffled(index_B: Tensor, count: int, key: Tensor) -> Tensor:
     It needs no table, so an epoch's order costs nothing to redraw and nothing to save.
     """
     for turn in range(SHUFFLE_ROUNDS):
-        round_key = mix(key + _signed((turn + 1) * GAMMA % (1 << 64)))
+        round_key = mix(key + signed((turn + 1) * GAMMA % (1 << 64)))
         partner_B = (_right(round_key, 1) % count - index_B) % count
         swap_B = (mix(torch.maximum(index_B, partner_B) + round_key) & 1).bool()
         index_B = torch.where(swap_B, partner_B, index_B)

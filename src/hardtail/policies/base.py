@@ -19,7 +19,7 @@ from torch import Tensor
 
 from hardtail.errors import HardtailError
 from hardtail.fields import check_fields
-from hardtail.noise import mix, unit
+from hardtail.noise import mix, signed, unit
 
 Logits = Callable[[Tensor, Tensor], Tensor]
 """Another look at any number of sequences: `logits(tokens_KL, at_KA)` are the float32 logits [K, A, V] of the cells at
@@ -58,8 +58,7 @@ class State:
 
     def noise(self, stream: int, *shape: int) -> Tensor:
         """Uniform float32 in (0, 1) of shape [B, *shape]; anew in every step, and for every `noise.stream` name."""
-        salt = stream << 32
-        key_B = mix(mix(self.key_B + salt) + self.step)
+        key_B = mix(mix(self.key_B + signed(stream << 32)) + self.step)
         index = torch.arange(torch.Size(shape).numel(), device=key_B.device)
         return unit(mix(mix(key_B[:, None] + index) ^ key_B[:, None])).reshape(len(key_B), *shape)
 
