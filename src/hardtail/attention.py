@@ -23,7 +23,7 @@ def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: fl
 
     `packed_BLX` holds queries, keys and values side by side; keys and values alone where `query_BQD` is given.
     """
-    if packed_BLX.is_cuda and _runs_kernels() and rounds(packed_BLX.dtype):
+    if packed_BLX.is_cuda and _runs_kernels(packed_BLX.device) and rounds(packed_BLX.dtype):
         width = packed_BLX.shape[-1] // (3 if query_BQD is None else 2)
         if pays(packed_BLX.shape[1], width // heads, packed_BLX.dtype):
             seed = packed_BLX.new_empty(1, dtype=torch.int32)
@@ -40,9 +40,9 @@ def rounds(kind: torch.dtype) -> bool:
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _runs_kernels() -> bool:
-    """Whether there is Triton, and a GPU that multiplies in bf16 and tf32."""
-    return HAS_TRITON and torch.cuda.get_device_capability() >= (8, 0)
+def _runs_kernels(device: torch.device) -> bool:
+    """Whether there is Triton, and this GPU multiplies in bf16 and tf32."""
+    return HAS_TRITON and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator] # a change of it compiles anew
