@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from hardtail import demo, zoo
 from hardtail.cli import main
 from hardtail.decode import decode
+from hardtail.denoiser import Function
 from hardtail.evaluate import measured_instances
 from hardtail.policies.named import policy_named
 from hardtail.tasks.addition import Addition
@@ -49,6 +51,29 @@ def test_every_shipped_addition_model_is_shown_beside_the_paper(shown: list[demo
     assert rows["addition-papl", "chain>=28"][5] == 0.03
     assert rows["addition-random", "natural"][3] == "≥ 0.999"
     assert rows["addition-papl5", "natural"][3] is None, "the paper prints no natural accuracy of it"
+
+
+def test_what_is_recorded_on_more_sums_is_said_where_it_differs() -> None:
+    task, recorded = Addition(), zoo.models()[0].accuracy["chain>=28"]["top1"]
+    trace = decode(adder(task), measured_instances(task, "chain>=28", 60, 1), policy_named("top1"))
+    all_right = demo.Shown("addition-random", "chain>=28", "top1", trace)
+    assert demo.beside_the_record([all_right]).endswith(
+        f"outside the intervals above: addition-random {recorded} on chain>=28 under confidence."
+    )
+    few = demo.Shown("addition-random", "chain>=28", "top1", trace.take(slice(3)))
+    unlisted = demo.Shown("addition-random", "chain>=12", "top1", trace)
+    assert demo.beside_the_record([few, unlisted]).endswith("all within the intervals above.")
+
+
+def test_a_committed_sign_is_named_as_one() -> None:
+    task = Addition()
+    sums = measured_instances(task, "chain>=28", 3, 1)
+    plus = torch.nn.functional.one_hot(torch.tensor(task.vocabulary.id("+")), task.vocabulary.size).float()
+    always = Function(lambda tokens_BL, at_BA: 9 * plus.expand(*at_BA.shape, -1), task.vocabulary.mask_id)
+    shown = demo.Shown("addition-random", "chain>=28", "top1", decode(always, sums, policy_named("top1")))
+    found = demo.typical_failure([shown])
+    assert found is not None
+    assert "it wrote '+', which is no digit, in a cell of role" in found[0]
 
 
 def test_the_typical_failure_is_named_and_drawn() -> None:

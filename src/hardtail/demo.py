@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardtail import zoo
-from hardtail.diagnose.addition_commits import WrongCommits, wrong_commits
+from hardtail.diagnose.addition_commits import NO_DIGIT, WrongCommits, wrong_commits
 from hardtail.evaluate import Decoding, accuracy, chosen_policies, measured_instances, traced
 from hardtail.solvers.addition import ROLES
 from hardtail.study.claims.addition import CHAINS, THREE
 from hardtail.study.claims.addition import TABLE as PAPER
 from hardtail.subject import load_subject
 from hardtail.tables import Cell, Table
+from hardtail.tasks.base import Task
 from hardtail.types import Trace
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 STRATA = ("natural", "chain>=12", "chain>=28")
 POLICIES = {"top1": "confidence", "lsb": "lsb"}
 N = 100
+RECORDED = 500
+"""Sums of a stratum that the zoo's own figures are of (`hardtail study`)."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,18 @@ def table(shown: Sequence[Shown]) -> Table:
     return Table(f"exact match on 32-digit addition, {N} sums each (95 % interval)", columns, tuple(rows))
 
 
+def beside_the_record(shown: Sequence[Shown]) -> str:
+    """What is recorded of the same weights on more sums, where an interval of the table leaves it out."""
+    listed = {model.name: model.accuracy for model in zoo.models()}
+    outside = []
+    for item in shown:
+        found, there = accuracy(item.trace.exact_N), listed[item.model].get(item.stratum, {}).get(item.policy)
+        if there is not None and not found["low"] <= there <= found["high"]:
+            outside.append(f"{item.model} {there:.3f} on {item.stratum} under {POLICIES[item.policy]}")
+    told = f"outside the intervals above: {'; '.join(outside)}" if outside else "all within the intervals above"
+    return f"Recorded of the same weights on {RECORDED} sums each (`hardtail zoo`), {told}."
+
+
 def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | None":
     """A sentence about the typical wrong commit under confidence, and a drawn example of it; None without failures."""
     for item in shown:
@@ -81,7 +96,7 @@ def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | Non
         if len(wrong):
             i = int(wrong.instance_F[_example(wrong)])
             picture = task.picture(item.trace.instances, i, item.trace.answer_NA[i])
-            return _sentence(item, wrong), picture
+            return _sentence(task, item, wrong), picture
     return None
 
 
@@ -104,13 +119,17 @@ def _example(wrong: WrongCommits) -> int:
     return int(np.argmax(np.where(at_msb_F, wrong.prob_F, -1.0)))
 
 
-def _sentence(item: Shown, wrong: WrongCommits) -> str:
+def _sentence(task: Task, item: Shown, wrong: WrongCommits) -> str:
     place = _example(wrong)
+    wrote = f"a digit that is off by {wrong.difference_F[place]:+d}"
+    if wrong.difference_F[place] == NO_DIGIT:
+        sign = task.vocabulary.decode(item.trace.answer_NA[wrong.instance_F[place], wrong.cell_F[place]])
+        wrote = f"{sign!r}, which is no digit,"
     share = wrong.at_chain_msb_F.mean()
     return (
         f"{item.model} under confidence fails on {len(wrong)} of {len(item.trace)} sums with {item.stratum}; "
         f"{share:.0%} of the most significant wrong digits are the one directly above the chain. Below: at step "
-        f"{wrong.step_F[place] + 1} of {item.trace.answer_NA.shape[1]} it wrote a digit that is off by "
-        f"{wrong.difference_F[place]:+d} in a cell of role {ROLES[wrong.role_F[place]]}, with probability "
-        f"{wrong.prob_F[place]:.3f}, while {wrong.masked_F[place]:.0%} of the chain that it waits for was still hidden."
+        f"{wrong.step_F[place] + 1} of {item.trace.answer_NA.shape[1]} it wrote {wrote} in a cell of role "
+        f"{ROLES[wrong.role_F[place]]}, with probability {wrong.prob_F[place]:.3f}, while "
+        f"{wrong.masked_F[place]:.0%} of the chain that it waits for was still hidden."
     )
