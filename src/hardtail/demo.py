@@ -24,7 +24,7 @@ STRATA = ("natural", "chain>=12", "chain>=28")
 POLICIES = {"top1": "confidence", "lsb": "lsb"}
 N = 100
 RECORDED = 500
-"""Sums of a stratum that the zoo's own figures are of (`hardtail study`)."""
+"""The fewest sums of a stratum that one of the zoo's own figures is of (`hardtail study`)."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def beside_the_record(shown: Sequence[Shown]) -> str:
         if there is not None and not found["low"] <= there <= found["high"]:
             outside.append(f"{item.model} {there:.3f} on {item.stratum} under {POLICIES[item.policy]}")
     told = f"outside the intervals above: {'; '.join(outside)}" if outside else "all within the intervals above"
-    return f"Recorded of the same weights on {RECORDED} sums each (`hardtail zoo`), {told}."
+    return f"Recorded of the same weights on {RECORDED} sums or more (`hardtail zoo`), {told}."
 
 
 def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | None":
