@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from arguments import how_many
 from hardtail.decode import GPU_BATCH, decode
 from hardtail.evaluate import measured_instances
 from hardtail.policies.named import policy_named
@@ -32,8 +33,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="zoo:addition-random")
     parser.add_argument("--stratum", default="chain>=28")
-    parser.add_argument("-n", type=int, default=512 if torch.cuda.is_available() else 32)
-    parser.add_argument("--batches", nargs="+", type=int, default=[1, 7, 64, 128])
+    parser.add_argument("-n", type=how_many, default=512 if torch.cuda.is_available() else 32)
+    parser.add_argument("--batches", nargs="+", type=how_many, default=[1, 7, 64, 128])
     parser.add_argument("--precision", nargs="+", choices=("fp32", "tf32", "bf16"), default=["fp32"])
     words = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"

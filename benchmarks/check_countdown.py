@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import hardtail
+from arguments import how_many
 from hardtail import Streams
 from hardtail.files import read_lines
 from hardtail.types import Array
@@ -51,7 +52,7 @@ def show_own_shares() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--rows", type=int, default=None, help="only the first so many rows")
+    parser.add_argument("--rows", type=how_many, default=None, help="only the first so many rows")
     arguments = parser.parse_args()
     agrees = compare(arguments.path, arguments.rows)
     show_own_shares()

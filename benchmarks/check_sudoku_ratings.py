@@ -16,6 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
+from arguments import how_many
 from hardtail.files import read_lines
 from hardtail.seeds import Streams
 from hardtail.solvers.sudoku.board import Board
@@ -76,9 +77,9 @@ def show_levels(name: str, board_NC: Board) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="CSV (or .csv.gz) with the columns source,question,answer,rating")
-    parser.add_argument("--rows", type=int, default=3000, help="puzzles sampled from each source")
+    parser.add_argument("--rows", type=how_many, default=3000, help="puzzles sampled from each source")
     parser.add_argument(
-        "--level-rows", type=int, default=1000, help="of them, and of each of our tiers, for the levels"
+        "--level-rows", type=how_many, default=1000, help="of them, and of each of our tiers, for the levels"
     )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from arguments import how_many
 from hardtail.decode import decode
 from hardtail.denoiser import ModelDenoiser
 from hardtail.model import Precision, Transformer
@@ -110,12 +111,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = ("fp32", "tf32", "bf16")
     parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
-    parser.add_argument("-n", type=int, help="instances [128 on a CPU, 1,024 to 8,192 on a GPU]")
-    parser.add_argument("--cells", type=int, help="cells hidden in each [2 on a CPU, 16 on a GPU]")
+    parser.add_argument("-n", type=how_many, help="instances [128 on a CPU, 1,024 to 8,192 on a GPU]")
+    parser.add_argument("--cells", type=how_many, help="cells hidden in each [2 on a CPU, 16 on a GPU]")
     parser.add_argument("--all-cells", action="store_true")
     parser.add_argument("--precision", nargs="+", choices=kinds, default=["fp32"])
     parser.add_argument("--against", choices=kinds, help="precision of the obvious loop [the same as ours]")
-    parser.add_argument("--jobs", type=int, default=1, help="rows that compile at the same time")
+    parser.add_argument("--jobs", type=how_many, default=1, help="rows that compile at the same time")
     parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes that stand still during timing")
     words = parser.parse_args()
     cuda = torch.cuda.is_available()

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from arguments import how_many
 from hardtail.denoiser import ModelDenoiser
 from hardtail.errors import HardtailError
 from hardtail.evaluate import measured_instances
@@ -54,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--kind", choices=("last", "best_probe"), help="of a run's weights [those its recipe selects]")
-    parser.add_argument("-n", type=int, default=200, help="natural sums")
+    parser.add_argument("-n", type=how_many, default=200, help="natural sums")
     words = parser.parse_args()
     try:
         subject = load_subject(words.model, kind=words.kind)

@@ -8,6 +8,7 @@ import argparse
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from arguments import how_many
 from train_step import PRECISIONS, SETTINGS, build, schemes
 
 STEPS = 5
@@ -19,7 +20,7 @@ def main() -> None:
     parser.add_argument("--scheme", choices=schemes(SETTINGS["addition"]), default="random")
     parser.add_argument("--precision", choices=PRECISIONS, default="bf16")
     parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--kernels", type=int, default=30, help="rows of the table")
+    parser.add_argument("--kernels", type=how_many, default=30, help="rows of the table")
     words = parser.parse_args()
     step = build(SETTINGS[words.shape], words.scheme, 256, words.precision, words.dropout)
     print(step.compile())

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812
 
+from arguments import how_many
 from hardtail.model import Block, Precision, Shape, Transformer
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.puma import official, oracle_order, paper
@@ -247,9 +248,9 @@ def main() -> None:
     )
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["bf16"])
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0])
-    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--batch", type=how_many, default=256)
     parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--jobs", type=int, default=1, help="rows that compile at the same time")
+    parser.add_argument("--jobs", type=how_many, default=1, help="rows that compile at the same time")
     parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes that stand still during timing")
     parser.add_argument("--no-plain", action="store_true", help="leave the plain eager step out")
     words = parser.parse_args()
