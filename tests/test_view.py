@@ -302,11 +302,13 @@ def test_in_a_pipe_every_commit_is_a_line(view: Command, path: Path) -> None:
 
 def test_mistakes_are_sentences(view: Command, path: Path, tmp_path: Path) -> None:
     trace = load_trace(path)
-    damaged, unknown, right = (tmp_path / f"{name}.npz" for name in ("damaged", "unknown", "right"))
+    damaged, unknown, right, many = (tmp_path / f"{name}.npz" for name in ("damaged", "unknown", "right", "many"))
     save_trace(damaged, trace)
     damaged.write_bytes(damaged.read_bytes()[:-100])
     save_trace(unknown, replace(trace, about={**trace.about, "task": "chess"}))
     save_trace(right, trace.take(trace.exact_N))
+    fails = int(np.flatnonzero(~trace.exact_N)[0])
+    save_trace(many, trace.take(np.array([0, *[fails] * 12])))
     for words, said in {
         (str(tmp_path / "none.npz"),): "is missing",
         (str(damaged),): "hashes differ",
@@ -314,6 +316,7 @@ def test_mistakes_are_sentences(view: Command, path: Path, tmp_path: Path) -> No
         (str(right), "--failures"): "no failure",
         (str(path), "--instance", "99"): "give 0 to 14",
         (str(path), "--instance", "0", "--failures"): "is right",
+        (str(many), "--instance", "0", "--failures"): "give one of 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …",
     }.items():
         code, _, err = view(*words)
         assert code == 2

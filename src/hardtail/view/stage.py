@@ -13,6 +13,8 @@ from hardtail.view.act import Act
 
 LEAP = 10
 """Steps that up and down go."""
+FEW = 10
+"""Instances that an error lists."""
 
 
 def open_theatre(path: Path, instance: int | None = None, *, failures: bool = False) -> "Theatre":
@@ -25,7 +27,8 @@ def open_theatre(path: Path, instance: int | None = None, *, failures: bool = Fa
     if failures and not failing:
         raise HardtailError(f"{path} has no failure: all {len(trace)} instances are right; leave out --failures")
     if failures and instance is not None and instance not in failing:
-        raise HardtailError(f"--instance {instance} of {path} is right; leave out --failures or give one of {failing}")
+        few = ", ".join(map(str, failing[:FEW])) + (" …" if len(failing) > FEW else "")
+        raise HardtailError(f"--instance {instance} of {path} is right; leave out --failures or give one of {few}")
     rows = failing if failures else list(range(len(trace)))
     return Theatre(stage.task, trace, rows, instance)
 

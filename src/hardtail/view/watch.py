@@ -2,8 +2,8 @@
 
 import math
 import sys
-from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.control import Control
 from rich.table import Table
@@ -14,9 +14,6 @@ from hardtail.view.act import Event
 from hardtail.view.keyboard import keyboard
 from hardtail.view.scenes import HIDDEN, scene
 from hardtail.view.stage import Theatre
-
-if TYPE_CHECKING:
-    from hardtail.tasks.base import Task
 
 TEMPO = 0.15
 """Seconds a step while playing."""
@@ -133,7 +130,7 @@ def _parts(theatre: Theatre, event: Event) -> list[Text]:
     task, act = theatre.task, theatre.act
     if event.token == act.mask_id:
         return [Text(f"{task.cell_name(event.cell)} hidden again")]
-    sign, gold = (_sign(task, token) for token in (event.token, event.gold))
+    sign, gold = (task.vocabulary.decode(np.array([token])) for token in (event.token, event.gold))
     wrong = act.wrong(event)
     parts = [
         Text.assemble(
@@ -167,8 +164,3 @@ def _chance(p: float) -> str:
     if p > 0.9999:
         return "p>0.9999"
     return "p<0.0001" if p < 0.0001 else f"p {p:.4f}"
-
-
-def _sign(task: "Task", token: int) -> str:
-    vocabulary = task.vocabulary
-    return (vocabulary.characters + vocabulary.mask + vocabulary.pad)[token]
