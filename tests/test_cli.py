@@ -178,6 +178,8 @@ def test_check_says_why_not(shell: Shell, words: list[str], sentence: str) -> No
         (["data", "addition", "--out", "x.csv"], ".npz"),
         (["data", "addition", "--out", "x.npz", "--split", "dev"], "train, test"),
         (["data", "sudoku", "--out", "x.npz", "--from", "absent.csv"], "cannot be read"),
+        (["train", "--steps", "5", "addition-puma-smoke"], "--steps comes after a recipe"),
+        (["study", "prepare", "addition", "-n", "0"], "at least 1"),
         (["frobnicate"], "frobnicate"),
     ],
 )

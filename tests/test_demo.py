@@ -101,9 +101,10 @@ def test_the_command_writes_its_page(
     shown: list[demo.Shown], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "decode_all", lambda progress: shown)
-    monkeypatch.setattr("sys.argv", ["hardtail", "demo", "--out", str(tmp_path / "page.html")])
+    monkeypatch.setattr("sys.argv", ["hardtail", "demo", "--out", str(page := tmp_path / "[new] page.html")])
     main()
     said = capsys.readouterr().out
     assert all(model.name in said for model in zoo.models())
     assert "What next" in said
-    assert (tmp_path / "page.html").stat().st_size > 100_000
+    assert f"{page}: every decode" in said
+    assert page.stat().st_size > 100_000

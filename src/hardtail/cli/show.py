@@ -33,15 +33,14 @@ def demo(
     with busy("writing the page"):
         content, arrays = page_content(open_results(None), (), [item.trace for item in shown])
         write_page(out, content, arrays)
-    console.print(
+    print(
         f"\n{out}: every decode above to step through, the recorded runs and the claims; open it in a browser\n\n"
         "What next:\n"
         "  hardtail claims --checkpoint last                      which of the paper's claims hold here\n"
         "  hardtail eval zoo:addition-random --gallery 2          another look at a shipped model\n"
         "  hardtail diagnose zoo:addition-random                  why it fails\n"
         "  hardtail train addition-puma-smoke --out runs/try      train one, in seconds; then eval runs/try\n"
-        "  hardtail gallery                                       the five tasks, easy and hard",
-        highlight=False,
+        "  hardtail gallery                                       the five tasks, easy and hard"
     )
 
 
@@ -59,7 +58,7 @@ def gallery() -> None:
         except HardtailError as error:
             console.print(Text(str(error), "red"))
             continue
-        console.rule(f"[bold]{name}[/bold]  {(task.__doc__ or '').splitlines()[0]}", align="left")
+        console.rule(Text.assemble((name, "bold"), f"  {(task.__doc__ or name).splitlines()[0]}"), align="left")
         panels = []
         with busy(f"{name}: drawing (the first time also compiling)"):
             for stratum in task.gallery():

@@ -12,6 +12,7 @@ from hardtail.cli.common import Device, app, asked_to_stop, busy, measured, open
 from hardtail.errors import HardtailError
 
 if TYPE_CHECKING:
+    from hardtail.study.grids import Entry
     from hardtail.study.store import Store
 
 
@@ -37,47 +38,79 @@ def study(
     and measures and records what is finished. `prepare` draws all data that a grid needs into the folder that the
     environment variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set it there too.
     """
-    from hardtail.data import KEPT
-    from hardtail.study.advance import SPARE, advance, prepare, status
-    from hardtail.study.grids import GRIDS, entries_named, grid_named
     from hardtail.study.store import Store
+
+    positive("-n", n)
+    store = Store(results)
+    if not words:
+        _list_grids(runs, store)
+    elif words[0] == "prepare":
+        _prepare(words[1:], n)
+    elif words[0] == "advance":
+        _advance(words[1:], runs, store, minutes, device, n)
+    else:
+        _list_runs(words, runs, store)
+
+
+def _list_grids(runs: Path, store: "Store") -> None:
+    from hardtail.study.advance import status
+    from hardtail.study.grids import GRIDS, grid_named
     from hardtail.tables import Cell, Table
 
-    console, store = open_console(at_least=100), Store(results)
-    if not words:
-        with busy("reading"):
-            rows: list[tuple[Cell, ...]] = []
-            for name in GRIDS:
-                states = [item.state for item in status(grid_named(name), runs, store)]
-                counts = (states.count(state) for state in ("recorded", "trained", "started", "missing"))
-                rows.append((name, len(states), *counts))
-        console.print(Table("grids", ("grid", "runs", "recorded", "trained", "started", "missing"), tuple(rows)).rich())
-        print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 moves it on")
-        _say_if_empty(store)
-        return
-    if words[0] == "prepare":
-        if len(words) < 2 or not os.environ.get(KEPT):
-            raise HardtailError(f"set {KEPT} to a folder and name a grid: {KEPT}=data hardtail study prepare maze")
-        entries, named = entries_named(words[1:]), " ".join(words[1:])
-        with busy(f"drawing what {named} needs"):
-            made = prepare(entries, n=n)
-        print(f"{named}: {made} sets of instances in {os.environ[KEPT]}")
-        return
-    if words[0] != "advance":
-        found = status(entries_named(words), runs, store)
-        rows = [(item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found]
-        console.print(Table(" ".join(words), ("run", "state", "step", "of"), tuple(rows)).rich())
-        _say_if_empty(store)
-        return
-    if len(words) < 2:
+    with busy("reading"):
+        rows: list[tuple[Cell, ...]] = []
+        for name in GRIDS:
+            states = [item.state for item in status(grid_named(name), runs, store)]
+            counts = (states.count(state) for state in ("recorded", "trained", "started", "missing"))
+            rows.append((name, len(states), *counts))
+    columns = ("grid", "runs", "recorded", "trained", "started", "missing")
+    open_console(at_least=100).print(Table("grids", columns, tuple(rows)).rich())
+    print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 moves it on")
+    _say_if_empty(store)
+
+
+def _list_runs(names: tuple[str, ...], runs: Path, store: "Store") -> None:
+    from hardtail.study.advance import status
+    from hardtail.study.grids import entries_named
+    from hardtail.tables import Table
+
+    found = status(entries_named(names), runs, store)
+    rows = tuple((item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found)
+    open_console(at_least=100).print(Table(" ".join(names), ("run", "state", "step", "of"), rows).rich())
+    _say_if_empty(store)
+
+
+def _say_if_empty(store: "Store") -> None:
+    """A wrong name would look like a study that has not begun."""
+    if not store.index():
+        print(f"no runs are recorded in {store.folder}; --results names the folder that they are in")
+
+
+def _prepare(names: tuple[str, ...], n: int) -> None:
+    from hardtail.data import KEPT
+    from hardtail.study.advance import prepare
+    from hardtail.study.grids import entries_named
+
+    if not names or not os.environ.get(KEPT):
+        raise HardtailError(f"set {KEPT} to a folder and name a grid: {KEPT}=data hardtail study prepare maze")
+    entries, named = entries_named(names), " ".join(names)
+    with busy(f"drawing what {named} needs"):
+        made = prepare(entries, n=n)
+    print(f"{named}: {made} sets of instances in {os.environ[KEPT]}")
+
+
+def _advance(names: tuple[str, ...], runs: Path, store: "Store", minutes: float, device: str | None, n: int) -> None:
+    from hardtail.study.advance import SPARE, advance
+    from hardtail.study.grids import entries_named
+
+    if not names:
         raise HardtailError("advance takes a grid or runs: hardtail study advance addition --minutes 9")
-    positive("-n", n)
     if not minutes > SPARE / 60:
         raise HardtailError(f"--minutes {minutes} leaves no time: {SPARE:.0f} seconds are kept back for saving")
 
     began = False
 
-    def report(entry: Any, line: dict[str, Any]) -> None:
+    def report(entry: "Entry", line: dict[str, Any]) -> None:
         nonlocal began
         began = True
         shown = "  ".join(f"{key} {value:.4g}" for key, value in measured(line).items())
@@ -85,7 +118,7 @@ def study(
 
     with asked_to_stop(lambda: began) as stopping:
         found = advance(
-            entries_named(words[1:]),
+            entries_named(names),
             runs,
             store,
             minutes=minutes,
@@ -96,18 +129,12 @@ def study(
         )
         stopped = stopping()
     left = sum(item.state != "recorded" for item in found)
-    named = " ".join(words[1:])
-    print(f"{named}: {len(found) - left} of {len(found)} runs recorded" + ("" if left else "; nothing is left to do"))
+    done = f"{' '.join(names)}: {len(found) - left} of {len(found)} runs recorded"
+    print(done + ("" if left else "; nothing is left to do"))
     if stopped:
         sys.exit(130)
     if failed := [item.entry.name for item in found if item.failure]:
         raise HardtailError(f"failed, for the reason above: {', '.join(failed)}; the same command tries again")
-
-
-def _say_if_empty(store: "Store") -> None:
-    """A wrong name would look like a study that has not begun."""
-    if not store.index():
-        print(f"no runs are recorded in {store.folder}; --results names the folder that they are in")
 
 
 @app.command

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tyro.conf import FlagCreatePairsOff, arg
 
 from hardtail.cli.common import Device, asked_to_stop, measured, usable_device
+from hardtail.errors import HardtailError
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.train.estimate import estimate
 from hardtail.train.recipe import Recipe
@@ -19,9 +20,13 @@ from hardtail.train.run import train
 
 def main(words: Sequence[str]) -> None:
     """Take the recipe's name off the words and read the rest as flags over that recipe."""
-    if not words or words[0].startswith("-"):
+    if not words or words[0] in ("-h", "--help"):
         _list_recipes()
         return
+    if words[0].startswith("-"):
+        raise HardtailError(
+            f"{words[0]} comes after a recipe: hardtail train RECIPE {words[0]} …; `hardtail train` lists them"
+        )
     name, *rest = words
     recipe = recipe_named(name)
 
@@ -63,8 +68,9 @@ def _show(recipe: Recipe, folder: Path) -> None:
         f"{cost.flops_per_step / 1e9:,.1f} GFLOP a step\n"
         f"about {cost.memory / 1e9:.1f} GB of memory for training\n"
         f"{recipe.steps:,} steps: about {_duration(cost.gpu_seconds)} on one H200, "
-        f"{_duration(cost.cpu_seconds)} on two CPU cores\nwould write to {folder}"
+        f"{_duration(cost.cpu_seconds)} on two CPU cores"
     )
+    print(f"would write to {folder}")
 
 
 def _duration(seconds: float) -> str:
