@@ -176,11 +176,12 @@ def inspect(
     with busy("loading"):
         instances, manifest = load_instances(file)
     task = task_of_file(manifest.get("task"), manifest.get("config"), str(file))
-    for i in range(min(n, len(instances))) if as_json else ():
-        print_json(show.as_json(task, instances, i))
+    shown = range(min(n, len(instances)))
     if as_json:
+        for i in shown:
+            print_json(show.as_json(task, instances, i))
         return
     console = open_console()
     console.print_json(data=manifest)
-    for i in range(min(n, len(instances))):
+    for i in shown:
         console.print(show.instance_panel(task, instances, i, f"{task.name} #{i}"))
