@@ -135,12 +135,14 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _entry(name: str, arm: str, run: Path) -> dict[str, Any]:
     """The line of the index about a finished run."""
+    from hardtail.subject import task_from_json  # here alone: reading results needs no torch
+
     finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))
     fields = recipe["fields"]
     entry = {
         "name": name,
         "arm": arm,
-        "task": fields["task"]["class"].rpartition(":")[2].lower(),
+        "task": task_from_json(fields["task"]).name,
         "seed": fields["seed"],
         "steps": finished.get("step"),
         "commit": finished.get("commit"),
