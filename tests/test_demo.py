@@ -90,6 +90,8 @@ def test_the_typical_failure_is_named_and_drawn() -> None:
     planted = made(lookahead(task, 6))
     found = demo.typical_failure(planted)
     assert found is not None
+    few = demo.Shown("addition-puma", "chain>=28", "top1", planted[0].trace.take(slice(10)))
+    assert demo.typical_failure([few, *planted]) == found, "of the model that fails most"
     failures = int((~planted[0].trace.exact_N).sum())
     assert failures > 10
     assert f"fails on {failures} of 60 sums with chain>=28; 100% of the most significant wrong digits" in found[0]

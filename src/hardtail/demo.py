@@ -87,17 +87,18 @@ def beside_the_record(shown: Sequence[Shown]) -> str:
 
 
 def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | None":
-    """A sentence about the typical wrong commit under confidence, and a drawn example of it; None without failures."""
-    for item in shown:
-        if item.policy != "top1" or item.stratum != STRATA[-1]:
-            continue
-        task = load_subject(zoo.PREFIX + item.model).task
-        wrong = wrong_commits(task, item.trace)["top"]
-        if len(wrong):
-            i = int(wrong.instance_F[_example(wrong)])
-            picture = task.picture(item.trace.instances, i, item.trace.answer_NA[i])
-            return _sentence(task, item, wrong), picture
-    return None
+    """A sentence about the typical wrong commit under confidence, and a drawn example of it; None without failures.
+
+    Of the model that fails most.
+    """
+    hard = [item for item in shown if item.policy == "top1" and item.stratum == STRATA[-1]]
+    item = max(hard, key=lambda item: int((~item.trace.exact_N).sum()), default=None)
+    if item is None or item.trace.exact_N.all():
+        return None
+    task = load_subject(zoo.PREFIX + item.model).task
+    wrong = wrong_commits(task, item.trace)["top"]
+    i = int(wrong.instance_F[_example(wrong)])
+    return _sentence(task, item, wrong), task.picture(item.trace.instances, i, item.trace.answer_NA[i])
 
 
 def _models() -> list[str]:
@@ -105,7 +106,7 @@ def _models() -> list[str]:
 
 
 def _paper(model: str, stratum: str, policy: str) -> Cell:
-    scheme = model.removeprefix("addition-")
+    scheme = model.removeprefix("addition-").removesuffix("-paper")
     if scheme not in PAPER[POLICIES[policy]]:
         return None
     if stratum == "natural":

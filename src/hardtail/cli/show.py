@@ -37,8 +37,8 @@ def demo(
         f"\n{out}: every decode above to step through, the recorded runs and the claims; open it in a browser\n\n"
         "What next:\n"
         "  hardtail claims --checkpoint last                      which of the paper's claims hold here\n"
-        "  hardtail eval zoo:addition-random --gallery 2          another look at a shipped model\n"
-        "  hardtail diagnose zoo:addition-random                  why it fails\n"
+        "  hardtail eval zoo:addition-papl-paper --gallery 2      another look at a shipped model\n"
+        "  hardtail diagnose zoo:addition-papl-paper              why it fails\n"
         "  hardtail train addition-puma-smoke --out runs/try      train one, in seconds; then eval runs/try\n"
         "  hardtail gallery                                       the five tasks, easy and hard"
     )
