@@ -26,6 +26,7 @@ from hardtail.policies.named import policy_named
 from hardtail.registry import TASKS
 from hardtail.report.curves import run_charts
 from hardtail.report.data import page_content
+from hardtail.report.export import write_tables
 from hardtail.report.figures.recorded import accuracy as figure_accuracy
 from hardtail.report.page import SCRIPTS, page_of, write_page
 from hardtail.report.records import RunRecord, by_variant, recorded
@@ -36,7 +37,7 @@ from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.store import Store
 from hardtail.traces import load_trace
 from hardtail.types import Trace
-from tests.report_toys import EVIL, TASK, addition_traces, markup_trace, results, saved
+from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, saved
 
 WEB = Path(cli.__file__).parents[1] / "report" / "web"
 KINDS = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i2": np.int16}
@@ -143,6 +144,21 @@ def test_tables_have_ours_the_papers_and_how_they_agree(tmp_path: Path) -> None:
     assert all(
         cell.ours is None for table in tables if table.task != "addition" for _, row in table.rows for cell in row
     )
+
+
+def test_tables_name_runs_that_count_without_having_learned(tmp_path: Path) -> None:
+    folder = results(tmp_path / "results")
+    assert not any(table.unlearned for table in study_tables(Results(Store(folder))))
+    evaluations = folder / "addition-puma-tf32-s42" / "evaluations.jsonl"
+    kept = [json.loads(line) for line in evaluations.read_text().splitlines()]
+    under_confidence = next(record for record in kept if record["policy"] == "top1")
+    lines(evaluations, [*kept, {**under_confidence, "stratum": "natural", "exact_match": 0.0}])
+    first, *_ = study_tables(Results(Store(folder)))
+    assert first.unlearned == ("addition-puma-tf32-s42",)
+    assert dict(first.rows)["chain ≥ 4"][2].seeds == 2
+    for path in write_tables(tmp_path / "tables", Results(Store(folder))):
+        if path.stem == "addition-table-1" and path.suffix in (".md", ".tex"):
+            assert "not learned, and counted: addition-puma-tf32-s42" in path.read_text()
 
 
 def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:

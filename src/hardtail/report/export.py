@@ -46,7 +46,7 @@ def write_tables(folder: Path, results: Results) -> list[Path]:
         name = f"{table.task}-{table.where}".lower().replace(" ", "-").replace(".", "")
         columns = [f"{group}, {scheme}" for group in table.groups for scheme in table.columns]
         plain = Table(
-            f"{table.title} ({table.where}); ours with its 95 % interval, then the paper's",
+            f"{table.title} ({table.where}); ours with its 95 % interval, then the paper's{_counted(table)}",
             (table.stub, *columns),
             tuple((row, *map(_together, cells)) for row, cells in table.rows),
         )
@@ -67,6 +67,10 @@ def _write(folder: Path, name: str, markdown: str, tex: str, comma: str) -> list
 
 
 # -- the study's tables -----------------------------------------------------------------------------------------------
+
+
+def _counted(table: StudyTable) -> str:
+    return f"; not learned, and counted: {', '.join(table.unlearned)}" if table.unlearned else ""
 
 
 def _together(cell: TableCell) -> str:
@@ -101,7 +105,7 @@ def study_latex(table: StudyTable) -> str:
     groups = " & ".join(rf"\multicolumn{{{wide}}}{{c}}{{{escaped(group)}}}" for group in table.groups)
     rules = " ".join(rf"\cmidrule(lr){{{start}-{start + wide - 1}}}" for start in starts)
     lines = [
-        "% needs \\usepackage{booktabs}",
+        f"% needs \\usepackage{{booktabs}}{_counted(table)}",
         rf"\begin{{tabular}}{{l{'r' * wide * len(table.groups)}}}",
         r"\toprule",
         f"& {groups} \\\\",

@@ -4,15 +4,18 @@ A cell's agreement is the ledger's verdict on the statement "this figure is what
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hardtail.study.claims import Results, addition, countdown, listops, maze, sudoku
 from hardtail.study.claims.base import Cell, Verdict
+from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.rules import Level
 
 SCHEMES = {"random": "Random", "papl": "PAPL", "puma": "PUMA"}
 FOUR = {"random": "Random", "papl": "PAPL α=1", "puma": "PUMA", "papl5": "PAPL α=5"}
+HARD_TAILS = ("addition", "maze")
+"""The tasks whose tables are about the hard tail of models that have learned the task."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class StudyTable:
     groups: tuple[str, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
+    unlearned: tuple[str, ...]
+    """Runs that count in the means though they have not learned the task."""
 
     @property
     def measured(self) -> int:
@@ -80,23 +85,29 @@ def study_tables(results: Results) -> list[StudyTable]:
         (sudoku.cell, boards, three, SCHEMES),
         (sudoku.cell, boards, {"Constraint propagation": "propagation", "Technique": "technique"}, SCHEMES),
     ]
-    return [
-        StudyTable(*head, tuple(orders), tuple(schemes.values()), _rows(results, cell, strata, orders, schemes))
-        for head, (cell, strata, orders, schemes) in zip(tables, contents, strict=True)
-    ]
+    return [_table(results, head, *content) for head, content in zip(tables, contents, strict=True)]
 
 
-def _rows(
+def _table(
     results: Results,
+    head: tuple[str, str, str, str],
     printed: Printed,
     strata: Mapping[str, Any],
     orders: Mapping[str, str],
     schemes: Mapping[str, str],
-) -> tuple[tuple[str, tuple[TableCell, ...]], ...]:
-    return tuple(
-        (name, tuple(_filled(results, printed(scheme, order, at)) for order in orders.values() for scheme in schemes))
+) -> StudyTable:
+    cells = {
+        name: [printed(scheme, order, at) for order in orders.values() for scheme in schemes]
         for name, at in strata.items()
-    )
+    }
+    rows = tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items())
+    unlearned = _unlearned(results, [cell for row in cells.values() for cell in row]) if head[0] in HARD_TAILS else ()
+    return StudyTable(*head, tuple(orders), tuple(schemes.values()), rows, unlearned)
+
+
+def _unlearned(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
+    figures = (replace(cell.figure, learned=True) for cell in cells if isinstance(cell.figure, Accuracy))
+    return tuple(dict.fromkeys(name for figure in figures for name in figure.left_out(results)))
 
 
 def _filled(results: Results, cell: Cell) -> TableCell:
@@ -110,7 +121,7 @@ def _filled(results: Results, cell: Cell) -> TableCell:
 # -- the ledger -------------------------------------------------------------------------------------------------------
 
 _RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
-_CLAIM = ("id", "claim", "where", "paper", "ours", "seeds", "verdict", "caveat", "parts")
+_CLAIM = ("id", "claim", "where", "paper", "ours", "seeds", "verdict", "caveat", "left_out", "parts")
 
 
 def ledger(results: Results) -> dict[str, Any]:

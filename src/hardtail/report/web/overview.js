@@ -187,6 +187,9 @@ function studyTable(table) {
       {},
       el("h3", { text: table.title }),
       el("p", { class: "note", text: `The paper's ${table.where}` }),
+      table.unlearned.length
+        ? el("p", { class: "note", text: `Has not learned the task, and counts: ${table.unlearned.join(", ")}` })
+        : null,
     ),
     scrolling(el("table", { class: "study" }, head, el("tbody", {}, ...body))),
   );
@@ -277,6 +280,7 @@ function evidence(claim, ledger, weights) {
     ["seeds", claim.seeds],
     ["id", claim.id],
   ];
+  if (claim.left_out.length) facts.push(["left out", `not learned: ${claim.left_out.join(", ")}`]);
   if (claim.caveat) facts.push(["note", claim.caveat]);
   const list = el("dl", {}, ...facts.flatMap(([term, value]) => [el("dt", { text: term }), el("dd", { text: value })]));
   const box = el("div", { class: "evidence" }, list);
