@@ -291,14 +291,15 @@ def test_the_reading_of_the_text_is_shown_where_it_was_run(tmp_path: Path) -> No
     assert [choice["weights"] for choice in content["judged"]][2:] == ["last, reading paper"]
 
 
-def test_accuracy_shows_at_first_what_the_ledger_reads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("section", ["training", "accuracy", "readiness", "coverage"])
+def test_plots_show_at_first_what_the_ledger_reads(section: str, tmp_path: Path) -> None:
     """Runs beside the study's own, here a superseded one, are there to be asked for."""
     folder = results(tmp_path, seeds=(42,))
     index = folder / "index.jsonl"
 
     def shown(asked: Collection[str] = ()) -> set[str]:
-        charts = [chart for chart in run_charts(recorded(Store(folder)), asked) if chart.section == "accuracy"]
-        return {series.name.partition(" ")[0] for chart in charts for series in chart.series if series.shown}
+        charts = [chart for chart in run_charts(recorded(Store(folder)), asked) if chart.section == section]
+        return {re.split("[ ,]", series.name)[0] for chart in charts for series in chart.series if series.shown}
 
     assert "puma-tf32" in shown()
     index.write_text(index.read_text().replace('"addition-puma-tf32"', '"addition-puma-first"'))

@@ -25,15 +25,25 @@ BESIDE = ("max-logit", "margin", "entropy")
 
 
 def run_charts(runs: Sequence[RunRecord], asked: Collection[str] = ()) -> list[Chart]:
-    """Every plot that the runs have data for, task by task; those `asked` for by name are shown at first."""
+    """Every plot that the runs have data for, task by task.
+
+    Shown at first are the arms of runs `asked` for by name and those that the ledger reads; all, where there are none.
+    """
     by_task: dict[str, list[RunRecord]] = {}
     for run in runs:
         by_task.setdefault(run.task, []).append(run)
     found = []
     for task, held in by_task.items():
-        found += [*_training(task, held), *_accuracy(task, held, asked)]
-        found += [*_readiness(task, held), *_coverage(task, held)]
+        at_first = _at_first(task, held, asked)
+        for plots in (_training, _accuracy, _readiness, _coverage):
+            found += plots(task, held, at_first)
     return [chart for chart in found if chart.series]
+
+
+def _at_first(task: str, runs: Sequence[RunRecord], asked: Collection[str]) -> set[str]:
+    arms = {run.arm: str(run.facts["arm"]) for run in runs}
+    read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES}
+    return {run.arm for run in runs if run.name in asked or arms[run.arm] in read} or set(arms)
 
 
 def hue(arm: str) -> str:
@@ -44,14 +54,15 @@ def hue(arm: str) -> str:
 # -- training ---------------------------------------------------------------------------------------------------------
 
 
-def _training(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+def _training(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -> list[Chart]:
     def over_steps(keys: Mapping[str, str]) -> SeriesList:
         found = SeriesList()
         for style, key in keys.items():
             for run in runs:
                 name = run.arm if len(keys) == 1 else f"{run.arm}, {style}"
                 stroke = f"{style} {run.arm.partition('-')[2]}"  # arms of one scheme differ in what follows its name
-                found.add(name, hue(run.arm), stroke, Line(f"seed {run.facts['seed']}", _over_steps(run, key)))
+                line = Line(f"seed {run.facts['seed']}", _over_steps(run, key))
+                found.add(name, hue(run.arm), stroke, line, shown=run.arm in at_first)
         return found
 
     return [
@@ -114,14 +125,8 @@ def _over_steps(run: RunRecord, key: str) -> list[Point]:
 # -- accuracy ---------------------------------------------------------------------------------------------------------
 
 
-def _accuracy(task: str, runs: Sequence[RunRecord], asked: Collection[str]) -> list[Chart]:
-    """Exact match by stratum: one plot for each kind of weights, the mean over seeds with its interval.
-
-    Shown at first are the arms that were asked for and those that the ledger reads; all, where there are none of these.
-    """
-    arms = {run.arm: str(run.facts["arm"]) for run in runs}
-    read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES}
-    at_first = {run.arm for run in runs if run.name in asked or arms[run.arm] in read} or set(arms)
+def _accuracy(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -> list[Chart]:
+    """Exact match by stratum: one plot for each kind of weights, the mean over seeds with its interval."""
     held: dict[str, dict[tuple[str, str], dict[str, dict[Any, Record]]]] = {}
     for run in runs:
         for record in run.accuracies:
@@ -159,7 +164,7 @@ def _accuracy(task: str, runs: Sequence[RunRecord], asked: Collection[str]) -> l
 GROUPS = ("free", "ready", "unready")
 
 
-def _readiness(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+def _readiness(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -> list[Chart]:
     premature, right = SeriesList(), SeriesList()
     policies = tuple(dict.fromkeys(str(record.get("policy", "?")) for run in runs for record in run.explained))
     for run in runs:
@@ -168,7 +173,8 @@ def _readiness(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
             name, seed = f"{run.arm} · {policy}", f"seed {run.facts['seed']}, {record.get('checkpoint', 'weights')}"
             early = number(record, ("readiness", "premature_share_of_dependent"), whose)
             if early is not None:
-                premature.add(run.arm, hue(run.arm), "", Line(seed, [(policies.index(policy), early, None, None)]))
+                line = Line(seed, [(policies.index(policy), early, None, None)])
+                premature.add(run.arm, hue(run.arm), "", line, shown=run.arm in at_first)
             points = []
             for place, group in enumerate(GROUPS):
                 at = ("readiness", "accuracy", group)
@@ -177,7 +183,7 @@ def _readiness(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
                     if not 0 <= share <= 1 or not 0 <= n < inf:
                         raise HardtailError(f"{whose}: {'.'.join(at)} is no share of commits; the record is damaged")
                     points.append((place, share, *wilson(round(share * n), int(n))))
-            right.add(name, hue(run.arm), policy, Line(seed, points))
+            right.add(name, hue(run.arm), policy, Line(seed, points), shown=run.arm in at_first)
     return [
         premature_chart(task, "recorded runs", policies, premature),
         right_chart(task, "recorded runs", right),
@@ -210,7 +216,7 @@ def right_chart(task: str, of: str, series: SeriesList) -> Chart:
     )
 
 
-def _coverage(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+def _coverage(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -> list[Chart]:
     counts, ranks = SeriesList(), SeriesList()
     for run in runs:
         if run.coverage is None:
@@ -218,9 +224,9 @@ def _coverage(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
         held, seed = Histogram.from_json(run.coverage, f"{run.name}/coverage.json"), f"seed {run.facts['seed']}"
         trained_K, _ = held.shares()
         points: list[Point] = [(count, float(share), None, None) for count, share in enumerate(trained_K) if share]
-        stroke = run.arm.partition("-")[2]
-        counts.add(run.arm, hue(run.arm), stroke, Line(seed, points))
-        ranks.add(run.arm, hue(run.arm), stroke, Line(seed, mean_ranks(held)))
+        stroke, shown = run.arm.partition("-")[2], run.arm in at_first
+        counts.add(run.arm, hue(run.arm), stroke, Line(seed, points), shown=shown)
+        ranks.add(run.arm, hue(run.arm), stroke, Line(seed, mean_ranks(held)), shown=shown)
     by_count = Chart(
         task,
         "coverage",
