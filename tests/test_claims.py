@@ -23,6 +23,7 @@ from hardtail.study.claims import (
     maze,
     sudoku,
 )
+from hardtail.study.claims.addition_commits import median
 from hardtail.study.claims.base import Cell, overall
 from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.differences import contrast
@@ -228,6 +229,17 @@ def test_student_over_two_and_three_seeds(values: tuple[float, ...], quantile: f
     assert found is not None
     half = quantile * stdev(values) / len(values) ** 0.5
     assert (found.mean, found.low, found.high) == pytest.approx((5.1, 5.1 - half, 5.1 + half))
+
+
+def test_no_interval_leaves_what_a_figure_can_be(tmp_path: Path) -> None:
+    """Two seeds far apart make a wide one; a part of a chain still lies between nothing and all of it."""
+    made = Planted(tmp_path)
+    masked = median("puma", "chain_masked")
+    for seed, value in ((42, 0.3), (43, 0.9)):
+        made.plant(masked, value, seed=seed)
+    found = masked.estimate(Results(made.written()))
+    assert found is not None
+    assert (found.mean, found.low, found.high) == pytest.approx((0.6, 0.0, 1.0))
 
 
 def test_few_failures_that_stay_are_no_collapse(tmp_path: Path) -> None:

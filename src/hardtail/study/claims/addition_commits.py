@@ -6,6 +6,7 @@ first in time beside it.
 
 from dataclasses import replace
 
+from hardtail.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.figures import SCHEMES, Profiled
@@ -58,8 +59,8 @@ def by_one(scheme: str) -> Profiled:
 
 def median(scheme: str, name: str) -> Profiled:
     cases = (*WRONG, "long_failures" if name.startswith("long") else "failures")
-    path = (*WRONG, f"{name}_median")
-    return Profiled("addition", scheme, path, WORDS[name], cases=cases, usual="last", learned=True)
+    path, between = (*WRONG, f"{name}_median"), Interval(0.0, 1.0) if name == "chain_masked" else None
+    return Profiled("addition", scheme, path, WORDS[name], cases=cases, between=between, usual="last", learned=True)
 
 
 def both(name: str, *roles: str) -> Pooled:

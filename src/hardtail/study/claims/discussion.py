@@ -1,5 +1,6 @@
 """Claims of the discussion (section 5), put into figures."""
 
+from hardtail.statistics import Interval
 from hardtail.study.claims import addition, countdown, listops, maze
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.figures import Profiled
@@ -24,7 +25,7 @@ def rare(task: str, scheme: str) -> Profiled:
 def agreement(task: str, scheme: str) -> Profiled:
     """Kendall's tau-b between the confidence order and the logical order."""
     path = ("readiness", "agreement", ORDERS[task], "tau_b")
-    return Profiled(task, scheme, path, "Kendall's τ with the logical order")
+    return Profiled(task, scheme, path, "Kendall's τ with the logical order", between=Interval(-1.0, 1.0))
 
 
 def claims() -> list[Claim]:

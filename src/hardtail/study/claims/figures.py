@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Literal
 
 from hardtail.errors import HardtailError
+from hardtail.statistics import Interval
 from hardtail.study.claims.evidence import (
     DIAGNOSED,
     LEARNED,
@@ -42,9 +43,9 @@ class Figure(ABC):
         """What it is, in words."""
 
     @property
-    def negative(self) -> bool:
-        """Whether it can be below zero, unlike shares, steps and losses."""
-        return False
+    def bounds(self) -> Interval:
+        """The least and the greatest that it can be: steps and losses are not below zero, as shares are not."""
+        return Interval(0.0, inf)
 
     @abstractmethod
     def samples(self, results: Results) -> list[Sample]:
@@ -75,7 +76,9 @@ class Figure(ABC):
         if not values:
             return None
         found = Estimate.of(values.values(), share=self.share)
-        return found if self.negative or found.low is None else replace(found, low=max(found.low, 0.0))
+        if found.low is None or found.high is None:
+            return found
+        return replace(found, low=max(found.low, self.bounds.low), high=min(found.high, self.bounds.high))
 
 
 @dataclass(frozen=True)
@@ -162,14 +165,16 @@ class Profiled(_Recorded):
     """Counts that are added to the first before it is divided."""
     cases: tuple[str, ...] = ()
     """Where the number of cases stands, if it is a median: the evidence shows it."""
+    between: Interval | None = None
+    """Its bounds, where they are not those of a share or a step."""
 
     @property
     def share(self) -> bool:
         return bool(self.of)
 
     @property
-    def negative(self) -> bool:
-        return not self.of and not self.cases
+    def bounds(self) -> Interval:
+        return self.between or super().bounds
 
     @property
     def label(self) -> str:
