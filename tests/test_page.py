@@ -106,6 +106,8 @@ def test_a_verdict_opens_its_evidence(opened: Open) -> None:
 
 
 def test_tables_and_claims_are_of_the_chosen_weights(opened: Open, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
     folder = results(tmp_path / "results")
     for seed in (41, 42):
         kept = folder / f"addition-random-tf32-s{seed}" / "evaluations.jsonl"
@@ -115,16 +117,19 @@ def test_tables_and_claims_are_of_the_chosen_weights(opened: Open, tmp_path: Pat
     path = tmp_path / "page.html"
     write_page(path, *page_content(Store(folder), [], []))
     page = opened(path=path)
-    claim = "details.claim", "PUMA is below random masking"
-    assert (page.locator("table.study td b").first.text_content() or "").startswith("0.99")
-    assert page.locator(claim[0], has_text=claim[1]).count() == 1
-    page.click('nav[aria-label="Weights"] >> text="last"')
-    assert page.locator("table.study td b").first.text_content() == "0.250 ≠"
-    assert page.locator(claim[0], has_text=claim[1]).count() == 0, "PUMA's last weights are not measured"
+    figure = page.locator("table.study td b").first
+    claim = page.locator("details.claim", has_text="PUMA is below random masking")
+    verdicts = page.locator("details.claim .verdict")
+    expect(figure).to_have_text(re.compile(r"^0\.99"))
+    expect(claim).to_have_count(1)
+    page.click('nav[aria-label="Weights"] >> text="last"')  # a link: what it shows comes a moment later
+    expect(figure).to_have_text("0.250 ≠")
+    expect(claim).to_have_count(0)  # PUMA's last weights are not measured
     page.click('nav[aria-label="Verdicts"] >> text=/^does not hold/')
-    assert page.locator("table.study td b").first.text_content() == "0.250 ≠", "a filter of claims changed the weights"
+    expect(verdicts.filter(has_not_text="does not hold")).to_have_count(0)
+    expect(figure).to_have_text("0.250 ≠")  # a filter of claims leaves the weights alone
     page.click('nav[aria-label="Weights"] >> text="as in the paper"')
-    assert (page.locator("table.study td b").first.text_content() or "").startswith("0.99")
+    expect(figure).to_have_text(re.compile(r"^0\.99"))
 
 
 def test_legends_toggle_series_and_hovering_shows_numbers(opened: Open) -> None:
