@@ -195,9 +195,18 @@ def test_weights_of_another_run_in_a_runs_folder_are_refused(run: Path, tmp_path
     mixed = shutil.copytree(run, tmp_path / "mixed")
     train(replace(recipe_named("maze-random-smoke"), steps=1), tmp_path / "maze")
     shutil.copy(tmp_path / "maze" / "last.safetensors", mixed)
-    with pytest.raises(HardtailError, match="of another run than"):
+    with pytest.raises(HardtailError, match=r"of another run than .* it differs in task, .*; put the run's own"):
         load_subject(str(mixed), kind="last")
     assert load_subject(str(mixed), kind="best_probe").task == load_subject(str(run)).task
+
+
+def test_a_run_that_was_renamed_keeps_its_weights(run: Path, tmp_path: Path) -> None:
+    """Best weights of before have the name of then in their header; what they were trained on is the same."""
+    renamed = shutil.copytree(run, tmp_path / "renamed")
+    recipe = json.loads((renamed / "recipe.json").read_bytes())
+    recipe["fields"]["name"] = "addition-by-another-name"
+    (renamed / "recipe.json").write_text(json.dumps(recipe))
+    assert load_subject(str(renamed)).origin["recipe"] == "addition-by-another-name"
 
 
 def test_the_gallery_draws_one_failure_unless_told(run: Path, words: Words) -> None:

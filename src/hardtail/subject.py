@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from hardtail import zoo
 from hardtail.denoiser import Denoiser, ModelDenoiser
-from hardtail.describe import describe
+from hardtail.describe import describe, differences
 from hardtail.errors import HardtailError
 from hardtail.files import read_object
 from hardtail.model import Precision
@@ -81,8 +81,13 @@ def load_subject(
     task, fields = _task(about, path, task)
     if kind is not None and (said := _said(about, "kind", str)) != kind:
         raise HardtailError(f"{path} holds the weights {said!r}, not {kind!r}; give the run directory to choose")
-    if own is not None and own != about["recipe"]:
-        raise HardtailError(f"{path} is of another run than the recipe.json beside it; put the run's own weights back")
+    if own is not None:
+        if others := [field for field in differences(about["recipe"], own) if field != "name"]:
+            raise HardtailError(
+                f"{path} is of another run than the recipe.json beside it: it differs in {', '.join(others)}; put the "
+                "run's own weights back"
+            )
+        fields = _fields(own)  # a run that was renamed goes by its new name
     if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they say they are for")
     origin = {

@@ -14,7 +14,7 @@ import torch
 from hardtail import data
 from hardtail.decode import decode
 from hardtail.denoiser import ModelDenoiser
-from hardtail.describe import describe
+from hardtail.describe import describe, differences
 from hardtail.errors import DivergedError, HardtailError
 from hardtail.files import clear_parts, load_instances, read_object, sole_writer
 from hardtail.model import Shape, Transformer
@@ -116,26 +116,8 @@ def _refuse_another(folder: Path, recipe: Recipe) -> None:
         held = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise HardtailError(f"{path} cannot be read ({error}); {ELSEWHERE}") from error
-    if fields := _differences(held, wanted):
+    if fields := differences(held, wanted):
         raise HardtailError(f"{folder} holds another run: it differs in {', '.join(fields)}; {ELSEWHERE}")
-
-
-def _differences(held: Any, wanted: Any, name: str = "") -> list[str]:
-    """The dotted names of the fields in which two configurations, as `describe` has them, are not the same."""
-    if held == wanted:
-        return []
-    whole = [name or "everything"]
-    if not (isinstance(held, dict) and isinstance(wanted, dict) and held.get("class") == wanted.get("class")):
-        return whole
-    theirs, ours = held.get("fields"), wanted.get("fields")
-    if not (isinstance(theirs, dict) and isinstance(ours, dict)):
-        return whole
-    inner = [
-        found
-        for field in {**ours, **theirs}
-        for found in _differences(theirs.get(field, ...), ours.get(field, ...), f"{name}.{field}".lstrip("."))
-    ]
-    return inner or whole
 
 
 def _refuse_other_data(folder: Path, held: str, ours: str) -> None:
@@ -213,7 +195,7 @@ class _Run:
     def _refuse_another_state(self, wanted: Any) -> None:
         """Tensors of equal shapes may be those of another run."""
         held, self.progress.recipe = self.progress.recipe, wanted
-        if held is not None and (fields := _differences(held, wanted)):
+        if held is not None and (fields := differences(held, wanted)):
             raise HardtailError(
                 f"{self.folder / STATE} is of another run than the recipe.json beside it: it differs in "
                 f"{', '.join(fields)}; put the run's own state back, or remove it to begin the run anew"
