@@ -231,15 +231,21 @@ def test_student_over_two_and_three_seeds(values: tuple[float, ...], quantile: f
     assert (found.mean, found.low, found.high) == pytest.approx((5.1, 5.1 - half, 5.1 + half))
 
 
-def test_no_interval_leaves_what_a_figure_can_be(tmp_path: Path) -> None:
-    """Two seeds far apart make a wide one; a part of a chain still lies between nothing and all of it."""
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [("chain_masked", (0.3, 0.9), (0.6, 0.0, 1.0)), ("long_step", (8.0, 29.0), (18.5, 0.0, 32.0))],
+)
+def test_no_interval_leaves_what_a_figure_can_be(
+    name: str, values: tuple[float, float], told: tuple[float, ...], tmp_path: Path
+) -> None:
+    """Two seeds far apart make a wide one; a part of a chain still lies between nothing and all, a step among 33."""
     made = Planted(tmp_path)
-    masked = median("puma", "chain_masked")
-    for seed, value in ((42, 0.3), (43, 0.9)):
-        made.plant(masked, value, seed=seed)
-    found = masked.estimate(Results(made.written()))
+    figure = median("puma", name)
+    for seed, value in zip((42, 43), values, strict=True):
+        made.plant(figure, value, seed=seed)
+    found = figure.estimate(Results(made.written()))
     assert found is not None
-    assert (found.mean, found.low, found.high) == pytest.approx((0.6, 0.0, 1.0))
+    assert (found.mean, found.low, found.high) == pytest.approx(told)
 
 
 def test_few_failures_that_stay_are_no_collapse(tmp_path: Path) -> None:

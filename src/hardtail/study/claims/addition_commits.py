@@ -21,6 +21,8 @@ ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("c
 P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
 CELLS = ("g", "k", *P_CELLS, "carry_out")
 WRONG = ("profile", "wrong_commits", "top")
+LAST_STEP = 32.0
+"""Of 33 answer cells, written one a step; steps count from 0."""
 WORDS = {
     "at_chain_msb": "at the chain-MSB cell",
     "plus_one_at_g": "+1, of wrong g cells",
@@ -59,7 +61,7 @@ def by_one(scheme: str) -> Profiled:
 
 def median(scheme: str, name: str) -> Profiled:
     cases = (*WRONG, "long_failures" if name.startswith("long") else "failures")
-    path, between = (*WRONG, f"{name}_median"), Interval(0.0, 1.0) if name == "chain_masked" else None
+    path, between = (*WRONG, f"{name}_median"), Interval(0.0, 1.0 if name == "chain_masked" else LAST_STEP)
     return Profiled("addition", scheme, path, WORDS[name], cases=cases, between=between, usual="last", learned=True)
 
 

@@ -166,7 +166,7 @@ class Profiled(_Recorded):
     cases: tuple[str, ...] = ()
     """Where the number of cases stands, if it is a median: the evidence shows it."""
     between: Interval | None = None
-    """Its bounds, where they are not those of a share or a step."""
+    """Its bounds, where it is no share: what a share can be, its interval keeps by itself."""
 
     @property
     def share(self) -> bool:
