@@ -192,6 +192,7 @@ def test_a_run_that_diverges_does_not_hold_up_the_grid(tmp_path: Path) -> None:
     found = advance(entries, tmp_path / "runs", Store(tmp_path / "results"), minutes=5, n=5, say=said.append)
     assert [item.state for item in found] == ["missing", "recorded"]
     assert "has diverged" in said[0]
+    assert ["has diverged" in item.failure for item in found] == [True, False]
 
 
 def test_a_run_that_fails_is_named_and_holds_up_no_other(

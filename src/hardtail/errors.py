@@ -10,7 +10,3 @@ class HardtailError(ValueError):
 
 class BusyError(HardtailError):
     """Another process is writing there now."""
-
-
-class DivergedError(HardtailError):
-    """Training has come to numbers that lead nowhere; other runs may do better."""

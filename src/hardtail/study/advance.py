@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hardtail import data
-from hardtail.errors import BusyError, DivergedError, HardtailError
+from hardtail.errors import BusyError, HardtailError
 from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
 from hardtail.explain import diagnosed, explain_model
 from hardtail.files import read_object, read_records, sole_writer
@@ -103,9 +103,7 @@ def advance(
                 say(f"{entry.name}: recorded")
         except BusyError:
             say(f"{entry.name}: another process is at it")
-        except DivergedError as error:  # the others need not wait for whoever looks into it
-            say(f"{entry.name}: {error}")
-        except HardtailError as error:
+        except HardtailError as error:  # the others need not wait for whoever looks into it
             if _full_disk(error):
                 raise
             say(f"{entry.name}: {error}")

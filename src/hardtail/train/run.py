@@ -15,7 +15,7 @@ from hardtail import data
 from hardtail.decode import decode
 from hardtail.denoiser import ModelDenoiser
 from hardtail.describe import describe, differences
-from hardtail.errors import DivergedError, HardtailError
+from hardtail.errors import HardtailError
 from hardtail.files import clear_parts, load_instances, read_object, sole_writer
 from hardtail.model import Shape, Transformer
 from hardtail.policies.base import Policy
@@ -278,9 +278,9 @@ class _Run:
             return
         raise self._diverged("the loss or the weights are no numbers any more")
 
-    def _diverged(self, sign: str) -> DivergedError:
+    def _diverged(self, sign: str) -> HardtailError:
         finer = "" if self.recipe.precision == "fp32" else f", or a higher precision than {self.recipe.precision}"
-        return DivergedError(
+        return HardtailError(
             f"the run has diverged: at step {self.progress.step:,} {sign}; {self.kept()}. "
             f"Try a lower learning rate, or a longer warm-up{finer}"
         )
