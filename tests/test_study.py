@@ -173,6 +173,18 @@ def test_the_best_probe_stays_in_a_thinned_log(tmp_path: Path) -> None:
     assert len(kept) < 500
 
 
+def test_every_session_of_a_run_stays_in_a_thinned_log(tmp_path: Path) -> None:
+    """Each may have run on another commit and machine, and the index names the last one's alone."""
+    train(entry().recipe, tmp_path / "run")
+    log: list[dict[str, Any]] = [{"step": step, "loss": 1.0} for step in range(2000)] + [{"step": 12}]
+    log[501] |= {"how": "compiled", "commit": "abc", "device": "gpu"}
+    (tmp_path / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    store = Store(tmp_path / "results")
+    store.add("long", "addition-random", tmp_path / "run")
+    assert log[501] in store.log("long")
+    assert log[502] not in store.log("long")
+
+
 def test_a_run_that_another_process_is_at_is_passed_over(tmp_path: Path) -> None:
     entries = [entry(), entry("addition-puma-smoke")]
     busy = tmp_path / "runs" / entries[0].name

@@ -168,8 +168,10 @@ def _files(run: Path) -> dict[str, bytes]:
 
 
 def _thinned(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every entry with a decode, the first, the last and the best, and of the others what makes a readable curve."""
+    """Every entry with a decode, the first, the last and the best, where a session began and on which code and machine,
+    and of the others what makes a readable curve."""
     every = max(len(entries) // LOG_LINES, 1)
     best = min(range(len(entries)), key=lambda place: entries[place].get("probe_nll", math.inf), default=0)
     always = {0, best, len(entries) - 1}
-    return [entry for place, entry in enumerate(entries) if place in always or "hard" in entry or place % every == 0]
+    always |= {place for place, entry in enumerate(entries) if "hard" in entry or "commit" in entry}
+    return [entry for place, entry in enumerate(entries) if place in always or place % every == 0]
