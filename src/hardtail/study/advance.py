@@ -125,7 +125,8 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
     decoding = Decoding(device=device)
     for kind in kinds:
         if not (weights := folder / f"{kind}.safetensors").exists():
-            raise HardtailError(f"{weights} is missing; put it back, or {ANEW}, the last weights as the best")
+            stand_in = "" if kind == "last" else ", the last weights as the best"
+            raise HardtailError(f"{weights} is missing; put it back, or {ANEW}{stand_in}")
     for kind in kinds:
         subject = load_subject(str(folder), kind=kind, device=device)
         _refuse_other_step(folder, subject)
