@@ -1,0 +1,214 @@
+"""Which records count, and what figures of diagnoses are made of."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardtail.study.claims import Results, Verdict, claim_named
+from hardtail.study.claims.evidence import DIAGNOSED
+from hardtail.study.claims.figures import Accuracy, Figure, Profiled, Reached
+from tests.planted_results import STEPS, Planted, as_printed, planted, together
+
+PUMA_28 = Accuracy("addition", "puma", "top1", "chain>=28")
+
+
+def test_only_plain_decodes_count_and_of_those_the_largest(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    for value, n in ((0.9, 500), (0.8, 1000), (0.7, 1000), (0.6, 100)):
+        made.plant(PUMA_28, value, n=n)
+    run = next(iter(made.runs))
+    plain = list(made.evaluations[run])
+    strange = {"commit_rule": "5 a step"}, {"temperature": 1.0}, {"restrict": True}, {"decode_precision": "bf16"}
+    for change in strange:
+        made.evaluations[run] += [record | change | {"n": 5000} for record in plain]
+    (sample,) = PUMA_28.samples(Results(made.written()))
+    assert (sample.value, sample.n) == (0.7, 1000)
+    made.evaluations[run] += [record | {"step": 7, "exact_match": 0.1} for record in plain]  # of later weights
+    assert [(sample.value, sample.n) for sample in PUMA_28.samples(Results(made.written()))] == [(0.1, 1000)]
+
+
+def test_weights_are_those_of_the_paper_unless_told(tmp_path: Path) -> None:
+    """Tables: the selected weights; addition's wrong commits: the last; the text as written: the last throughout."""
+    commits = next(figure for figure in _figures("addition.commits.masked.puma") if isinstance(figure, Profiled))
+    for reading, tables in (("release", "best_probe"), ("paper", "last")):
+        made = Planted(tmp_path / reading, reading=reading)
+        for kind, value in (("last", 0.25), ("best_probe", 0.75)):
+            made.plant(PUMA_28, value, kinds=[kind])
+            made.plant(commits, value, kinds=[kind])
+        store = made.written()
+        held = Results(store, "paper" if reading == "paper" else "release")
+        assert [sample.checkpoint for sample in PUMA_28.samples(held)] == [tables]
+        assert [sample.checkpoint for sample in commits.samples(held)] == ["last"]
+        told = Results(store, held.reading, "best_probe")
+        assert [sample.value for figure in (PUMA_28, commits) for sample in figure.samples(told)] == [0.75, 0.75]
+        assert not PUMA_28.samples(Results(store, "release" if reading == "paper" else "paper"))
+
+
+def test_tf32_runs_come_before_fp32_runs(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    made.plant(PUMA_28, 0.9)
+    plain = made.runs["addition-puma-s42"]
+    assert PUMA_28.samples(Results(made.written()))[0].run == "addition-puma-s42"
+    made.runs["faster"] = plain | {"name": "faster", "arm": "addition-puma-tf32"}
+    made.evaluations["faster"] = [made.evaluations["addition-puma-s42"][1] | {"exact_match": 0.5}]
+    assert [sample.run for sample in PUMA_28.samples(Results(made.written()))] == ["faster"]
+
+
+MASKED = Profiled(
+    "addition", "puma", ("profile", "wrong_commits", "top", "chain_masked_median"), "masked", usual="last"
+)
+
+
+def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]]) -> Results:
+    """A run with several diagnoses in this order: strata, instances, value, what else they say."""
+    made.plant(MASKED, 0.0)
+    store, (run,) = made.written(), made.runs
+    head = {"policy": "top1", "checkpoint": "last"}
+    lines = [
+        head
+        | {"strata": strata, "result": {"instances": n}}
+        | {"profile": {"wrong_commits": {"top": {"chain_masked_median": value}}}}
+        | other
+        for strata, n, value, other in kept
+    ]
+    (store.folder / run / "diagnoses.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return Results(store)
+
+
+def test_the_diagnosis_that_counts_is_of_the_strata_of_its_claims(tmp_path: Path) -> None:
+    """Neither a large one of a single stratum, nor one of more strata, nor one of other instances or a sampled one."""
+    asked = list(DIAGNOSED["addition"])
+    results = _diagnosed(
+        Planted(tmp_path),
+        (asked, 2700, 0.1, {}),
+        (asked[::-1], 2700, 0.2, {}),
+        (asked, 900, 0.3, {}),
+        (["chain>=28"], 50_000, 0.4, {}),
+        (["natural", *asked], 50_000, 0.5, {}),
+        (asked, 50_000, 0.6, {"data_seed": 7}),
+        (asked, 50_000, 0.7, {"temperature": 1.0}),
+    )
+    assert [sample.value for sample in MASKED.samples(results)] == [0.2]
+
+
+def test_a_diagnosis_of_more_strata_counts_where_there_is_no_other(tmp_path: Path) -> None:
+    results = _diagnosed(Planted(tmp_path), (["natural", *DIAGNOSED["addition"]], 3000, 0.5, {}))
+    assert [sample.value for sample in MASKED.samples(results)] == [0.5]
+
+
+def test_a_diagnosis_of_some_strata_measures_no_claim(tmp_path: Path) -> None:
+    results = _diagnosed(Planted(tmp_path), (["chain>=28"], 50_000, 1.0, {}))
+    judged = claim_named("addition.commits.masked.puma").judge(results)
+    assert judged.verdict is Verdict.UNMEASURED
+    assert "not on all of chain>=4" in judged.findings[0].remark
+
+
+def test_a_profile_without_failures_is_not_measured_and_says_so(tmp_path: Path) -> None:
+    claim = claim_named("addition.commits.step.puma")
+    (figure,) = _figures(claim.id)
+    made = Planted(tmp_path)
+    made.plant(figure, 3.0)
+    for diagnosis in made.diagnoses.values():
+        diagnosis["profile"]["wrong_commits"]["top"]["long_step_median"] = None
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert "nothing to take it of" in judged.findings[0].remark
+
+
+def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(tmp_path: Path) -> None:
+    """PUMA has no wrong g or k cells, so that its signs cannot be like random masking's; place and rate are unlike."""
+    claim = claim_named("addition.commits.same-profile")
+    values = together(claim, as_printed)
+
+    def results(folder: str, changed: dict[Figure, float]) -> Results:
+        made = Planted(tmp_path / folder)
+        for figure, value in (values | changed).items():
+            made.plant(figure, value)
+        for (run, _, _), diagnosis in made.diagnoses.items():
+            if run == "addition-puma-s42":
+                diagnosis["profile"]["wrong_commits"]["top"] |= {"plus_one_at_g": None, "minus_one_at_k": None}
+        return Results(made.written())
+
+    unlike: dict[Figure, float] = {
+        figure: 0.0 for figure in values if isinstance(figure, Profiled) and figure.scheme == "puma"
+    }
+    judged = claim.judge(results("unlike", unlike))
+    assert [finding.moot for finding in judged.findings] == [False, True, True, False, False]
+    assert (judged.verdict, judged.seeds) == (Verdict.NOT, 1)
+    alike = claim.judge(results("alike", {}))
+    assert (alike.verdict, alike.seeds) == (Verdict.UNMEASURED, 0)
+
+
+def _wrong_digits(made: Planted, scheme: str, roles: Mapping[str, Mapping[str, int]]) -> None:
+    """A diagnosis of addition with so many wrong digits, by role and direction."""
+    made.plant(Profiled("addition", scheme, ("result", "instances"), "sums"), 2700)
+    no_signs = {"plus_one": 0, "minus_one": 0}
+    failures = sum(sum(signs.values()) for signs in roles.values())
+    counted = {
+        role: no_signs | dict(signs) | {"failures": sum(signs.values())}
+        for role, signs in ({"g": no_signs, "k": no_signs} | dict(roles)).items()
+    }
+    for (run, _, _), diagnosis in made.diagnoses.items():
+        if run.startswith(f"addition-{scheme}-"):
+            diagnosis["profile"] = {"wrong_commits": {"top": {"failures": failures, "roles": counted}}}
+
+
+@pytest.mark.parametrize(
+    ("at_g", "at_k", "verdict"),
+    [
+        ({"plus_one": 6, "minus_one": 5}, {"plus_one": 4, "minus_one": 7}, Verdict.HOLDS),
+        ({"plus_one": 500}, {"minus_one": 500}, Verdict.NOT),
+        ({"minus_one": 500}, {"plus_one": 500}, Verdict.NOT),
+    ],
+)
+def test_a_consistent_sign_is_one_either_way(
+    at_g: dict[str, int], at_k: dict[str, int], verdict: Verdict, tmp_path: Path
+) -> None:
+    made = Planted(tmp_path)
+    _wrong_digits(made, "papl", {"g": at_g, "k": at_k})
+    assert claim_named("addition.papl.commits.no-sign").judge(Results(made.written())).verdict is verdict
+
+
+def test_off_by_one_counts_both_ways_in_every_cell(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    _wrong_digits(made, "random", {"g": {"plus_one": 2, "minus_one": 1}, "k": {"minus_one": 1}})
+    _wrong_digits(made, "puma", {"carry_out": {"plus_one": 2}, "p_above_p": {"plus_nine": 2}})
+    claim = claim_named("addition.commits.by-one")
+    estimate = claim.checks[0].cells[0].figure.estimate(Results(made.written()))
+    assert estimate is not None
+    assert estimate.mean == pytest.approx(6 / 8)
+
+
+def test_alike_but_no_more_often_is_not_the_same_profile(tmp_path: Path) -> None:
+    claim = claim_named("addition.commits.same-profile")
+    values = together(claim, as_printed)
+    failed = [figure for figure in values if isinstance(figure, Profiled) and figure.path == ("profile", "failures")]
+    assert len(failed) == 2
+    judged = claim.judge(planted(tmp_path, values | dict.fromkeys(failed, 0.1)))
+    assert judged.verdict is Verdict.WEAKER
+
+
+def test_a_median_says_how_many_failures_it_is_over(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    (masked,), (step,) = _figures("addition.commits.masked.puma"), _figures("addition.commits.step.puma")
+    made.plant(masked, 1.0)
+    made.plant(step, 3.0)
+    for diagnosis in made.diagnoses.values():
+        diagnosis["profile"]["wrong_commits"]["top"] |= {"failures": 7, "long_failures": 5}
+    results = Results(made.written())
+    assert [sample.n for figure in (masked, step) for sample in figure.samples(results)] == [7, 5]
+    assert all(sample.interval is None for figure in (masked, step) for sample in figure.samples(results))
+
+
+def test_a_run_that_never_converges_counts_with_its_last_step(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    figure = Reached("addition", "random")
+    made.plant(figure, STEPS + 1)
+    assert [sample.value for sample in figure.samples(Results(made.written()))] == [STEPS]
+
+
+def _figures(name: str) -> list[Figure]:
+    return [cell.figure for check in claim_named(name).checks for cell in check.cells]
