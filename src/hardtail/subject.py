@@ -82,7 +82,7 @@ def load_subject(
     if kind is not None and (said := _said(about, "kind", str)) != kind:
         raise HardtailError(f"{path} holds the weights {said!r}, not {kind!r}; give the run directory to choose")
     if own is not None:
-        if others := [field for field in differences(about["recipe"], own) if field != "name"]:
+        if others := [name for name in differences(about["recipe"], own) if name != "name"]:
             raise HardtailError(
                 f"{path} is of another run than the recipe.json beside it: it differs in {', '.join(others)}; put the "
                 "run's own weights back"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hardtail.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
-from hardtail.study.claims.figures import SCHEMES, Profiled
+from hardtail.study.claims.figures import SCHEMES, Profiled, failure_rate
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Similar, near_rate
 
 WHERE = "§3.4, wrong commit profile"
@@ -77,18 +77,7 @@ def wrong_commits() -> list[Claim]:
 
 def _of_random_and_puma() -> list[Claim]:
     pooled = sum(FAILURES.values())
-    failed = {
-        scheme: Profiled(
-            "addition",
-            scheme,
-            ("profile", "failures"),
-            "failures",
-            (("result", "instances"),),
-            divided=True,
-            usual="last",
-        )
-        for scheme in FAILURES
-    }
+    failed = {scheme: failure_rate("addition", scheme, usual="last") for scheme in FAILURES}
     more = {scheme: replace(figure, learned=True) for scheme, figure in failed.items()}
     rates = {scheme: failures / INSTANCES for scheme, failures in FAILURES.items()}
     confidence = both("confidence_mean")

@@ -232,6 +232,12 @@ class Profiled(_Recorded):
         return _sample_of(record, entry, self.policy, stratum, value, int(n) or None, share=self.share)
 
 
+def failure_rate(task: str, scheme: str, usual: Checkpoint = "best_probe") -> Profiled:
+    """The share of diagnosed instances that confidence gets wrong."""
+    of = (("result", "instances"),)
+    return Profiled(task, scheme, ("profile", "failures"), "failures", of, divided=True, usual=usual)
+
+
 @dataclass(frozen=True)
 class Reached(_Recorded):
     """The training step at which accuracy on natural instances first was at least `level`; the last step if never."""

@@ -2,7 +2,7 @@
 
 from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.combined import Pooled, average
-from hardtail.study.claims.figures import SCHEMES, Accuracy, Profiled
+from hardtail.study.claims.figures import SCHEMES, Accuracy, Profiled, failure_rate
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Recovery, near_rate
 
 CORRIDORS = (4, 8, 15, 20, 25, 30)
@@ -178,19 +178,7 @@ def _wrong_commits() -> list[Claim]:
             "Confidence fails on 11 (random masking), 174 (PAPL) and 209 (PUMA) of the diagnosed mazes.",
             *(
                 Level(
-                    Cell(
-                        Profiled(
-                            "maze",
-                            scheme,
-                            ("profile", "failures"),
-                            "failures",
-                            (("profile", "instances"),),
-                            divided=True,
-                        ),
-                        failures / INSTANCES,
-                        INSTANCES,
-                    ),
-                    near_rate(failures / INSTANCES),
+                    Cell(failure_rate("maze", scheme), failures / INSTANCES, INSTANCES), near_rate(failures / INSTANCES)
                 )
                 for scheme, failures in FAILURES.items()
             ),
