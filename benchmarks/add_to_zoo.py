@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 
 from hardtail import zoo
+from hardtail.measuring.subject import load_subject
 from hardtail.study.store import Store
-from hardtail.subject import load_subject
 
 STRATA = ("natural", "chain>=28")
 POLICIES = ("top1", "lsb")

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from hardtail import attention_kernels
-from hardtail.attention import fused, pays
+from hardtail.models import attention_kernels
+from hardtail.models.attention import fused, pays
 from train_step import SETTINGS, Setting
 
 KINDS = {"bf16": torch.bfloat16, "tf32": torch.float32}

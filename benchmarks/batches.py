@@ -14,11 +14,11 @@ import numpy as np
 import torch
 
 from arguments import how_many
-from hardtail.decode import GPU_BATCH, decode
-from hardtail.evaluate import measured_instances
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import GPU_BATCH, decode
+from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.subject import load_subject
 from hardtail.policies.named import policy_named
-from hardtail.subject import load_subject
-from hardtail.types import Trace
 
 
 def compared(one: Trace, other: Trace) -> str:

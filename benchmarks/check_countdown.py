@@ -14,8 +14,8 @@ from pathlib import Path
 import hardtail
 from arguments import how_many
 from hardtail import Streams
-from hardtail.files import read_lines
-from hardtail.types import Array
+from hardtail.core.files import read_lines
+from hardtail.core.types import Array
 
 SAMPLED = 20_000
 

@@ -17,14 +17,14 @@ from time import perf_counter
 import numpy as np
 
 from arguments import how_many
-from hardtail.files import read_lines
-from hardtail.seeds import Streams
-from hardtail.solvers.sudoku.board import Board
-from hardtail.solvers.sudoku.rating import rate_many
-from hardtail.solvers.sudoku.search import solve_many
-from hardtail.solvers.sudoku.techniques import LEVELS, Reading, levels_many
-from hardtail.tasks.sudoku import TIERS, Sudoku
-from hardtail.tasks.sudoku_files import Puzzles, read_boards, read_puzzles
+from hardtail.core.files import read_lines
+from hardtail.core.seeds import Streams
+from hardtail.tasks.sudoku.files import Puzzles, read_boards, read_puzzles
+from hardtail.tasks.sudoku.solver.board import Board
+from hardtail.tasks.sudoku.solver.rating import rate_many
+from hardtail.tasks.sudoku.solver.search import solve_many
+from hardtail.tasks.sudoku.solver.techniques import LEVELS, Reading, levels_many
+from hardtail.tasks.sudoku.task import TIERS, Sudoku
 
 SAME_RATING = 0.98
 READINGS: tuple[Reading, ...] = ("released", "closure")

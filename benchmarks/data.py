@@ -17,7 +17,7 @@ from rich.table import Table
 
 import hardtail
 from hardtail import Streams
-from hardtail.solvers.sudoku import board, generate, rating, search, techniques
+from hardtail.tasks.sudoku.solver import board, generate, rating, search, techniques
 
 SECONDS = 1.5
 Rate = float

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from arguments import how_many
-from hardtail.decode import decode
-from hardtail.denoiser import ModelDenoiser
-from hardtail.model import Precision, Transformer
+from hardtail.core.types import Instances
+from hardtail.decoding.loop import decode
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.transformer import Precision, Transformer
 from hardtail.policies.confidence import Top1
-from hardtail.types import Instances
 from in_turn import in_turn
 from train_step import MASK, SETTINGS
 

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from arguments import how_many
-from hardtail.denoiser import ModelDenoiser
-from hardtail.errors import HardtailError
-from hardtail.evaluate import measured_instances
-from hardtail.model import Block, Transformer
-from hardtail.subject import load_subject
-from hardtail.tasks.addition import Addition
+from hardtail.core.errors import HardtailError
+from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.subject import load_subject
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.transformer import Block, Transformer
+from hardtail.tasks.addition.task import Addition
 
 GUESSED = 0.5
 """A digit is called guessed if it is right less often; chance is .1."""

@@ -20,13 +20,13 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from arguments import how_many
-from hardtail.model import Block, Precision, Shape, Transformer
+from hardtail.core.types import Instances
+from hardtail.models.transformer import Block, Precision, Shape, Transformer
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed
-from hardtail.train.optimiser import AdamW
-from hardtail.train.step import AttentionPrecision, Step
-from hardtail.types import Instances
+from hardtail.training.optimiser import AdamW
+from hardtail.training.step import AttentionPrecision, Step
 from in_turn import in_turn, standing_still
 
 MASK = 1

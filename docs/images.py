@@ -11,21 +11,21 @@ from typing import Any
 from tests.planted_other import local_maze
 
 import hardtail
-from hardtail.decode import decode
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
-from hardtail.report.figures.addition import failures_figure
-from hardtail.report.figures.charts import charts_figure
-from hardtail.report.figures.decodes import states, states_figure
-from hardtail.report.figures.maze import regions_figure
-from hardtail.report.figures.recorded import training
-from hardtail.report.figures.style import save
-from hardtail.report.records import RunRecord, recorded
-from hardtail.report.sources import Showing, decoded, load_models
-from hardtail.report.stages import stages
+from hardtail.show.figures.addition import failures_figure
+from hardtail.show.figures.charts import charts_figure
+from hardtail.show.figures.decodes import states, states_figure
+from hardtail.show.figures.maze import regions_figure
+from hardtail.show.figures.recorded import training
+from hardtail.show.figures.style import save
+from hardtail.show.page.records import RunRecord, recorded
+from hardtail.show.page.sources import Showing, decoded, load_models
+from hardtail.show.page.stages import stages
 from hardtail.study.store import Store
-from hardtail.tasks.addition import Addition
-from hardtail.tasks.maze import Maze
-from hardtail.types import Trace
+from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.maze.task import Maze
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("zoo:addition-random", "zoo:addition-puma")

@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hardtail.denoiser import Function
-from hardtail.noise import mix
+from hardtail.core.noise import mix
+from hardtail.core.registry import POLICIES
+from hardtail.core.types import Instances, Trace
+from hardtail.models.denoiser import Function
 from hardtail.policies.base import Guess, Policy, State
-from hardtail.registry import POLICIES
-from hardtail.types import Instances, Trace
 
 CELLS, VOCAB, MASK = 9, 8, 7
 Numbers = NDArray[np.float64]

@@ -6,10 +6,10 @@ Shapes: N instances, A answer cells, T events.
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.seeds import Stream
-from hardtail.tasks.addition import Addition
+from hardtail.core.seeds import Stream
+from hardtail.core.types import Instances, Trace
+from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Task
-from hardtail.types import Instances, Trace
 
 Event = tuple[int, int, int | None]
 """A step, a cell, and the token that is written there; None hides it again."""

@@ -6,8 +6,8 @@ Shapes: B batch, L sequence, D digits, A = D + 1 answer cells, V vocabulary. Dig
 import torch
 from torch import Tensor
 
-from hardtail.denoiser import Function
-from hardtail.tasks.addition import Addition
+from hardtail.models.denoiser import Function
+from hardtail.tasks.addition.task import Addition
 
 EASY, GUESS, SURE, UNSURE = 0.9995, 0.997, 0.98, 0.6
 """How sure the lookahead is of a g or k digit without a chain below it; of one whose carry it guesses; of any other

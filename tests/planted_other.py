@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hardtail import Instances
-from hardtail.denoiser import Function
+from hardtail.core.types import Array
+from hardtail.models.denoiser import Function
 from hardtail.tasks.base import Task
-from hardtail.tasks.listops import ListOps
-from hardtail.tasks.maze import Maze
-from hardtail.types import Array
+from hardtail.tasks.listops.task import ListOps
+from hardtail.tasks.maze.task import Maze
 
 Say = Callable[[Array, Array], tuple[Array, Array]]
 """From the rows of the instances and the answers as they stand [B, A] to a token and its probability, each [B, A]."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hardtail.statistics import wilson
+from hardtail.measuring.statistics import wilson
 from hardtail.study.claims import Claim, Results
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.combined import Pooled, Weighted

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import hardtail
-from hardtail.decode import decode
-from hardtail.denoiser import Function
+from hardtail.core.types import Instances, Trace
+from hardtail.core.vocabulary import Vocabulary
+from hardtail.decoding.loop import decode
+from hardtail.models.denoiser import Function
 from hardtail.policies.named import policy_named
 from hardtail.study.claims import addition
-from hardtail.tasks.addition import Addition
+from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.strata import Stratum
-from hardtail.traces import save_trace
-from hardtail.types import Instances, Trace
-from hardtail.vocabulary import Vocabulary
+from hardtail.traces.files import save_trace
 from tests.planted import adder, lookahead
 
 TASK = Addition(digits=12)

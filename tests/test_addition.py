@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.solvers.addition import ROLES
-from hardtail.types import Instances
+from hardtail.core.types import Instances
+from hardtail.tasks.addition.solver import ROLES
 
 WIDTH = st.integers(1, 64)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardtail.attention import HAS_TRITON, attend, fused, pays, rounds
+from hardtail.models.attention import HAS_TRITON, attend, fused, pays, rounds
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 runs = HAS_TRITON and (torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1")
@@ -94,8 +94,8 @@ def test_kernels_are_the_formula(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Those that hold all keys of a head, and those that walk over them."""
-    monkeypatch.setattr("hardtail.attention_kernels.HELD", held)
-    monkeypatch.setattr("hardtail.attention_kernels.HELD_BACKWARD", {4: held_backward})
+    monkeypatch.setattr("hardtail.models.attention_kernels.HELD", held)
+    monkeypatch.setattr("hardtail.models.attention_kernels.HELD_BACKWARD", {4: held_backward})
     query, packed, gradient = inputs(queries, keys, heads, head, torch.float32)
     seed = torch.tensor([5], dtype=torch.int32, device=DEVICE)
     factor: Tensor | float = 1.0

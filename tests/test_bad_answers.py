@@ -16,22 +16,22 @@ import torch
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.cli.common import usable_device
-from hardtail.decode import decode, tile
-from hardtail.denoiser import Function, ModelDenoiser
-from hardtail.evaluate import Decoding, chosen_policies, evaluate_all, probe, records_of
-from hardtail.explain import explain_trace
-from hardtail.files import read_records
+from hardtail.core.files import read_records
+from hardtail.core.provenance import code_version
+from hardtail.core.types import Array
+from hardtail.decoding.loop import decode, tile
+from hardtail.measuring.evaluate import Decoding, chosen_policies, evaluate_all, probe, records_of
+from hardtail.measuring.explain import explain_trace
+from hardtail.measuring.subject import load_subject
+from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.remask import P2
-from hardtail.provenance import code_version
-from hardtail.scoreboard import eval_tables
-from hardtail.subject import load_subject
+from hardtail.show.scoreboard import eval_tables
 from hardtail.tasks.named import task_of_file
-from hardtail.traces import load_trace, save_trace
-from hardtail.train.checkpoint import save_weights
-from hardtail.types import Array
+from hardtail.traces.files import load_trace, save_trace
+from hardtail.training.checkpoint import save_weights
 from tests.conftest import Command
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, hashed_logits, problems, same_trace
 from tests.test_evaluate import ADDITION, tiny
@@ -206,7 +206,7 @@ def test_a_gpu_that_is_too_small_is_one_sentence(hardtail_command: Command, monk
     def full(*words: Any, **options: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nSee the documentation")
 
-    monkeypatch.setattr("hardtail.evaluate.evaluate_all", full)
+    monkeypatch.setattr("hardtail.measuring.evaluate.evaluate_all", full)
     code, _, err = hardtail_command("eval", "zoo:addition-puma", "--device", "cpu")
     assert (code, len(err.splitlines())) == (2, 1)
     assert "a smaller batch" in err
@@ -303,7 +303,7 @@ def test_results_that_cannot_be_kept_are_shown(tmp_path: Path) -> None:
 
 def test_processes_that_keep_records_at_once_lose_none(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from hardtail.files import append_records, sole_writer\n"
+        "import sys; from pathlib import Path; from hardtail.core.files import append_records, sole_writer\n"
         "path = Path(sys.argv[1])\n"
         "for i in range(50):\n"
         "    with sole_writer(path, wait=60): append_records(path, [{'who': sys.argv[2], 'i': i}])"
@@ -366,7 +366,7 @@ def test_a_trace_made_up_by_others_is_refused(change: Change, tmp_path: Path) ->
 
 def test_what_a_file_says_in_another_type_is_not_believed(tmp_path: Path) -> None:
     subject = tiny(ADDITION)
-    task = {"class": "hardtail.tasks.addition:Addition", "fields": ADDITION.config()}
+    task = {"class": "hardtail.tasks.addition.task:Addition", "fields": ADDITION.config()}
     fields = {"task": task, "seed": "abc", "name": ["x"], "watch": None}
     about = {"recipe": {"fields": fields}, "step": "many", "kind": 3}
     assert isinstance(subject.denoiser, ModelDenoiser)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hardtail.statistics import wilson
+from hardtail.measuring.statistics import wilson
 from hardtail.study.claims import (
     Claim,
     Results,

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import hardtail
-from hardtail.evaluate import Decoding, chosen_policies, evaluate_all, keep, records_of
-from hardtail.explain import diagnosed, explain_model
+from hardtail.measuring.evaluate import Decoding, chosen_policies, evaluate_all, keep, records_of
+from hardtail.measuring.explain import diagnosed, explain_model
+from hardtail.measuring.subject import load_subject
 from hardtail.study.advance import study_policies
 from hardtail.study.claims import Results, all_claims
 from hardtail.study.claims.combined import Pooled, Weighted
@@ -17,8 +18,7 @@ from hardtail.study.claims.figures import Accuracy, Figure, Profiled, Reached
 from hardtail.study.grids import GRIDS
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
-from hardtail.subject import load_subject
-from hardtail.train.run import train
+from hardtail.training.run import train
 
 TASKS = {
     "addition": "chain>=4",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hardtail import cli
-from hardtail.files import load_instances
+from hardtail.core.files import load_instances
 
 PAPER_SUDOKU = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
 PAPER_SOLUTION = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"

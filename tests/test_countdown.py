@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import hardtail
 from hardtail import HardtailError, Instances, Streams
-from hardtail.solvers.countdown import KINDS, OPERATIONS, solve
-from hardtail.tasks.countdown import HELD_OUT
+from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, solve
+from hardtail.tasks.countdown.task import HELD_OUT
 
 PUZZLE = "86,28,13,31,96"
 GOLD = "86+28=114,31-13=18,114-18=96"

@@ -7,10 +7,10 @@ import pytest
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.data import KEPT, build, draw, load, parts_of
+from hardtail.core.types import Instances
 from hardtail.tasks.base import Part
+from hardtail.tasks.datasets import KEPT, build, draw, load, parts_of
 from hardtail.testing import same
-from hardtail.types import Instances
 
 
 def problems(instances: Instances) -> set[bytes]:

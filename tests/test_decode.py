@@ -8,16 +8,16 @@ import pytest
 import torch
 
 import hardtail
-from hardtail.decode import CPU_BATCH, WINDOW, decode, decode_stream, tile
-from hardtail.denoiser import Function, ModelDenoiser
-from hardtail.errors import HardtailError
-from hardtail.model import Shape, Transformer
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.loop import CPU_BATCH, WINDOW, decode, decode_stream, tile
+from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Logical
 from hardtail.policies.remask import P2, ReMDM
-from hardtail.types import Instances, Trace
 from tests.decoding_toys import CELLS, MASK, NAMES, TOY, VOCAB, hashed_logits, problems, same_trace
 
 OWN_ORDER = ("random", "r2l", "zigzag", "tests.decoding_toys:EveryOther")

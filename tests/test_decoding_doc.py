@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardtail.decode import decode
-from hardtail.evaluate import Decoding, evaluate_all, records_of
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import decode
+from hardtail.measuring.evaluate import Decoding, evaluate_all, records_of
 from hardtail.policies.named import policy_named
-from hardtail.types import Trace
 from tests.decoding_toys import TOY, problems
 from tests.test_evaluate import ADDITION, tiny
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from hardtail import demo, zoo
-from hardtail.cli import main
-from hardtail.decode import decode
-from hardtail.denoiser import Function
-from hardtail.evaluate import measured_instances
+from hardtail import zoo
+from hardtail.cli import demo, main
+from hardtail.decoding.loop import decode
+from hardtail.measuring.evaluate import measured_instances
+from hardtail.models.denoiser import Function
 from hardtail.policies.named import policy_named
-from hardtail.tasks.addition import Addition
+from hardtail.tasks.addition.task import Addition
 from tests.planted import adder, lookahead
 
 STRATA = ("natural", "chain>=28")

@@ -11,19 +11,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardtail.diagnose import diagnose
-from hardtail.diagnose.calibration import calibration
-from hardtail.diagnose.coverage import Histogram, compare, visits
-from hardtail.diagnose.kendall import rank_correlation
-from hardtail.diagnose.prerequisites import closure, direct, prerequisites
-from hardtail.diagnose.readiness import readiness
-from hardtail.diagnose.states import hidden_before, standing, visited
-from hardtail.errors import HardtailError
-from hardtail.registry import TASKS
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import TASKS
+from hardtail.core.seeds import Stream
+from hardtail.measuring.diagnosis import diagnose
+from hardtail.measuring.diagnosis.calibration import calibration
+from hardtail.measuring.diagnosis.coverage import Histogram, compare, visits
+from hardtail.measuring.diagnosis.kendall import rank_correlation
+from hardtail.measuring.diagnosis.prerequisites import closure, direct, prerequisites
+from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.schemes.base import Corpus
-from hardtail.seeds import Stream
-from hardtail.tasks.addition import Addition
-from hardtail.train.step import Coverage
+from hardtail.tasks.addition.task import Addition
+from hardtail.traces.states import hidden_before, standing, visited
+from hardtail.training.step import Coverage
 from tests.diagnose_toys import SMALL, Event, gold_trace, lsb_trace, remasked_trace, small, trace_of
 
 

@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hardtail.decode import decode
-from hardtail.diagnose import diagnose, tables
-from hardtail.diagnose.addition import Summary, chain_bins, claims, profile
-from hardtail.diagnose.addition_commits import chain_cells, wrong_commits
-from hardtail.diagnose.cross import Cross, cross
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
+from hardtail.core.seeds import Stream
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.loop import decode
+from hardtail.measuring.diagnosis import diagnose, tables
+from hardtail.measuring.diagnosis.cross import Cross, cross
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.confidence import Entropy, Margin, RandomOrder, Top1
 from hardtail.policies.orders import LeftToRight, Logical, RightToLeft
-from hardtail.seeds import Stream
-from hardtail.solvers.addition import ROLES
-from hardtail.tasks.addition import Addition
-from hardtail.types import Instances, Trace
+from hardtail.tasks.addition.commits import chain_cells, wrong_commits
+from hardtail.tasks.addition.profile import Summary, chain_bins, claims, profile
+from hardtail.tasks.addition.solver import ROLES
+from hardtail.tasks.addition.task import Addition
 from tests.planted import GUESS, adder, lookahead
 
 TASK = Addition()

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from hardtail import HardtailError, Instances
-from hardtail.diagnose.commits import (
+from hardtail.core.types import Trace
+from hardtail.tasks.listops.task import ListOps
+from hardtail.traces.commits import (
     first_in_time,
     lowest_in_index,
     refuse_misfit,
@@ -14,8 +16,6 @@ from hardtail.diagnose.commits import (
     summary,
     wrong_cells,
 )
-from hardtail.tasks.listops import ListOps
-from hardtail.types import Trace
 
 MASK = 9
 GOLD = (0, 1, 2, 3)

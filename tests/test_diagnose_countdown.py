@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from hardtail import HardtailError, Instances, Streams
-from hardtail.decode import decode
-from hardtail.diagnose import countdown
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import decode
 from hardtail.policies.confidence import Top1
-from hardtail.solvers.countdown import KINDS
-from hardtail.tasks.countdown import Countdown
-from hardtail.types import Trace
+from hardtail.tasks.countdown import profile as countdown
+from hardtail.tasks.countdown.solver import KINDS
+from hardtail.tasks.countdown.task import Countdown
 from tests.planted_other import reciting
 
 TASK = Countdown()

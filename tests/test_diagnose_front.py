@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hardtail.diagnose import diagnose, tables
-from hardtail.diagnose.by_stratum import by_stratum
-from hardtail.diagnose.readiness import readiness
-from hardtail.diagnose.states import standing
-from hardtail.errors import HardtailError
-from hardtail.registry import TASKS
-from hardtail.seeds import Stream
-from hardtail.tables import Table
-from hardtail.tasks.addition import Addition
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import TASKS
+from hardtail.core.seeds import Stream
+from hardtail.core.tables import Table
+from hardtail.measuring.diagnosis import diagnose, tables
+from hardtail.measuring.diagnosis.by_stratum import by_stratum
+from hardtail.measuring.diagnosis.readiness import readiness
+from hardtail.tasks.addition.task import Addition
+from hardtail.traces.states import standing
 from tests.diagnose_toys import SMALL, Event, gold_trace, lsb_trace, remasked_trace, small, trace_of
 
 

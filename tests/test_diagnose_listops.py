@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from hardtail import HardtailError, Instances, Streams
-from hardtail.decode import decode
-from hardtail.diagnose import listops
-from hardtail.diagnose.commits import first_in_time, wrong_cells
+from hardtail.core.types import Array, Trace
+from hardtail.decoding.loop import decode
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.confidence import RandomOrder, Top1
 from hardtail.policies.orders import LeftToRight, Logical, RightToLeft
-from hardtail.tasks.listops import ListOps
-from hardtail.types import Array, Trace
+from hardtail.tasks.listops import profile as listops
+from hardtail.tasks.listops.task import ListOps
+from hardtail.traces.commits import first_in_time, wrong_cells
 from tests.planted_other import hasty_listops, nodes_of, reciting
 
 TASK = ListOps()

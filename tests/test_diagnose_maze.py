@@ -13,14 +13,14 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from hardtail import HardtailError, Instances, Streams
-from hardtail.decode import decode
-from hardtail.diagnose import maze
-from hardtail.diagnose.regions import neighbours, regions, squares
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import decode
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import RandomOrder, Top1
 from hardtail.policies.orders import LeftToRight, Logical, RightToLeft
-from hardtail.tasks.maze import Maze
-from hardtail.types import Trace
+from hardtail.tasks.maze import profile as maze
+from hardtail.tasks.maze.regions import neighbours, regions, squares
+from hardtail.tasks.maze.task import Maze
 from tests.planted_other import exact_maze, far_dead_ends, local_maze, reciting
 
 SMALL = Maze(size=3)

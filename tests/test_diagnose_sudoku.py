@@ -8,12 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from hardtail import HardtailError, Instances, Streams
-from hardtail.decode import decode
-from hardtail.diagnose import sudoku
+from hardtail.core.types import Array, Trace
+from hardtail.decoding.loop import decode
 from hardtail.policies.confidence import Top1
-from hardtail.solvers.sudoku.techniques import LEVELS
-from hardtail.tasks.sudoku import Sudoku
-from hardtail.types import Array, Trace
+from hardtail.tasks.sudoku import profile as sudoku
+from hardtail.tasks.sudoku.solver.techniques import LEVELS
+from hardtail.tasks.sudoku.task import Sudoku
 from tests.planted_other import reciting
 
 TASK = Sudoku()

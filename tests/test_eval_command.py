@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import pytest
 
 from hardtail import HardtailError
-from hardtail.seeds import Stream
+from hardtail.core.seeds import Stream
+from hardtail.measuring.subject import load_subject
 from hardtail.study.recipes import recipe_named
-from hardtail.subject import load_subject
-from hardtail.tasks.addition import Addition
-from hardtail.traces import save_trace
-from hardtail.train.run import train
+from hardtail.tasks.addition.task import Addition
+from hardtail.traces.files import save_trace
+from hardtail.training.run import train
 from tests.conftest import Command
 from tests.diagnose_toys import gold_trace
 
@@ -112,11 +112,11 @@ def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(
 
     path = tmp_path / "kept" / "evaluations.jsonl"
     given = ["eval", str(run), "--policies", "l2r", "--strata", "natural", "-n", "5", "--out", str(path)]
-    monkeypatch.setattr("hardtail.evaluate.probe", stopped)
+    monkeypatch.setattr("hardtail.measuring.evaluate.probe", stopped)
     assert words(*given).returncode == 130
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
-    monkeypatch.setattr("hardtail.evaluate.compare", stopped)
+    monkeypatch.setattr("hardtail.measuring.evaluate.compare", stopped)
     assert words(*given, "--policies", "l2r", "r2l").returncode == 130
     assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["probe", "accuracy", "accuracy"]
 
@@ -128,7 +128,7 @@ def test_a_full_disk_costs_no_record_that_was_measured(
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "evaluations.jsonl"
-    monkeypatch.setattr("hardtail.traces.TraceWriter.add", full)
+    monkeypatch.setattr("hardtail.traces.files.TraceWriter.add", full)
     given = ["eval", str(run), "--policies", "l2r", "--strata", "natural", "-n", "5", "--out", str(path)]
     done = words(*given, "--traces", str(tmp_path / "traces"))
     assert (done.returncode, "No space left" in done.stderr) == (2, True)
@@ -186,7 +186,7 @@ def test_a_run_on_a_task_that_is_not_registered_is_loaded_with_it(tmp_path: Path
         assert subject.task is mine
         with pytest.raises(HardtailError, match=r"its task has digits=8, and .*digits=7.* was given"):
             load_subject(str(source), task=MySums(digits=7))
-        with pytest.raises(HardtailError, match=r"MySums, and hardtail.tasks.addition:Addition was given"):
+        with pytest.raises(HardtailError, match=r"MySums, and Addition was given"):
             load_subject(str(source), task=Addition(digits=8))
 
 

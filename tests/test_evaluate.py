@@ -12,9 +12,9 @@ import torch
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.decode import decode
-from hardtail.denoiser import Function, ModelDenoiser
-from hardtail.evaluate import (
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.loop import decode
+from hardtail.measuring.evaluate import (
     Decoding,
     Outcome,
     chosen_policies,
@@ -27,14 +27,14 @@ from hardtail.evaluate import (
     records_of,
     reveal,
 )
-from hardtail.model import Shape, Transformer
+from hardtail.measuring.subject import Subject
+from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit
 from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
-from hardtail.subject import Subject
 from hardtail.tasks.base import Task
-from hardtail.traces import load_trace, save_trace, trace_parts
-from hardtail.types import Instances, Trace
+from hardtail.traces.files import load_trace, save_trace, trace_parts
 
 ADDITION = hardtail.task("addition", digits=4)
 
@@ -221,7 +221,7 @@ def test_traces_come_back_as_they_were(tmp_path: Path) -> None:
 def test_traces_load_without_torch(tmp_path: Path) -> None:
     save_trace(tmp_path / "t.npz", trace_of())
     code = (
-        "import sys; from pathlib import Path; from hardtail.traces import load_trace\n"
+        "import sys; from pathlib import Path; from hardtail.traces.files import load_trace\n"
         "assert len(load_trace(Path(sys.argv[1]))) == 20\nassert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "t.npz")], check=True)

@@ -17,27 +17,27 @@ import pytest
 
 import hardtail
 from hardtail import cli
-from hardtail.decode import decode
-from hardtail.diagnose.addition_commits import wrong_commits
-from hardtail.diagnose.commits import wrong_cells
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
-from hardtail.report.export import escaped, study_csv, study_latex, write_tables
-from hardtail.report.figures import recorded, write_figures
-from hardtail.report.figures.addition import chosen_failures, failures_figure
-from hardtail.report.figures.charts import PAPER, charts_figure
-from hardtail.report.figures.decodes import chance_hidden, states
-from hardtail.report.figures.maze import ADDED, REMOVED, chosen_mazes, regions_figure
-from hardtail.report.figures.style import FAMILIES, save, slug, style
-from hardtail.report.records import RunRecord
-from hardtail.report.records import recorded as recorded_runs
-from hardtail.report.stages import Stage, stages
-from hardtail.report.study_tables import study_tables
-from hardtail.solvers.addition import G, K
+from hardtail.show.figures import recorded, write_figures
+from hardtail.show.figures.addition import chosen_failures, failures_figure
+from hardtail.show.figures.charts import PAPER, charts_figure
+from hardtail.show.figures.decodes import chance_hidden, states
+from hardtail.show.figures.maze import ADDED, REMOVED, chosen_mazes, regions_figure
+from hardtail.show.figures.style import FAMILIES, save, slug, style
+from hardtail.show.page.export import escaped, study_csv, study_latex, write_tables
+from hardtail.show.page.records import RunRecord
+from hardtail.show.page.records import recorded as recorded_runs
+from hardtail.show.page.stages import Stage, stages
+from hardtail.show.page.study_tables import study_tables
 from hardtail.study.claims import Results, addition
 from hardtail.study.store import Store
-from hardtail.tasks.maze import Maze
-from hardtail.types import Trace
+from hardtail.tasks.addition.commits import wrong_commits
+from hardtail.tasks.addition.solver import G, K
+from hardtail.tasks.maze.task import Maze
+from hardtail.traces.commits import wrong_cells
 from tests.planted_other import local_maze, reciting
 from tests.report_toys import TASK, addition_traces, results, saved
 
@@ -188,7 +188,7 @@ def test_training_curves_are_the_logs(runs: list[RunRecord]) -> None:
 
 
 def test_a_scheme_has_the_colour_of_the_page() -> None:
-    page = (Path(hardtail.__file__).parent / "report/web/colours.js").read_text()
+    page = (Path(hardtail.__file__).parent / "show/page/web/colours.js").read_text()
     assert dict(re.findall(r'\["(\w+)", "(#\w+)"\]', page)) == FAMILIES
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.files import atomic, load_instances, manifest_path, read_lines, save_instances
+from hardtail.core.files import atomic, load_instances, manifest_path, read_lines, save_instances
 from hardtail.testing import same
 
 
@@ -85,7 +85,7 @@ def test_foreign_manifest(saved: Path, manifest: str) -> None:
 
 
 def test_foreign_arrays_with_a_right_hash(saved: Path) -> None:
-    from hardtail.files import content_hash
+    from hardtail.core.files import content_hash
 
     arrays = {"x": np.arange(3)}
     with saved.open("wb") as file:
@@ -127,7 +127,7 @@ sys.modules["numba"] = None
 from pathlib import Path
 import numpy as np
 import hardtail
-from hardtail.files import load_instances
+from hardtail.core.files import load_instances
 for name in hardtail.TASKS.names():
     assert hardtail.task(name).vocabulary.size > 2
 task = hardtail.task("addition", digits=4)

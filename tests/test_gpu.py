@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 
 from hardtail import Streams
-from hardtail.decode import decode
-from hardtail.denoiser import Function, ModelDenoiser
-from hardtail.evaluate import Decoding, evaluate, probe
+from hardtail.decoding.loop import decode
+from hardtail.measuring.evaluate import Decoding, evaluate, probe
+from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Top1
 from hardtail.policies.remask import LeaveOneOut
 from hardtail.schemes import Corpus
-from hardtail.train.optimiser import AdamW
-from hardtail.train.run import train
-from hardtail.train.step import Step
+from hardtail.training.optimiser import AdamW
+from hardtail.training.run import train
+from hardtail.training.step import Step
 from tests.decoding_toys import MASK, TOY, hashed_logits, problems
 from tests.test_evaluate import ADDITION, tiny
 from tests.test_step import SCHEMES, TASK, model

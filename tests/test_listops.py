@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hardtail
 from hardtail import HardtailError, Instances, Streams
-from hardtail.solvers.listops import KINDS
+from hardtail.tasks.listops.solver import KINDS
 
 NAMES = {"X": "max", "N": "min", "D": "median", "S": "sum"}
 

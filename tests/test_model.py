@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from hardtail.errors import HardtailError
-from hardtail.model import Block, Shape, Transformer, looked_up, parameter_count, pick
+from hardtail.core.errors import HardtailError
+from hardtail.models.transformer import Block, Shape, Transformer, looked_up, parameter_count, pick
 
 
 @pytest.mark.parametrize(

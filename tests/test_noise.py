@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from hardtail.noise import Moment, mix, shuffled, stream
+from hardtail.core.noise import Moment, mix, shuffled, stream
+from hardtail.core.seeds import words
 from hardtail.policies.base import State
-from hardtail.seeds import words
 
 A, B = stream("a"), stream("b")
 

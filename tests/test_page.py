@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hardtail.registry import TASKS
-from hardtail.report.data import page_content
-from hardtail.report.page import write_page
+from hardtail.core.registry import TASKS
+from hardtail.show.page.data import page_content
+from hardtail.show.page.page import write_page
 from hardtail.study.store import Store
 from tests.conftest import BROWSER, NO_BROWSER
 from tests.report_toys import EVIL, addition_traces, lines, markup_trace, results, wide_trace
@@ -310,7 +310,7 @@ def _recited(name: str) -> Any:
     import numpy as np
 
     import hardtail
-    from hardtail.decode import decode
+    from hardtail.decoding.loop import decode
     from hardtail.policies.named import policy_named
     from tests.planted_other import reciting
 

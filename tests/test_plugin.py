@@ -17,7 +17,7 @@ def with_plugin(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     options = ["--no-deps", "--no-index", "--no-build-isolation", "--target", str(site)]
     subprocess.run([*pip, *options, str(HERE / "toy_plugin")], check=True)
-    return {**os.environ, "PYTHONPATH": str(site)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))}
 
 
 def run(arguments: list[str], environment: dict[str, str]) -> str:

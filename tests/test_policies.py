@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardtail.decode import decode
-from hardtail.denoiser import Function
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.loop import decode
+from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Entropy, Margin, MaxLogit, RandomOrder, Top1
 from hardtail.policies.orders import Blocks, LeftToRight, Logical, RightToLeft
 from hardtail.policies.parallel import EntropyBounded, Factor, Klass, Threshold, TopK
-from hardtail.types import Instances, Trace
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
 
 Choose = Callable[[Row, list[int]], list[int]]

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import hardtail.registry
-from hardtail.decode import decode
-from hardtail.errors import HardtailError
+import hardtail.core.registry
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import POLICIES, TASKS, Registry
+from hardtail.decoding.loop import decode
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import MaxLogit, Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Blocks, Logical
 from hardtail.policies.parallel import Klass, Threshold
 from hardtail.policies.remask import LeaveOneOut, ReMDM
-from hardtail.registry import POLICIES, TASKS, Registry
 from tests.decoding_toys import CELLS, TOY, EveryOther, problems
 
 
@@ -77,7 +77,7 @@ def test_every_order_of_every_task_is_a_policy() -> None:
         ("no_such_package.module:MyPolicy", "cannot be loaded .* No module named"),
         ("hardtail.policies.orders:Spiral", "cannot be loaded"),
         ("hardtail.policies.base:Policy", "is no policy: it must be a complete subclass"),
-        ("hardtail.tasks.addition:Addition", "is no policy"),
+        ("hardtail.tasks.addition.task:Addition", "is no policy"),
     ],
 )
 def test_a_mistake_is_one_sentence(text: str, words: str) -> None:
@@ -88,7 +88,7 @@ def test_a_mistake_is_one_sentence(text: str, words: str) -> None:
 
 def test_a_package_adds_policies_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("every-other", "tests.decoding_toys:EveryOther", "hardtail.policies")
-    monkeypatch.setattr(hardtail.registry, "entry_points", EntryPoints([point]).select)
+    monkeypatch.setattr(hardtail.core.registry, "entry_points", EntryPoints([point]).select)
     fresh: Registry[Policy] = Registry(POLICIES.kind, POLICIES.group, POLICIES.base, POLICIES.builtin)
     assert fresh.names() == [*POLICIES.builtin, "every-other"]
     assert fresh.load("every-other") is EveryOther

@@ -10,9 +10,9 @@ from torch import Tensor
 
 import hardtail
 from hardtail import Streams
+from hardtail.core.types import Instances
 from hardtail.schemes.base import Corpus
-from hardtail.train.measure import CHUNK, Model, Probe
-from hardtail.types import Instances
+from hardtail.training.probe import CHUNK, Model, Probe
 
 TASK = hardtail.task("addition", digits=4)
 VOCAB = TASK.vocabulary.size

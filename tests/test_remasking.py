@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hardtail.decode import decode
-from hardtail.denoiser import Function
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.loop import decode
+from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit
 from hardtail.policies.remask import P2, LeaveOneOut, ReMDM
-from hardtail.types import Instances, Trace
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
 
 Event = tuple[int, int, int]

@@ -20,26 +20,26 @@ import pytest
 from numpy.typing import NDArray
 
 from hardtail import cli
-from hardtail.diagnose.readiness import readiness
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import TASKS
+from hardtail.core.types import Trace
+from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.policies.named import policy_named
-from hardtail.registry import TASKS
-from hardtail.report.curves import run_charts
-from hardtail.report.data import page_content
-from hardtail.report.export import write_tables
-from hardtail.report.figures.recorded import accuracy as figure_accuracy
-from hardtail.report.page import SCRIPTS, page_of, write_page
-from hardtail.report.records import RunRecord, by_variant, recorded
-from hardtail.report.stages import ready_events, stages
-from hardtail.report.study_tables import ledger, study_tables
+from hardtail.show.figures.recorded import accuracy as figure_accuracy
+from hardtail.show.page.curves import run_charts
+from hardtail.show.page.data import page_content
+from hardtail.show.page.export import write_tables
+from hardtail.show.page.page import SCRIPTS, page_of, write_page
+from hardtail.show.page.records import RunRecord, by_variant, recorded
+from hardtail.show.page.stages import ready_events, stages
+from hardtail.show.page.study_tables import ledger, study_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.store import Store
-from hardtail.traces import load_trace
-from hardtail.types import Trace
+from hardtail.traces.files import load_trace
 from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, saved
 
-WEB = Path(cli.__file__).parents[1] / "report" / "web"
+WEB = Path(cli.__file__).parents[1] / "show" / "page" / "web"
 KINDS = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i2": np.int16}
 
 
@@ -387,8 +387,8 @@ def test_traces_are_shown_without_torch(tmp_path: Path, traces: list[Trace]) -> 
     paths = saved(tmp_path, traces[:2])
     assert load_trace(Path(paths[0])).exact_N.shape == traces[0].exact_N.shape
     program = (
-        "import sys; from pathlib import Path; from hardtail.report.data import page_content\n"
-        "from hardtail.report.sources import load_traces\n"
+        "import sys; from pathlib import Path; from hardtail.show.page.data import page_content\n"
+        "from hardtail.show.page.sources import load_traces\n"
         "page_content(None, [], load_traces([Path(name) for name in sys.argv[1:]]))\n"
         "assert 'torch' not in sys.modules, 'torch was imported'"
     )
@@ -396,7 +396,7 @@ def test_traces_are_shown_without_torch(tmp_path: Path, traces: list[Trace]) -> 
 
 
 def test_a_policy_that_hides_cells_again_is_replayed(traces: list[Trace]) -> None:
-    from hardtail.decode import decode
+    from hardtail.decoding.loop import decode
     from tests.planted import lookahead
 
     about = {**traces[0].about, "policy": "remdm"}

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardtail.describe import describe
-from hardtail.errors import HardtailError
-from hardtail.registry import TASKS
-from hardtail.report.records import of_folder
+from hardtail.core.describe import describe
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import TASKS
+from hardtail.core.types import Trace
+from hardtail.show.page.records import of_folder
 from hardtail.study.recipes import recipe_named
-from hardtail.traces import save_trace
-from hardtail.train.run import train
-from hardtail.types import Trace
+from hardtail.traces.files import save_trace
+from hardtail.training.run import train
 from tests.conftest import Command
 from tests.report_toys import Markup, addition_traces, lines, results, saved
 

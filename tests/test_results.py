@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hardtail import HardtailError
-from hardtail.files import read_records
+from hardtail.core.files import read_records
 from hardtail.study.store import COPIED, Store
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from safetensors.torch import load, save_file
 
-from hardtail import HardtailError, files
+from hardtail import HardtailError
 from hardtail.cli.train import Watcher
 from hardtail.cli.train import main as command
-from hardtail.describe import describe
-from hardtail.train import checkpoint
-from hardtail.train.run import train
+from hardtail.core import files
+from hardtail.core.describe import describe
+from hardtail.training import checkpoint
+from hardtail.training.run import train
 from tests.test_run_files import HARDTAIL, quick, stop_after
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.noise import Moment
+from hardtail.core.noise import Moment
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
 from hardtail.schemes.puma import official, oracle_order
 from hardtail.schemes.stages import Fixed, Stairs

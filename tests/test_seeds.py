@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hardtail.seeds import Stream, Streams, below, words
-from hardtail.solvers import rng
+from hardtail.core.seeds import Stream, Streams, below, words
+from hardtail.tasks import rng
 
 
 def test_frozen_keys() -> None:

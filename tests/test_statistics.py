@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hardtail.statistics import mcnemar, t_interval, wilson
+from hardtail.measuring.statistics import mcnemar, t_interval, wilson
 
 
 def test_wilson_against_published_values() -> None:

@@ -10,18 +10,18 @@ import torch
 
 import hardtail
 from hardtail import Streams
-from hardtail.decode import decode
-from hardtail.denoiser import ModelDenoiser
-from hardtail.model import Shape, Transformer
-from hardtail.noise import Moment
+from hardtail.core.noise import Moment
+from hardtail.decoding.loop import decode
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
 from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed
-from hardtail.train.measure import Probe
-from hardtail.train.optimiser import AdamW, Flat, flatten, update
-from hardtail.train.step import Step
+from hardtail.training.optimiser import AdamW, Flat, flatten, update
+from hardtail.training.probe import Probe
+from hardtail.training.step import Step
 
 CPU = torch.device("cpu")
 TASK = hardtail.task("addition", digits=2)
@@ -145,7 +145,7 @@ def as_if_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capture: Callable[[Work, tor
     monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda precision: None)
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.get_rng_state())
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: torch.set_rng_state(state))
-    monkeypatch.setattr("hardtail.train.step.captured", capture)
+    monkeypatch.setattr("hardtail.training.step.captured", capture)
 
 
 def test_a_capture_that_fails_is_said_aloud_and_takes_no_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardtail import Streams
-from hardtail.errors import HardtailError
-from hardtail.tasks.addition import Addition
+from hardtail.core.errors import HardtailError
+from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.strata import Stratum
 
 AXES: dict[str, tuple[str, ...]] = {"chain": (), "tier": ("easy", "hard")}

@@ -13,18 +13,18 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.cli import main
-from hardtail.explain import diagnosed
-from hardtail.files import read_records, sole_writer
+from hardtail.core.files import read_records, sole_writer
+from hardtail.measuring.explain import diagnosed
+from hardtail.measuring.subject import Subject
 from hardtail.study import advance as moving
 from hardtail.study import store as storing
 from hardtail.study.advance import advance, measure, status
 from hardtail.study.grids import GRIDS, Entry, entries_named, entry_named, grid_named
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
-from hardtail.subject import Subject
 from hardtail.tasks.base import Part
-from hardtail.train import checkpoint
-from hardtail.train.run import train
+from hardtail.training import checkpoint
+from hardtail.training.run import train
 from tests.conftest import Command
 
 

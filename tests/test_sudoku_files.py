@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hardtail import data
-from hardtail.errors import HardtailError
-from hardtail.tasks.sudoku_files import fetch
+from hardtail.core.errors import HardtailError
+from hardtail.tasks import datasets as data
+from hardtail.tasks.sudoku.files import fetch
 from tests.test_sudoku_task import ANSWER, INKALA, INKALA_ANSWER, PUZZLE, TASK, changed
 
 

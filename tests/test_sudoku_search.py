@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hardtail.seeds import Streams
-from hardtail.solvers.sudoku.beyond import BEYOND
-from hardtail.solvers.sudoku.generate import MOST, Keys, minimal_many, rated_many
-from hardtail.solvers.sudoku.rating import rate, rate_many
-from hardtail.solvers.sudoku.search import count_solutions, solve_many
-from hardtail.solvers.sudoku.techniques import SEARCH, levels_many
+from hardtail.core.seeds import Streams
+from hardtail.tasks.sudoku.solver.beyond import BEYOND
+from hardtail.tasks.sudoku.solver.generate import MOST, Keys, minimal_many, rated_many
+from hardtail.tasks.sudoku.solver.rating import rate, rate_many
+from hardtail.tasks.sudoku.solver.search import count_solutions, solve_many
+from hardtail.tasks.sudoku.solver.techniques import SEARCH, levels_many
 from tests.sudoku_reference import propagated
 
 PAPER = "530070000600195000098000060800060003400803001700020006060000280000419005000080079"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardtail.errors import HardtailError
-from hardtail.seeds import Streams
-from hardtail.solvers.sudoku.search import solve_many
-from hardtail.tasks.sudoku import REACH, TIERS, Sudoku
+from hardtail.core.errors import HardtailError
+from hardtail.core.seeds import Streams
+from hardtail.tasks.sudoku.solver.search import solve_many
+from hardtail.tasks.sudoku.task import REACH, TIERS, Sudoku
 from tests import sudoku_reference as slow
 
 # The puzzle and the solution that the paper prints.

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hardtail.seeds import Streams
-from hardtail.solvers.sudoku import board as boards
-from hardtail.solvers.sudoku import patterns
-from hardtail.solvers.sudoku.beyond import BEYOND, START_P81
-from hardtail.solvers.sudoku.generate import minimal_many, rated_many
-from hardtail.solvers.sudoku.rating import rate_many
-from hardtail.solvers.sudoku.search import solve_many
-from hardtail.solvers.sudoku.techniques import Reading, levels_many, technique_order
+from hardtail.core.seeds import Streams
+from hardtail.tasks.sudoku.solver import board as boards
+from hardtail.tasks.sudoku.solver import patterns
+from hardtail.tasks.sudoku.solver.beyond import BEYOND, START_P81
+from hardtail.tasks.sudoku.solver.generate import minimal_many, rated_many
+from hardtail.tasks.sudoku.solver.rating import rate_many
+from hardtail.tasks.sudoku.solver.search import solve_many
+from hardtail.tasks.sudoku.solver.techniques import Reading, levels_many, technique_order
 from tests import sudoku_reference as slow
 
 # From Norvig's essay, and Arto Inkala's puzzle of 2012, on which techniques short of search achieve nothing.

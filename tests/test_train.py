@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from hardtail import HardtailError
-from hardtail.files import sole_writer
+from hardtail.core.files import sole_writer
 from hardtail.study.recipes import RECIPES, recipe_named
-from hardtail.train import optimiser
-from hardtail.train.checkpoint import load_weights
-from hardtail.train.measure import Probe, Probed
-from hardtail.train.optimiser import AdamW, Flat
-from hardtail.train.recipe import Recipe
-from hardtail.train.run import train
+from hardtail.training import optimiser
+from hardtail.training.checkpoint import load_weights
+from hardtail.training.optimiser import AdamW, Flat
+from hardtail.training.probe import Probe, Probed
+from hardtail.training.recipe import Recipe
+from hardtail.training.run import train
 
 FILES = ("last.safetensors", "best_probe.safetensors", "coverage.json", "log.jsonl")
 
@@ -64,7 +64,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tests.test_train import small
-from hardtail.train.run import train
+from hardtail.training.run import train
 count = 0
 def kill():
     global count
@@ -102,7 +102,7 @@ def test_another_recipe_is_refused(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom hardtail.files import sole_writer\n"
+        "import sys, time\nfrom pathlib import Path\nfrom hardtail.core.files import sole_writer\n"
         "with sole_writer(Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     holder = subprocess.Popen(
@@ -124,7 +124,7 @@ def test_divergence_stops_and_keeps_the_last_good_state(tmp_path: Path, monkeypa
             flat.weight_P[3] = torch.nan
         return norm
 
-    monkeypatch.setattr("hardtail.train.step.update", update)
+    monkeypatch.setattr("hardtail.training.step.update", update)
     with pytest.raises(HardtailError, match=r"diverged: at step 14 .* keeps the state of step 7"):
         train(small("addition-random"), tmp_path / "run")
     model, about = load_weights(tmp_path / "run" / "last.safetensors")

@@ -24,17 +24,17 @@ import numpy as np
 import pytest
 
 import hardtail
-from hardtail.decode import decode
-from hardtail.diagnose.commits import first_in_time, wrong_cells
-from hardtail.diagnose.states import hidden_before, standing
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
-from hardtail.traces import load_trace, save_trace
-from hardtail.types import Trace
-from hardtail.view import Theatre, open_theatre
-from hardtail.view.act import Act
-from hardtail.view.keyboard import Keyboard, keyboard
-from hardtail.view.scenes import HIDDEN
-from hardtail.view.watch import _scene, frame
+from hardtail.show.theatre import Theatre, open_theatre
+from hardtail.show.theatre.act import Act
+from hardtail.show.theatre.keyboard import Keyboard, keyboard
+from hardtail.show.theatre.scenes import HIDDEN
+from hardtail.show.theatre.watch import _scene, frame
+from hardtail.traces.commits import first_in_time, wrong_cells
+from hardtail.traces.files import load_trace, save_trace
+from hardtail.traces.states import hidden_before, standing
 from tests.conftest import Command
 from tests.diagnose_toys import SMALL, remasked_trace, small
 from tests.planted_other import reciting

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from hardtail.errors import HardtailError
-from hardtail.files import load_instances, save_instances
-from hardtail.registry import TASKS
-from hardtail.seeds import Stream, Streams
-from hardtail.types import Instances
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import load_instances, save_instances
+from hardtail.core.registry import TASKS
+from hardtail.core.seeds import Stream, Streams
+from hardtail.core.types import Instances
 
 if TYPE_CHECKING:
     from hardtail.tasks.base import Task

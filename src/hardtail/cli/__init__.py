@@ -8,7 +8,7 @@ from tyro.conf import FlagCreatePairsOff
 
 from hardtail.cli import claims, data, measure, report, show, study, view  # noqa: F401  (they register their commands)
 from hardtail.cli.common import app
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
 
 
 @app.command

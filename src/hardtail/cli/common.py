@@ -10,14 +10,14 @@ import tyro
 from tyro.conf import Positional, arg
 
 from hardtail import task as make_task
-from hardtail.errors import HardtailError
-from hardtail.registry import TASKS
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import TASKS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hardtail.model import Precision
-    from hardtail.subject import Kind, Subject
+    from hardtail.measuring.subject import Kind, Subject
+    from hardtail.models.transformer import Precision
     from hardtail.tasks.base import Task
 
 TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `hardtail tasks`, or package.module:Class")]
@@ -45,7 +45,7 @@ app = tyro.extras.SubcommandApp()
 
 
 def chosen_task(name: str, preset: str, fields: tuple[str, ...]) -> "Task":
-    from hardtail.fields import read_fields
+    from hardtail.core.fields import read_fields
 
     kind = TASKS.load(name)
     return make_task(name, preset, **read_fields(kind, fields, kind.name))
@@ -67,7 +67,7 @@ def load(
     run: str, kind: "Kind | None", device: str, precision: "Precision" = "fp32", *, compiled: bool = False
 ) -> "Subject":
     """The model that a person named."""
-    from hardtail.subject import load_subject
+    from hardtail.measuring.subject import load_subject
 
     return load_subject(run, kind=kind, device=device, precision=precision, compiled=compiled)
 

@@ -23,14 +23,14 @@ from hardtail.cli.common import (
     print_json,
     progress_bar,
 )
-from hardtail.errors import HardtailError
-from hardtail.registry import TASKS
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import TASKS
 
 
 @app.command(name="tasks")
 def list_tasks() -> None:
     """List the tasks: shapes, vocabulary, strata, orders."""
-    from hardtail import show
+    from hardtail.show import instances as show
 
     open_console().print(show.task_table(TASKS.names(), make_task))
 
@@ -47,7 +47,8 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Draw instances and show them with their strata and logical orders."""
-    from hardtail import Streams, show
+    from hardtail import Streams
+    from hardtail.show import instances as show
 
     chosen = chosen_task(task, preset, fields)
     positive("-n", n)
@@ -72,7 +73,7 @@ def solve(
     as_json: Json = False,
 ) -> None:
     """Solve given problems: the gold answer, the strata and the logical orders."""
-    from hardtail import show
+    from hardtail.show import instances as show
     from hardtail.tasks import reading
 
     chosen = chosen_task(task, preset, fields)
@@ -134,8 +135,8 @@ def data(
     force: Annotated[bool, arg(help="replace an existing file")] = False,
 ) -> None:
     """Build a data set on all cores and save it."""
-    from hardtail import data as building
-    from hardtail.files import manifest_path, save_instances, sole_writer
+    from hardtail.core.files import manifest_path, save_instances, sole_writer
+    from hardtail.tasks import datasets as building
 
     chosen = chosen_task(task, preset, fields)
     if out.suffix != ".npz":
@@ -169,8 +170,8 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Check a saved data set against its manifest and show what it holds."""
-    from hardtail import show
-    from hardtail.files import load_instances
+    from hardtail.core.files import load_instances
+    from hardtail.show import instances as show
     from hardtail.tasks.named import task_of_file
 
     with busy("loading"):

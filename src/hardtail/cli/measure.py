@@ -18,10 +18,10 @@ from hardtail.cli.common import (
     progress_bar,
     usable_device,
 )
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
-    from hardtail.evaluate import Outcome, Record
+    from hardtail.measuring.evaluate import Outcome, Record
 
 
 @app.command(name="eval")
@@ -55,9 +55,9 @@ def evaluate(
 
     Without --policies: confidence (top1), the task's logical order, random order.
     """
-    from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, records_of
+    from hardtail.measuring.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, records_of
     from hardtail.policies.base import Commit
-    from hardtail.scoreboard import eval_tables, show_failures
+    from hardtail.show.scoreboard import eval_tables, show_failures
 
     positive("-n", n)
     if gallery < 0:
@@ -122,9 +122,9 @@ def diagnose(
     """Explain failures: first wrong commits, readiness, coverage of mask states."""
     from rich.text import Text
 
-    from hardtail.diagnose import tables
-    from hardtail.evaluate import Decoding, keep
-    from hardtail.explain import explain_model, explain_trace
+    from hardtail.measuring.diagnosis import tables
+    from hardtail.measuring.evaluate import Decoding, keep
+    from hardtail.measuring.explain import explain_model, explain_trace
 
     if not runs:
         raise HardtailError("diagnose takes at least one run directory, weights file or trace")

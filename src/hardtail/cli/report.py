@@ -30,14 +30,14 @@ def report(
 
     Models are decoded, all on the same instances; traces that `eval --traces` wrote are shown as they are.
     """
-    from hardtail.report.data import page_content
-    from hardtail.report.page import write_page
-    from hardtail.report.records import open_results
-    from hardtail.report.sources import Showing, decoded, load_models, load_traces, rounds, sorted_sources
+    from hardtail.show.page.data import page_content
+    from hardtail.show.page.page import write_page
+    from hardtail.show.page.records import open_results
+    from hardtail.show.page.sources import Showing, decoded, load_models, load_traces, rounds, sorted_sources
 
     positive("-n", n)
     if figures is not None:
-        from hardtail.report.figures import ensure_matplotlib, write_all
+        from hardtail.show.figures import ensure_matplotlib, write_all
 
         ensure_matplotlib()
     sources = sorted_sources(runs)

@@ -7,8 +7,8 @@ from tyro.conf import arg
 
 from hardtail import task as make_task
 from hardtail.cli.common import app, busy, open_console, progress_bar
-from hardtail.errors import HardtailError
-from hardtail.registry import TASKS
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import TASKS
 
 
 @app.command
@@ -16,10 +16,10 @@ def demo(
     out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
 ) -> None:
     """The main job: the study in small, from the shipped models, with a page to click through; two minutes on a CPU."""
-    from hardtail import demo as small
-    from hardtail.report.data import page_content
-    from hardtail.report.page import write_page
-    from hardtail.report.records import open_results
+    from hardtail.cli import demo as small
+    from hardtail.show.page.data import page_content
+    from hardtail.show.page.page import write_page
+    from hardtail.show.page.records import open_results
 
     console = open_console(at_least=120)
     with progress_bar("decoding with the shipped models", small.decodes()) as advance:
@@ -49,7 +49,8 @@ def gallery() -> None:
     """One easy and one hard instance of every task, as a person would draw them."""
     from rich.text import Text
 
-    from hardtail import Streams, show
+    from hardtail import Streams
+    from hardtail.show import instances as show
 
     console = open_console(at_least=120)
     for name in TASKS.names():

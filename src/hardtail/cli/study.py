@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import Positional, arg
 
 from hardtail.cli.common import Device, app, asked_to_stop, busy, measured, open_console, positive, usable_device
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
     from hardtail.study.grids import Entry
@@ -53,9 +53,9 @@ def study(
 
 
 def _list_grids(runs: Path, store: "Store") -> None:
+    from hardtail.core.tables import Cell, Table
     from hardtail.study.advance import status
     from hardtail.study.grids import GRIDS, grid_named
-    from hardtail.tables import Cell, Table
 
     with busy("reading"):
         rows: list[tuple[Cell, ...]] = []
@@ -70,9 +70,9 @@ def _list_grids(runs: Path, store: "Store") -> None:
 
 
 def _list_runs(names: tuple[str, ...], runs: Path, store: "Store") -> None:
+    from hardtail.core.tables import Table
     from hardtail.study.advance import status
     from hardtail.study.grids import entries_named
-    from hardtail.tables import Table
 
     found = status(entries_named(names), runs, store)
     rows = tuple((item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found)
@@ -87,9 +87,9 @@ def _say_if_empty(store: "Store") -> None:
 
 
 def _prepare(names: tuple[str, ...], n: int) -> None:
-    from hardtail.data import KEPT
     from hardtail.study.advance import prepare
     from hardtail.study.grids import entries_named
+    from hardtail.tasks.datasets import KEPT
 
     if not names or not os.environ.get(KEPT):
         raise HardtailError(f"set {KEPT} to a folder and name a grid: {KEPT}=data hardtail study prepare maze")
@@ -144,7 +144,7 @@ def zoo(
     """The trained models that ship with the package; evaluate one with `hardtail eval zoo:NAME`."""
     from dataclasses import asdict
 
-    from hardtail.tables import Table
+    from hardtail.core.tables import Table
     from hardtail.zoo import models
 
     found = models()

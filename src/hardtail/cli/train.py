@@ -11,11 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tyro.conf import FlagCreatePairsOff, arg
 
 from hardtail.cli.common import Device, asked_to_stop, measured, usable_device
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
 from hardtail.study.recipes import RECIPES, recipe_named
-from hardtail.train.estimate import estimate
-from hardtail.train.recipe import Recipe
-from hardtail.train.run import train
+from hardtail.training.estimate import estimate
+from hardtail.training.recipe import Recipe
+from hardtail.training.run import train
 
 
 def main(words: Sequence[str]) -> None:

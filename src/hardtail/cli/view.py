@@ -20,7 +20,7 @@ def view(
 
     Keys: arrows step, f goes to the next failure, n and p to other instances, space plays, q quits.
     """
-    from hardtail.view import open_theatre, tell, watch
+    from hardtail.show.theatre import open_theatre, tell, watch
 
     theatre = open_theatre(trace, instance, failures=failures)
     console = open_console(at_least=120)

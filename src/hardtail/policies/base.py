@@ -17,9 +17,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
-from hardtail.fields import check_fields
-from hardtail.noise import mix, signed, unit
+from hardtail.core.errors import HardtailError
+from hardtail.core.fields import check_fields
+from hardtail.core.noise import mix, signed, unit
 
 Logits = Callable[[Tensor, Tensor], Tensor]
 """Another look at any number of sequences: `logits(tokens_KL, at_KA)` are the float32 logits [K, A, V] of the cells at

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hardtail.noise import stream
+from hardtail.core.noise import stream
 from hardtail.policies.base import Guess, Policy, State
 
 _ORDER = stream("order")

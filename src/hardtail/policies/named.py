@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 
-from hardtail.errors import HardtailError
-from hardtail.fields import read_fields
+from hardtail.core.errors import HardtailError
+from hardtail.core.fields import read_fields
+from hardtail.core.registry import POLICIES
 from hardtail.policies.base import Policy
 from hardtail.policies.orders import Logical
-from hardtail.registry import POLICIES
 
 
 def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
 from hardtail.policies.base import Commit, Guess, Policy, State, ranked
 
 

@@ -11,8 +11,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
-from hardtail.noise import stream
+from hardtail.core.errors import HardtailError
+from hardtail.core.noise import stream
 from hardtail.policies.base import REFUSED, Commit, Guess, Logits, Policy, State, ranked
 
 LOOKS = 4096

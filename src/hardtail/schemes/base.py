@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
-from hardtail.noise import Moment, shuffled, stream
-from hardtail.types import Instances
+from hardtail.core.errors import HardtailError
+from hardtail.core.noise import Moment, shuffled, stream
+from hardtail.core.types import Instances
 
 State = dict[str, Tensor]
 _EPOCH = stream("epoch")

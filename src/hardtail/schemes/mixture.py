@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
-from hardtail.noise import Moment, stream
+from hardtail.core.errors import HardtailError
+from hardtail.core.noise import Moment, stream
 from hardtail.schemes.base import Corpus, Scheme, State, View
 
 _MIXTURE = stream("mixture")

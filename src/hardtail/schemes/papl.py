@@ -7,8 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
-from hardtail.noise import Moment
+from hardtail.core.errors import HardtailError
+from hardtail.core.noise import Moment
 from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
 from hardtail.schemes.random import Random
 

@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
-from hardtail.noise import Moment, stream
+from hardtail.core.errors import HardtailError
+from hardtail.core.noise import Moment, stream
 from hardtail.schemes.base import Corpus, Scheme, State, View
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Stages, Stairs

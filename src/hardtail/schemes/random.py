@@ -6,8 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
-from hardtail.noise import Moment, stream
+from hardtail.core.errors import HardtailError
+from hardtail.core.noise import Moment, stream
 from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
 
 _CELL, _RATE = stream("cell"), stream("rate")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hardtail import data
-from hardtail.errors import BusyError, HardtailError
-from hardtail.evaluate import Decoding, chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
-from hardtail.explain import diagnosed, explain_model
-from hardtail.files import read_object, read_records, sole_writer
+from hardtail.core.errors import BusyError, HardtailError
+from hardtail.core.files import read_object, read_records, sole_writer
+from hardtail.measuring.evaluate import (
+    Decoding,
+    chosen_policies,
+    chosen_strata,
+    evaluate_all,
+    keep,
+    measured_split,
+    records_of,
+)
+from hardtail.measuring.explain import diagnosed, explain_model
+from hardtail.measuring.subject import Kind, Subject, load_subject
 from hardtail.study.claims.evidence import number, plainly_decoded
 from hardtail.study.grids import Entry
 from hardtail.study.store import ANEW, Store
-from hardtail.subject import Kind, Subject, load_subject
+from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
-from hardtail.train.checkpoint import STATE, state_step
-from hardtail.train.run import FINISHED, train, usual_device
+from hardtail.training.checkpoint import STATE, state_step
+from hardtail.training.run import FINISHED, train, usual_device
 
 SPARE = 20.0
 """Seconds kept back for saving."""

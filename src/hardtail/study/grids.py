@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
 from hardtail.schemes.papl import Papl
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
 from hardtail.study.recipes import recipe_named
-from hardtail.train.recipe import Recipe
+from hardtail.training.recipe import Recipe
 
 SEEDS = (42, 43, 41)
 

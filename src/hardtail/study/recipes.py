@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import hardtail
-from hardtail.data import WHOLE
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.mixture import Mixture
 from hardtail.schemes.papl import Papl
@@ -18,8 +17,9 @@ from hardtail.schemes.puma import Puma, oracle_order
 from hardtail.schemes.puma import paper as puma_paper
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Ramp, Stages, Stairs
-from hardtail.train.optimiser import AdamW
-from hardtail.train.recipe import Recipe, Sizes, Watch
+from hardtail.tasks.datasets import WHOLE
+from hardtail.training.optimiser import AdamW
+from hardtail.training.recipe import Recipe, Sizes, Watch
 
 # -- the five tasks, random masking, release -----------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardtail.errors import HardtailError
-from hardtail.files import append_records, atomic, read_object, read_records, sole_writer
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import append_records, atomic, read_object, read_records, sole_writer
 
 Record = Mapping[str, Any]
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
@@ -135,7 +135,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _entry(name: str, arm: str, run: Path) -> dict[str, Any]:
     """The line of the index about a finished run."""
-    from hardtail.subject import task_from_json  # here alone: reading results needs no torch
+    from hardtail.measuring.subject import task_from_json  # here alone: reading results needs no torch
 
     finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))
     fields = recipe["fields"]

@@ -1,1 +1,5 @@
-"""One file a task: vocabulary and layout, generator, strata, logical orders, parents, checks."""
+"""What a task is, strata, data sets; and one folder a task that holds everything about it.
+
+`task.py` has layout, generator, strata, logical orders, parents and checks; `solver.py` computes; `profile.py`
+describes the wrong commits of a trace.
+"""

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.errors import HardtailError
-from hardtail.fields import check_fields
-from hardtail.files import read_lines
-from hardtail.seeds import Stream, words
+from hardtail.core.errors import HardtailError
+from hardtail.core.fields import check_fields
+from hardtail.core.files import read_lines
+from hardtail.core.seeds import Stream, words
+from hardtail.core.types import Array, Instances
+from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.strata import Stratum
-from hardtail.types import Array, Instances
-from hardtail.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from rich.text import Text

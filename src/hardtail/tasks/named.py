@@ -1,7 +1,7 @@
 """Tasks that a file names. Only registered classes are loaded, whatever the file says."""
 
-from hardtail.errors import HardtailError
-from hardtail.registry import TASKS
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import TASKS
 from hardtail.tasks.base import Task
 
 

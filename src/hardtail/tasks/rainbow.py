@@ -8,8 +8,8 @@ Shapes: N instances, L sequence, P longest prompt, A answer cells.
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.types import Array
-from hardtail.vocabulary import Vocabulary
+from hardtail.core.types import Array
+from hardtail.core.vocabulary import Vocabulary
 
 EOS = "$"
 RAINBOW = "abcdefghijklmnop"

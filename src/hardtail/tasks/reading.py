@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hardtail.errors import HardtailError
-from hardtail.files import read_lines, text_lines
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import read_lines, text_lines
+from hardtail.core.types import Instances
 from hardtail.tasks.base import Task
-from hardtail.types import Instances
 
 _FILE_LIKE = re.compile(r"[\w./~-]{1,60}")
 _FILE_ENDINGS = (".txt", ".csv", ".gz", ".jsonl", ".json", ".npz")

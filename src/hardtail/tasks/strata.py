@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.errors import HardtailError
-from hardtail.types import Array
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Array
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _RANGE = re.compile(rf"(?P<axis>[a-z]\w*)(?P<sign>>=|<=|=)(?P<value>{_NUMBER})(?:-(?P<top>{_NUMBER}))?", re.ASCII)

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from hardtail.errors import HardtailError
-from hardtail.files import atomic, file_hash
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import atomic, file_hash
 
 FOLDER = Path(__file__).parent
 PREFIX = "zoo:"

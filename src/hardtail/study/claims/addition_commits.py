@@ -6,7 +6,7 @@ first in time beside it.
 
 from dataclasses import replace
 
-from hardtail.statistics import Interval
+from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.figures import SCHEMES, Profiled, failure_rate

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from math import e, log10, sqrt
 
-from hardtail.statistics import Interval, Z, t_interval, wilson
+from hardtail.measuring.statistics import Interval, Z, t_interval, wilson
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.evidence import Estimate, Results, Value, hull
 

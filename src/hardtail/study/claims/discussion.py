@@ -1,6 +1,6 @@
 """Claims of the discussion (section 5), put into figures."""
 
-from hardtail.statistics import Interval
+from hardtail.measuring.statistics import Interval
 from hardtail.study.claims import addition, countdown, listops, maze
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.figures import Profiled

@@ -19,8 +19,8 @@ from functools import cached_property
 from math import inf
 from typing import Any, Literal
 
-from hardtail.errors import HardtailError
-from hardtail.statistics import Interval, t_interval, wilson
+from hardtail.core.errors import HardtailError
+from hardtail.measuring.statistics import Interval, t_interval, wilson
 from hardtail.study.store import Store
 
 Record = dict[str, Any]

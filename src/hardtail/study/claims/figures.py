@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Literal
 
-from hardtail.errors import HardtailError
-from hardtail.statistics import Interval
+from hardtail.core.errors import HardtailError
+from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.evidence import (
     DIAGNOSED,
     LEARNED,

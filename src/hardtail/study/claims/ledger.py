@@ -6,12 +6,12 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
-from hardtail.errors import HardtailError
+from hardtail.core.errors import HardtailError
+from hardtail.core.tables import Cell, Table
 from hardtail.study.claims import addition, countdown, discussion, listops, maze, sudoku
 from hardtail.study.claims.base import Check, Claim, Finding, Judged, Verdict
 from hardtail.study.claims.evidence import Results, Sample
 from hardtail.study.claims.figures import Figure
-from hardtail.tables import Cell, Table
 
 
 @cache

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from math import log10
 
-from hardtail.statistics import Interval, wilson
+from hardtail.measuring.statistics import Interval, wilson
 from hardtail.study.claims.base import Cell, Check, Finding, Verdict
 from hardtail.study.claims.differences import common_seeds, contrast, log_ratio
 from hardtail.study.claims.evidence import Estimate, Results

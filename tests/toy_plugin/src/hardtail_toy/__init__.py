@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail import HardtailError, Instances
-from hardtail.seeds import below, words
+from hardtail.core.seeds import below, words
+from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.strata import Stratum
-from hardtail.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,136 @@
+"""The study in small: the shipped models on easy and hard sums, the paper's figures beside ours, one failure drawn."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardtail import zoo
+from hardtail.core.tables import Cell, Table
+from hardtail.core.types import Trace
+from hardtail.measuring.evaluate import Decoding, accuracy, chosen_policies, measured_instances, traced
+from hardtail.measuring.subject import load_subject
+from hardtail.study.claims.addition import CHAINS, THREE
+from hardtail.study.claims.addition import TABLE as PAPER
+from hardtail.tasks.addition.commits import NO_DIGIT, WrongCommits, wrong_commits
+from hardtail.tasks.addition.solver import ROLES
+from hardtail.tasks.base import Task
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+STRATA = ("natural", "chain>=12", "chain>=28")
+POLICIES = {"top1": "confidence", "lsb": "lsb"}
+N = 100
+RECORDED = 500
+"""The fewest sums of a stratum that one of the zoo's own figures is of (`hardtail study`)."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One decode of the demonstration."""
+
+    model: str
+    stratum: str
+    policy: str
+    trace: Trace
+
+
+def decodes() -> int:
+    """How many instances `decode_all` decodes."""
+    return len(_models()) * len(STRATA) * len(POLICIES) * N
+
+
+def decode_all(progress: Callable[[int], None]) -> list[Shown]:
+    """Every shipped addition model on every stratum and in both orders."""
+    shown: list[Shown] = []
+    for name in _models():
+        subject = load_subject(zoo.PREFIX + name)
+        for stratum in STRATA:
+            instances = measured_instances(subject.task, stratum, N, subject.seed)
+            for policy, rule in chosen_policies(subject.task, tuple(POLICIES)).items():
+                parts = []
+                for part in traced(subject, policy, rule, instances, stratum, Decoding()):
+                    parts.append(part)
+                    progress(len(part))
+                shown.append(Shown(name, stratum, policy, Trace.concat(parts)))
+    return shown
+
+
+def table(shown: Sequence[Shown]) -> Table:
+    """Ours with its interval, and the paper's figure where it prints one."""
+    rows: list[tuple[Cell, ...]] = []
+    at = {(item.model, item.stratum, item.policy): item.trace for item in shown}
+    for model in dict.fromkeys(item.model for item in shown):
+        for stratum in STRATA:
+            cells: list[Cell] = []
+            for policy in POLICIES:
+                found = accuracy(at[model, stratum, policy].exact_N)
+                cells += [f"{found['exact_match']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"]
+                cells += [_paper(model, stratum, policy)]
+            rows.append((model, stratum, *cells))
+    columns = ("model", "stratum", "confidence", "paper", "LSB-first", "paper ")
+    return Table(f"exact match on 32-digit addition, {N} sums each (95 % interval)", columns, tuple(rows))
+
+
+def beside_the_record(shown: Sequence[Shown]) -> str:
+    """What is recorded of the same weights on more sums, where an interval of the table leaves it out."""
+    listed = {model.name: model.accuracy for model in zoo.models()}
+    outside = []
+    for item in shown:
+        found, there = accuracy(item.trace.exact_N), listed[item.model].get(item.stratum, {}).get(item.policy)
+        if there is not None and not found["low"] <= there <= found["high"]:
+            outside.append(f"{item.model} {there:.3f} on {item.stratum} under {POLICIES[item.policy]}")
+    told = f"outside the intervals above: {'; '.join(outside)}" if outside else "all within the intervals above"
+    return f"Recorded of the same weights on {RECORDED} sums or more (`hardtail zoo`), {told}."
+
+
+def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | None":
+    """A sentence about the typical wrong commit under confidence, and a drawn example of it; None without failures.
+
+    Of the model that fails most.
+    """
+    hard = [item for item in shown if item.policy == "top1" and item.stratum == STRATA[-1]]
+    item = max(hard, key=lambda item: int((~item.trace.exact_N).sum()), default=None)
+    if item is None or item.trace.exact_N.all():
+        return None
+    task = load_subject(zoo.PREFIX + item.model).task
+    wrong = wrong_commits(task, item.trace)["top"]
+    i = int(wrong.instance_F[_example(wrong)])
+    return _sentence(task, item, wrong), task.picture(item.trace.instances, i, item.trace.answer_NA[i])
+
+
+def _models() -> list[str]:
+    return [model.name for model in zoo.models() if model.task == "addition"]
+
+
+def _paper(model: str, stratum: str, policy: str) -> Cell:
+    scheme = model.removeprefix("addition-").removesuffix("-paper")
+    if scheme not in PAPER[POLICIES[policy]]:
+        return None
+    if stratum == "natural":
+        return "≥ 0.999" if policy == "top1" and scheme in THREE else None  # none is printed for PAPL with α = 5
+    return PAPER[POLICIES[policy]][scheme][CHAINS.index(int(stratum.removeprefix("chain>=")))]
+
+
+def _example(wrong: WrongCommits) -> int:
+    """The failure to draw: at the cell above the chain where there is one, the surest of them."""
+    at_msb_F = wrong.at_chain_msb_F if wrong.at_chain_msb_F.any() else np.ones(len(wrong), dtype=np.bool_)
+    return int(np.argmax(np.where(at_msb_F, wrong.prob_F, -1.0)))
+
+
+def _sentence(task: Task, item: Shown, wrong: WrongCommits) -> str:
+    place = _example(wrong)
+    wrote = f"a digit that is off by {wrong.difference_F[place]:+d}"
+    if wrong.difference_F[place] == NO_DIGIT:
+        sign = task.vocabulary.decode(item.trace.answer_NA[wrong.instance_F[place], wrong.cell_F[place]])
+        wrote = f"{sign!r}, which is no digit,"
+    share = wrong.at_chain_msb_F.mean()
+    return (
+        f"{item.model} under confidence fails on {len(wrong)} of {len(item.trace)} sums with {item.stratum}; "
+        f"{share:.0%} of the most significant wrong digits are the one directly above the chain. Below: at step "
+        f"{wrong.step_F[place] + 1} of {item.trace.answer_NA.shape[1]} it wrote {wrote} in a cell of role "
+        f"{ROLES[wrong.role_F[place]]}, with probability {wrong.prob_F[place]:.3f}, while "
+        f"{wrong.masked_F[place]:.0%} of the chain that it waits for was still hidden."
+    )

@@ -1,0 +1,227 @@
+"""The nouns that rooms hand to each other: frozen dataclasses of arrays.
+
+Shapes: N instances, L sequence, A answer cells, E parents a cell can have, T events of a decode.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.errors import HardtailError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Instances:
+    """`N` problems of one task, gold answers and annotations included, ready for a GPU.
+
+    Answer cell `a` of instance `n` is the token at `prompt_len_N[n] + a`; what follows the answer is padding.
+    `tokens_NL`    prompt, gold answer, padding
+    `maskable_NA`  the answer cells that are ever hidden
+    `scored_NA`    the answer cells that exact match compares
+    `orders`       logical-flow ranks by name: lower first, equal is a tie, -1 is never hidden
+    `parents_NAE`  the answer cells whose values a cell logically waits for; -1 pads; None where not annotated
+    `strata`       one value per instance and axis of difficulty
+    `extras`       the task's own arrays that its diagnosis needs
+    """
+
+    tokens_NL: NDArray[np.uint8]
+    prompt_len_N: NDArray[np.int32]
+    maskable_NA: NDArray[np.bool_]
+    scored_NA: NDArray[np.bool_]
+    orders: Mapping[str, Array] = field(default_factory=dict)
+    parents_NAE: Array | None = None
+    strata: Mapping[str, Array] = field(default_factory=dict)
+    extras: Mapping[str, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.tokens_NL)
+
+    @property
+    def answer_len(self) -> int:
+        return self.maskable_NA.shape[1]
+
+    @property
+    def answer_at_NA(self) -> NDArray[np.int64]:
+        """Where each answer cell sits in the sequence."""
+        return self.prompt_len_N[:, None].astype(np.int64) + np.arange(self.answer_len)
+
+    @property
+    def answer_NA(self) -> NDArray[np.uint8]:
+        """The gold answer tokens."""
+        return np.take_along_axis(self.tokens_NL, self.answer_at_NA, axis=1)
+
+    def answer(self, i: int) -> NDArray[np.uint8]:
+        """The gold answer tokens of instance `i`."""
+        return self.tokens_NL[i, self.prompt_len_N[i] :][: self.answer_len]
+
+    def prompt(self, i: int) -> NDArray[np.uint8]:
+        """The prompt tokens of instance `i`, without padding."""
+        return self.tokens_NL[i, : self.prompt_len_N[i]]
+
+    def take(self, index: slice | Array) -> "Instances":
+        """The instances at `index` (a slice, indices or a boolean mask)."""
+        return self._map(lambda array: array[index])
+
+    def bare(self) -> "Instances":
+        """Tokens and masks only, a fraction of the size: enough to decode by confidence, not for a run's coverage."""
+        return Instances(self.tokens_NL, self.prompt_len_N, self.maskable_NA, self.scored_NA)
+
+    def arrays(self) -> dict[str, Array]:
+        """Every array under a flat name, in a fixed order; `from_arrays` is the inverse."""
+        flat: dict[str, Array] = {name: getattr(self, name) for name in _PLAIN}
+        if self.parents_NAE is not None:
+            flat["parents_NAE"] = self.parents_NAE
+        for group in _GROUPS:
+            members: Mapping[str, Array] = getattr(self, group)
+            flat.update({f"{group}/{name}": members[name] for name in sorted(members)})
+        return flat
+
+    @classmethod
+    def from_arrays(cls, flat: Mapping[str, Array]) -> "Instances":
+        if missing := [name for name in _PLAIN if name not in flat]:
+            raise HardtailError(f"not a set of instances: the array {missing[0]!r} is missing")
+        groups: dict[str, dict[str, Array]] = {group: {} for group in _GROUPS}
+        for name, array in flat.items():
+            group, slash, member = name.partition("/")
+            if slash:
+                groups[group][member] = array
+        tokens_NL, prompt_len_N, maskable_NA, scored_NA = (flat[name] for name in _PLAIN)
+        return cls(
+            tokens_NL,
+            prompt_len_N,
+            maskable_NA,
+            scored_NA,
+            parents_NAE=flat.get("parents_NAE"),
+            orders=groups["orders"],
+            strata=groups["strata"],
+            extras=groups["extras"],
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence["Instances"]) -> "Instances":
+        """The parts one after another; they must come from one task configuration."""
+        flats = [part.arrays() for part in parts]
+        return cls.from_arrays({name: np.concatenate([flat[name] for flat in flats]) for name in flats[0]})
+
+    def _map(self, change: Callable[[Array], Array]) -> "Instances":
+        return Instances.from_arrays({name: change(array) for name, array in self.arrays().items()})
+
+
+_PLAIN = ("tokens_NL", "prompt_len_N", "maskable_NA", "scored_NA")
+_GROUPS = ("orders", "strata", "extras")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """How `N` instances were decoded: one event for every token that was written, in the order of writing.
+
+    `answer_NA`     the final answer
+    `cell_NT`       the answer cell that event t wrote; -1 after an instance's last event
+    `step_NT`       the forward pass it came from, from 0; events of one pass have the same
+    `token_NT`      what was written; `mask_id` where the cell was hidden again
+    `prob_NT`       the token's probability, over all tokens that could have been written
+    `gold_prob_NT`  the gold token's probability
+    `gold_rank_NT`  how many tokens were more probable than the gold one
+    `runner_up_NT`  the best-scored hidden cell that this pass did not write; -1 where none was left
+    `margin_NT`     by how much the written cell's score exceeded the runner-up's; NaN where there was none
+    `about`         where it comes from: task, policy, model …, as JSON holds it
+    """
+
+    instances: Instances
+    mask_id: int
+    answer_NA: NDArray[np.uint8]
+    cell_NT: NDArray[np.int16]
+    step_NT: NDArray[np.int16]
+    token_NT: NDArray[np.uint8]
+    prob_NT: NDArray[np.float32]
+    gold_prob_NT: NDArray[np.float32]
+    gold_rank_NT: NDArray[np.int32]
+    runner_up_NT: NDArray[np.int16]
+    margin_NT: NDArray[np.float32]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    @property
+    def happened_NT(self) -> NDArray[np.bool_]:
+        """Which events there are."""
+        return self.cell_NT >= 0
+
+    @property
+    def commit_NT(self) -> NDArray[np.bool_]:
+        """Which events wrote an answer token, not the mask."""
+        return self.happened_NT & (self.token_NT != self.mask_id)
+
+    @property
+    def gold_NT(self) -> NDArray[np.uint8]:
+        """The gold token of the cell that each event wrote; of cell 0 where there is no event."""
+        return np.take_along_axis(self.instances.answer_NA, np.maximum(self.cell_NT, 0).astype(np.int64), axis=1)
+
+    @property
+    def wrong_NT(self) -> NDArray[np.bool_]:
+        """Which commits were wrong when they were made."""
+        return self.commit_NT & (self.token_NT != self.gold_NT)
+
+    @property
+    def exact_N(self) -> NDArray[np.bool_]:
+        """Exact match: every scored cell has its gold token at the end."""
+        return ((self.answer_NA == self.instances.answer_NA) | ~self.instances.scored_NA).all(axis=1)
+
+    def take(self, index: slice | Array) -> "Trace":
+        """The traces of the instances at `index`."""
+        changed = {name: getattr(self, name)[index] for name in _TRACE}
+        return replace(self, instances=self.instances.take(index), **changed)
+
+    @classmethod
+    def concat(cls, parts: Sequence["Trace"]) -> "Trace":
+        """The parts one after another; they must come from one decode."""
+        longest = max(part.cell_NT.shape[1] for part in parts)
+        merged = {
+            name: np.concatenate([_lengthened(getattr(part, name), longest, name) for part in parts]) for name in _TRACE
+        }
+        return cls(
+            Instances.concat([part.instances for part in parts]), parts[0].mask_id, **merged, about=parts[0].about
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        """Every array under a flat name; `from_arrays` is the inverse."""
+        held = {f"instances/{name}": array for name, array in self.instances.arrays().items()}
+        return {name: getattr(self, name) for name in _TRACE} | held
+
+    @classmethod
+    def from_arrays(cls, flat: Mapping[str, Array], mask_id: int, about: Mapping[str, Any]) -> "Trace":
+        if missing := [name for name in _TRACE if name not in flat]:
+            raise HardtailError(f"not a trace: the array {missing[0]!r} is missing")
+        prefix = "instances/"
+        instances = Instances.from_arrays(
+            {name.removeprefix(prefix): array for name, array in flat.items() if name.startswith(prefix)}
+        )
+        return cls(instances, mask_id, about=about, **{name: flat[name] for name in _TRACE})
+
+
+def _lengthened(array: Array, events: int, name: str) -> Array:
+    """An array of events with so many columns; what is added says "no event"."""
+    if not name.endswith("_NT"):
+        return array
+    return np.pad(array, ((0, 0), (0, events - array.shape[1])), constant_values=NO_EVENT.get(name, 0))
+
+
+NO_EVENT: Mapping[str, float] = {"cell_NT": -1, "runner_up_NT": -1, "margin_NT": np.nan}
+"""What an array of events holds where there is no event, unless it is 0."""
+_TRACE = (
+    "answer_NA",
+    "cell_NT",
+    "step_NT",
+    "token_NT",
+    "prob_NT",
+    "gold_prob_NT",
+    "gold_rank_NT",
+    "runner_up_NT",
+    "margin_NT",
+)

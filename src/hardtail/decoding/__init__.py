@@ -1,0 +1,1 @@
+"""The only decoding loop, and the events it records."""

@@ -1,0 +1,351 @@
+"""The one decoding loop: look, score, commit, until nothing is hidden; everything it does is in the trace.
+
+A row's result depends on nothing but that row. On a CPU forward passes always have the same number of rows, because
+matrix products of another shape may round differently; on a GPU the batch is fixed and the step captured as one graph.
+
+Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
+"""
+
+import math
+import operator
+import reprlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.noise import mix, stream
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.events import MOST_STEPS, MOST_TOKENS, Events, Segment, joined
+from hardtail.models.capture import captured
+from hardtail.models.denoiser import Denoiser
+from hardtail.policies.base import REFUSED, Commit, Guess, Policy, State, fitting, only_hidden, ranked
+
+ONE = Commit()
+CPU_BATCH = 32
+"""Rows in flight on a CPU; every tile divides it."""
+TILE_TOKENS = 2048
+"""Tokens of a forward pass on a CPU: activations stay in its caches, and matrix products are still large."""
+GPU_BATCH = 512
+WINDOW = 16
+"""Batches among which rows of like length are put together."""
+LOOK_EVERY = 8
+"""Steps between questions to a GPU whether all rows are finished."""
+_TOKEN = stream("token")
+
+
+def decode(
+    denoiser: Denoiser,
+    instances: Instances,
+    policy: Policy,
+    commit: Commit = ONE,
+    *,
+    batch: int | None = None,
+    device: str | torch.device = "cpu",
+    seed: int = 0,
+    temperature: float = 0.0,
+    allowed: Sequence[int] | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+    about: Mapping[str, Any] | None = None,
+) -> Trace:
+    """Decode every instance from fully hidden maskable cells.
+
+    `allowed`      the tokens that may be committed; by default all but the mask
+    `temperature`  0 commits the most probable token, more samples one from p^(1/temperature)
+    `batch`        rows at a time, on a CPU in steps of 32: a bound on memory that changes no result
+    `progress`     gets the number of instances that were just finished
+    """
+    options: dict[str, Any] = {"batch": batch, "device": device, "seed": seed, "temperature": temperature}
+    parts = decode_stream(denoiser, instances, policy, commit, **options, allowed=allowed, about=about)
+    kept: list[Trace] = []
+    for part in parts:
+        kept.append(part)
+        progress(len(part))
+    return Trace.concat(kept)
+
+
+@torch.inference_mode()
+def decode_stream(
+    denoiser: Denoiser,
+    instances: Instances,
+    policy: Policy,
+    commit: Commit = ONE,
+    *,
+    batch: int | None = None,
+    device: str | torch.device = "cpu",
+    seed: int = 0,
+    temperature: float = 0.0,
+    allowed: Sequence[int] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Iterator[Trace]:
+    """As `decode`, a part at a time and in the instances' order, so that traces need not be held."""
+    device = torch.device(device)
+    if not len(instances):
+        raise HardtailError("there is nothing to decode: no instance was given")
+    refuse_options(batch, temperature, seed)
+    rows = in_flight(len(instances), batch, device)
+    loop: _Loop | None = None
+    for start in range(0, len(instances), rows * WINDOW):
+        window = instances.take(slice(start, start + rows * WINDOW))
+        length_N = window.maskable_NA.sum(axis=1)
+        order_N = np.argsort(-length_N, kind="stable")  # rows of like length end together
+        done: list[Trace] = []
+        for at in range(0, len(window), rows):
+            chosen = window.take(order_N[at : at + rows])
+            if loop is None:
+                loop = _Loop(denoiser, policy, commit, chosen, rows, device, seed, temperature, allowed)
+            done.append(loop.run(chosen, dict(about or {})))
+        yield Trace.concat(done).take(np.argsort(order_N, kind="stable"))
+
+
+def in_flight(n: int, batch: int | None, device: torch.device) -> int:
+    """Rows that are decoded at a time, of `n`."""
+    rows = batch or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)
+    if device.type == "cpu":
+        rows = -(-rows // CPU_BATCH) * CPU_BATCH
+    return min(rows, -(-n // CPU_BATCH) * CPU_BATCH)
+
+
+def tile(length: int) -> int:
+    """Rows of a forward pass on a CPU: a power of two that depends on the sequences' length alone."""
+    most = max(TILE_TOKENS // length, 4)
+    return min(1 << (most.bit_length() - 1), CPU_BATCH)
+
+
+def refuse_options(batch: int | None, temperature: float, seed: int) -> None:
+    """What no decode can be asked for, whatever the instances."""
+    if batch is not None and batch < 1:
+        raise HardtailError(f"the batch is {batch}; it must be at least 1")
+    if not 0 <= temperature < math.inf:
+        raise HardtailError(f"the temperature is {temperature}; it is 0 for the most probable token, or more")
+    if not 0 <= seed < 1 << 63:
+        raise HardtailError(f"the seed is {seed}; it must be at least 0 and below 2^63")
+
+
+def refuse_strangers(most: int, size: int) -> None:
+    """Right answers with tokens up to `most`, where a denoiser answers for `size` tokens."""
+    if most >= size:
+        raise HardtailError(
+            f"the right answers have tokens up to {most}, and the denoiser answers for {size}; it is of another "
+            "vocabulary than the instances"
+        )
+
+
+class _Loop:
+    """The tensors of one batch, and the step that moves them on; used for one batch after another."""
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        policy: Policy,
+        commit: Commit,
+        like: Instances,
+        rows: int,
+        device: torch.device,
+        seed: int,
+        temperature: float,
+        allowed: Sequence[int] | None,
+    ) -> None:
+        self.denoiser, self.policy, self.commit = denoiser, policy, commit
+        self.rows, self.device, self.seed, self.temperature = rows, device, seed, temperature
+        self.cells = like.answer_len
+        self.tile = tile(like.tokens_NL.shape[1]) if device.type == "cpu" else rows
+        """Rows of every forward pass, so that a compiled model is compiled for one shape."""
+
+        def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
+            return torch.zeros(shape, dtype=dtype, device=device)
+
+        self.state = State(
+            tokens_BL=zeros(rows, like.tokens_NL.shape[1]),
+            at_BA=zeros(rows, self.cells),
+            hidden_BA=zeros(rows, self.cells, dtype=torch.bool),
+            maskable_BA=zeros(rows, self.cells, dtype=torch.bool),
+            key_B=zeros(rows),
+            step=zeros(),
+            mask_id=denoiser.mask_id,
+            orders={name: zeros(rows, self.cells, dtype=torch.float32) for name in like.orders},
+        )
+        self.gold_BA = zeros(rows, self.cells)
+        self.events = Events(rows, self.cells, policy.remasks, device)
+        self._fill(like)
+        self.allowed_V = self._allowed(allowed)
+        self.state.vocab_size = len(self.allowed_V)
+        self._begin()
+        self._step = self._captured() if device.type == "cuda" and not policy.remasks else self._once
+
+    # -- one batch ----------------------------------------------------------------------------------------------
+
+    def run(self, instances: Instances, about: Mapping[str, Any]) -> Trace:
+        """Decode up to `rows` instances."""
+        self._load(instances)
+        n, most = len(instances), self._steps(int(instances.maskable_NA.sum(axis=1).max()))
+        segments: list[Segment] = []
+        for step in range(most):
+            if (self.device.type == "cpu" or step % LOOK_EVERY == 0) and self._finished():
+                break
+            if self.policy.remasks and self.events.crowded:
+                segments.append(self.events.flush(n))
+            self._step()
+        segments.append(self.events.flush(n))
+        if bool(self.state.hidden_BA.any()):
+            raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow for more")
+        answer_NA = self.state.token_BA[:n].to(torch.uint8).cpu().numpy()
+        return Trace(instances, self.denoiser.mask_id, answer_NA, **joined(segments), about=about)
+
+    def _load(self, instances: Instances) -> None:
+        """Put instances into the batch, before the first step."""
+        refuse_strangers(int(instances.answer_NA.max()), len(self.allowed_V))
+        self._fill(instances)
+        self._begin()
+
+    def _begin(self) -> None:
+        """The policy's own memory, which stays in the same tensors for every batch."""
+        memory = self.policy.begin(self.state)
+        if not isinstance(memory, Mapping) or not all(isinstance(fresh, Tensor) for fresh in memory.values()):
+            raise HardtailError(f"{self.policy}: begin returned {reprlib.repr(memory)}; it takes a dict of tensors")
+        for name, fresh in memory.items():
+            self.state.memory.setdefault(name, fresh).copy_(fresh)
+
+    def _steps(self, cells: int) -> int:
+        asked = self.policy.steps(cells, self.commit)
+        try:
+            most = operator.index(asked)
+        except TypeError:
+            raise HardtailError(f"{self.policy}: steps returned {asked!r}; it takes a whole number") from None
+        if most > MOST_STEPS:
+            raise HardtailError(f"{self.policy} may take {most:,} steps; a trace counts at most {MOST_STEPS:,}")
+        return most
+
+    def _finished(self) -> bool:
+        done_B = self.policy.finished(self.state)
+        return bool(fitting(done_B, self.state.key_B, self.policy, "finished").all())
+
+    def _fill(self, instances: Instances) -> None:
+        """The instances' tensors; a batch that they do not fill gets rows that have nothing to do."""
+        state, n = self.state, len(instances)
+
+        def put(target: Tensor, array: NDArray[Any]) -> None:
+            target[:n].copy_(torch.from_numpy(array))
+            target[n:].copy_(target[:1].expand_as(target[n:]))
+
+        put(state.tokens_BL, instances.tokens_NL)
+        put(state.at_BA, instances.answer_at_NA)
+        put(state.maskable_BA, instances.maskable_NA)
+        put(state.key_B, instances.prompt_len_N)
+        state.key_B.copy_(_keys(state.tokens_BL, state.key_B, self.seed))
+        put(self.gold_BA, instances.answer_NA)
+        for name, rank_BA in state.orders.items():
+            put(rank_BA, instances.orders[name])
+        state.hidden_BA.copy_(state.maskable_BA)
+        state.hidden_BA[n:] = False
+        state.tokens_BL.scatter_(1, state.at_BA, self.gold_BA.masked_fill(state.hidden_BA, state.mask_id))
+        state.step.zero_()
+        self.events.used_B.zero_()
+
+    # -- one step -----------------------------------------------------------------------------------------------
+
+    def _once(self) -> None:
+        state, policy = self.state, self.policy
+        guess = self._look()
+        note = partial(self.events.note, guess, state.step, self.gold_BA)
+        score_BA = only_hidden(fitting(policy.score(guess, state), state.hidden_BA, policy, "score"), state.hidden_BA)
+        hidden_B = state.hidden_BA.sum(dim=1)
+        count_B = fitting(policy.count(guess, score_BA, state, self.commit), hidden_B, policy, "count")
+        count_B = count_B.clamp(min=1).minimum(hidden_B)
+        best_BA, cell_BA = ranked(score_BA)
+        chosen_BA = torch.arange(self.cells, device=self.device) < count_B[:, None]
+        commit_BA = torch.zeros_like(chosen_BA).scatter_(1, cell_BA, chosen_BA)
+        next_B1 = count_B[:, None].clamp(max=self.cells - 1)
+        next_score_B1 = best_BA.gather(1, next_B1)
+        last_B1 = (count_B == hidden_B)[:, None] | (next_score_B1 <= REFUSED)
+        runner_up_B1 = cell_BA.gather(1, next_B1).masked_fill(last_B1, -1)
+        margin_BA = (best_BA - next_score_B1).masked_fill(last_B1, torch.nan)
+        note(cell_BA, chosen_BA, guess.token_BA, guess.token_BA, runner_up_B1, margin_BA)
+        self._write(commit_BA, guess.token_BA)
+        state.hidden_BA.logical_and_(~commit_BA)
+        if policy.remasks:
+            again_BA = fitting(policy.review(guess, state, self._logits), state.hidden_BA, policy, "review")
+            again_BA = again_BA & state.maskable_BA & ~state.hidden_BA
+            first_BA, cell_BA = ranked(again_BA.to(torch.uint8))
+            mask_BA = torch.full_like(cell_BA, state.mask_id)
+            nothing_BA = torch.full_like(margin_BA, torch.nan)
+            none_B1 = torch.full_like(runner_up_B1, -1)
+            note(cell_BA, first_BA.bool(), mask_BA, state.token_BA, none_B1, nothing_BA)
+            self._write(again_BA, mask_BA)
+            state.hidden_BA.logical_or_(again_BA)
+        state.step.add_(1)
+
+    def _write(self, where_BA: Tensor, token_BA: Tensor) -> None:
+        """Change the answer in the sequence."""
+        self.state.tokens_BL.scatter_(1, self.state.at_BA, torch.where(where_BA, token_BA, self.state.token_BA))
+
+    def _look(self) -> Guess:
+        logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)
+        log_p_BAV = logits_BAV.log_softmax(dim=-1)
+        top_BA, token_BA = log_p_BAV.max(dim=-1)
+        if self.temperature > 0:
+            noise_BAV = self.state.noise(_TOKEN, *logits_BAV.shape[1:])
+            # Of the most probable token 0, so that nothing but the impossible becomes -inf at a tiny temperature.
+            below_BAV = (log_p_BAV - top_BA[..., None]) / self.temperature
+            token_BA = (below_BAV - (-noise_BAV.log()).log()).argmax(dim=-1)
+        return Guess(logits_BAV, log_p_BAV, token_BA, top_BA)
+
+    def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        """Logits in float32, tokens that may not be committed at -inf; any number of rows, looked at in tiles."""
+        n = len(tokens_BL)
+        if short := -n % self.tile:
+            tokens_BL, at_BA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_BL, at_BA))
+        tiles = zip(torch.split(tokens_BL, self.tile), torch.split(at_BA, self.tile), strict=True)
+        logits_BAV = torch.cat([self.denoiser.logits(tokens, at).float() for tokens, at in tiles])[:n]
+        if unsaid := len(self.allowed_V) - logits_BAV.shape[-1]:
+            logits_BAV = F.pad(logits_BAV, (0, unsaid))
+        return logits_BAV.masked_fill(~self.allowed_V, -torch.inf)
+
+    def _allowed(self, allowed: Sequence[int] | None) -> Tensor:
+        """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer, and the
+        mask is among them even where the denoiser does not answer for it."""
+        few = self.tile
+        logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
+        if not isinstance(logits_BAV, Tensor):
+            raise HardtailError(f"the denoiser's logits are a {type(logits_BAV).__name__}; they must be a torch tensor")
+        shape = tuple(logits_BAV.shape)
+        if len(shape) != 3 or shape[:2] != (few, self.cells):
+            raise HardtailError(
+                f"the denoiser's logits have the shape {list(shape)}; for {few} rows of {self.cells} answer cells it "
+                f"is [{few}, {self.cells}, vocabulary]"
+            )
+        if self.denoiser.mask_id < 0 or max(shape[2], self.denoiser.mask_id + 1) > MOST_TOKENS:
+            raise HardtailError(
+                f"the denoiser has {shape[2]:,} tokens and its mask is {self.denoiser.mask_id:,}; traces hold tokens "
+                f"from 0 and below {MOST_TOKENS}"
+            )
+        token_V = torch.arange(max(shape[2], self.denoiser.mask_id + 1), device=self.device)
+        allowed_V = (token_V != self.denoiser.mask_id) & (token_V < shape[2])
+        if allowed is not None:
+            allowed_V &= torch.isin(token_V, torch.tensor(list(allowed), dtype=torch.int64, device=self.device))
+        if not bool(allowed_V.any()):
+            raise HardtailError("no token may be committed: `allowed` names none besides the mask")
+        return allowed_V
+
+    def _captured(self) -> Callable[[], None]:
+        """The step as one CUDA graph; eager, and said aloud, where it cannot be captured."""
+        try:
+            return captured(self._once, self.device, warm_up=1)
+        except RuntimeError as error:
+            warnings.warn(f"{self.policy} could not be captured and runs step by step: {error}", stacklevel=2)
+            return self._once
+
+
+def _keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
+    """A random word per instance from the seed and the problem's own tokens, wherever it stands in the batch."""
+    position_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
+    place_L = mix(mix(torch.full_like(position_L, seed)) + position_L)
+    word_BL = mix(mix(tokens_BL + place_L) ^ place_L)
+    return mix(word_BL.masked_fill(position_L >= prompt_len_B[:, None], 0).sum(dim=1))

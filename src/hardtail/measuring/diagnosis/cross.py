@@ -1,0 +1,42 @@
+"""Two decodes of the same instances: which of them solved what.
+
+Shapes: N instances.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Trace
+
+
+@dataclass(frozen=True)
+class Cross:
+    """Instances by which of two decodes solved them."""
+
+    instances: int
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+
+
+def cross(first: Trace, second: Trace, groups: Mapping[str, NDArray[np.bool_]] | None = None) -> dict[str, Cross]:
+    """The cross table over `all` instances, then over each group of them."""
+    if not np.array_equal(first.instances.tokens_NL, second.instances.tokens_NL):
+        raise HardtailError(
+            f"the two traces are of different instances ({len(first)} and {len(second)}); decode the same ones twice"
+        )
+    everything = {"all": np.ones(len(first), dtype=np.bool_)}
+    return {
+        name: _cross(first.exact_N[inside_N], second.exact_N[inside_N])
+        for name, inside_N in (everything | dict(groups or {})).items()
+    }
+
+
+def _cross(first_N: NDArray[np.bool_], second_N: NDArray[np.bool_]) -> Cross:
+    counts = [first_N & second_N, first_N & ~second_N, ~first_N & second_N, ~first_N & ~second_N]
+    return Cross(len(first_N), *(int(in_N.sum()) for in_N in counts))

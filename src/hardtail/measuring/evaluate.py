@@ -1,0 +1,340 @@
+"""Accuracy by policy and stratum, with intervals and paired comparisons; probe NLL; partial reveal.
+
+Shapes: N instances, A answer cells.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import append_records, sole_writer
+from hardtail.core.provenance import origin
+from hardtail.core.seeds import Streams, below
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.loop import ONE, decode_stream, in_flight, refuse_options, refuse_strangers, tile
+from hardtail.measuring.statistics import mcnemar, wilson
+from hardtail.measuring.subject import Subject
+from hardtail.policies.base import Commit, Policy
+from hardtail.policies.named import policy_named
+from hardtail.tasks import datasets as data
+from hardtail.tasks.base import Part, Task
+from hardtail.traces.files import TraceWriter, trace_writer
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How an evaluation decodes, besides the policy."""
+
+    commit: Commit = ONE
+    batch: int | None = None
+    device: str = "cpu"
+    seed: int = 0
+    """Of whatever is random in decoding."""
+    restrict: bool = False
+    """Only tokens that the task's answers are made of may be committed."""
+    temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        refuse_options(self.batch, self.temperature, self.seed)  # here: before a probe has been measured and kept
+
+    def as_json(self) -> Record:
+        """What of it a result depends on; the batch is no part of that."""
+        commit = self.commit
+        return {
+            "commit_rule": f"{commit.each} a step" if commit.steps is None else f"{commit.steps} steps",
+            "restrict": self.restrict,
+            "temperature": self.temperature,
+            "decode_seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One policy on one stratum."""
+
+    record: Record
+    exact_N: NDArray[np.bool_]
+    failures: Trace | None
+    """The first few instances that went wrong."""
+
+
+def measured_split(task: Task, stratum: str) -> str:
+    """The split that a stratum is measured on: the study's own where it has the stratum, `test` for any other."""
+    wanted = str(task.stratum(stratum))
+    for split, parts in task.splits().items():
+        if split != data.TRAIN and any(str(task.stratum(part.stratum)) == wanted for part in parts):
+            return split
+    return "test"
+
+
+def measured_instances(task: Task, stratum: str, n: int, seed: int) -> Instances:
+    """`n` instances of a stratum that no training run of this task has seen.
+
+    Countdown's training and test targets differ, and nothing else parts them: of puzzles whose targets are not held out
+    (`natural`) a few in ten thousand are, by chance, in the full training set.
+    """
+    return data.draw(task, measured_split(task, stratum), Part(stratum, n), seed)
+
+
+def evaluate(
+    subject: Subject,
+    name: str,
+    policy: Policy,
+    instances: Instances,
+    stratum: str,
+    decoding: Decoding,
+    *,
+    traces: Path | None = None,
+    failures: int = 0,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Outcome:
+    """Decode `instances` under one policy and measure it, part by part: no more than a part of the trace is held."""
+    task = subject.task
+    began = monotonic()
+    exact: list[NDArray[np.bool_]] = []
+    wrong: list[Trace] = []
+    valid = cells = right_cells = steps = 0
+    with _sink(traces) as writer:
+        for part in traced(subject, name, policy, instances, stratum, decoding):
+            if writer is not None:
+                writer.add(part)
+            exact.append(part.exact_N)
+            judged_NA = part.instances.maskable_NA & part.instances.scored_NA
+            right_cells += int((judged_NA & (part.answer_NA == part.instances.answer_NA)).sum())
+            cells += int(judged_NA.sum())
+            valid += int(task.check(part.instances, part.answer_NA).sum())
+            steps = max(steps, int(part.step_NT.max(initial=-1)) + 1)
+            if len(wrong) < failures:
+                wrong.extend(part.take(slice(i, i + 1)) for i in np.flatnonzero(~part.exact_N)[: failures - len(wrong)])
+            progress(len(part))
+    exact_N = np.concatenate(exact)
+    record = accuracy(exact_N) | {
+        "cell_accuracy": right_cells / cells if cells else None,
+        "valid": valid / len(exact_N),
+        "steps": steps,
+    }
+    kept = Trace.concat(wrong) if wrong else None
+    wall = round(monotonic() - began, 3)
+    return Outcome(_head(subject, name, stratum, "accuracy", decoding) | record | {"wall": wall}, exact_N, kept)
+
+
+def traced(
+    subject: Subject, name: str, policy: Policy, instances: Instances, stratum: str, decoding: Decoding
+) -> Iterator[Trace]:
+    """The trace of one policy, part by part; it says what it is of."""
+    task = subject.task
+    head = {"task": task.name, "config": task.config(), "policy": name, "stratum": stratum, "model": subject.name}
+    return decode_stream(
+        subject.denoiser,
+        instances,
+        policy,
+        decoding.commit,
+        batch=decoding.batch,
+        device=decoding.device,
+        seed=decoding.seed,
+        temperature=decoding.temperature,
+        allowed=task.answer_tokens if decoding.restrict else None,
+        about=head | dict(subject.origin) | decoding.as_json() | origin(decoding.device),
+    )
+
+
+def accuracy(exact_N: NDArray[np.bool_]) -> Record:
+    """Exact match with Wilson's 95 % interval."""
+    n, right = len(exact_N), int(exact_N.sum())
+    low, high = wilson(right, n)
+    return {"n": n, "exact_match": right / n, "low": low, "high": high}
+
+
+def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Outcome], decoding: Decoding) -> Record:
+    """Two policies on the same instances: how often only one of them was right, and McNemar's exact p."""
+    (name, one), (other, two) = first, second
+    found = mcnemar(one.exact_N, two.exact_N)
+    head = _head(subject, name, one.record["stratum"], "paired", decoding)
+    return head | {"against": other, "n": len(one.exact_N), **found._asdict()}
+
+
+def _head(subject: Subject, policy: str, stratum: str, kind: str, decoding: Decoding) -> Record:
+    """What every record starts with."""
+    return {
+        "kind": kind,
+        "task": subject.task.name,
+        "policy": policy,
+        "stratum": stratum,
+        **subject.origin,
+        "model": subject.name,
+        **decoding.as_json(),
+        **origin(decoding.device),
+    }
+
+
+@contextmanager
+def _sink(path: Path | None) -> Iterator[TraceWriter | None]:
+    if path is None:
+        yield None
+        return
+    with trace_writer(path) as writer:
+        yield writer
+
+
+# -- one forward pass -------------------------------------------------------------------------------------------------
+
+
+def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Record:
+    """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (study §1.5)."""
+    nll, _, _ = _one_pass(subject, instances, instances.maskable_NA, decoding)
+    return _head(subject, "none", stratum, "probe", decoding) | {"n": len(instances), "probe_nll": nll}
+
+
+def half_reveal(task: Task, instances: Instances, seed: int, share: float = 0.5) -> Instances:
+    """The same problems with ⌊share · n⌋ of each answer's n meaningful cells shown, drawn anew for each (study §5).
+
+    What stands behind the answer stays hidden, as in the release.
+    """
+    meant_NA = instances.maskable_NA & task.meaningful(instances)
+    key_NA = Streams(seed).named(f"{task.name}/reveal").keys(meant_NA.size).reshape(meant_NA.shape)
+    draw_NA = np.where(meant_NA, below(key_NA, 1 << 31), 1 << 31)
+    rank_NA = np.argsort(np.argsort(draw_NA, axis=1, kind="stable"), axis=1, kind="stable")
+    shown_NA = meant_NA & (rank_NA < (meant_NA.sum(axis=1) * share).astype(int)[:, None])
+    return replace(instances, maskable_NA=instances.maskable_NA & ~shown_NA)
+
+
+def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Record:
+    """Token accuracy of one pass over half-revealed answers, pooled over the cells that mean something (release)."""
+    shown = half_reveal(subject.task, instances, decoding.seed)
+    judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
+    _, right, total = _one_pass(subject, shown, judged_NA, decoding)
+    low, high = wilson(right, total)
+    head = _head(subject, "one pass, half revealed", stratum, "reveal", decoding)
+    return head | {"n": len(instances), "tokens": total, "token_accuracy": right / total, "low": low, "high": high}
+
+
+@torch.inference_mode()
+def _one_pass(
+    subject: Subject, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding
+) -> tuple[float, int, int]:
+    """Mean NLL, right tokens and number of the judged cells, with all maskable cells hidden."""
+    mask_id, device = subject.denoiser.mask_id, torch.device(decoding.device)
+    # As many as in decoding, so that a compiled model is compiled for one shape.
+    in_decoding = in_flight(len(instances), decoding.batch, device)
+    rows = tile(instances.tokens_NL.shape[1]) if device.type == "cpu" else in_decoding
+    most = int(instances.answer_NA.max(initial=0))
+    loss, right = 0.0, 0
+    for start in range(0, len(instances), rows):
+        index_B = np.arange(start, start + rows)
+        there_B1 = (index_B < len(instances))[:, None]
+        index_B = np.minimum(index_B, len(instances) - 1)  # always so many rows: another shape may round differently
+        part = instances.take(index_B)
+        tokens_BL = part.tokens_NL.copy()
+        np.put_along_axis(tokens_BL, part.answer_at_NA, np.where(part.maskable_NA, mask_id, part.answer_NA), axis=1)
+        at_BA, gold_BA, judged_BA = (
+            torch.from_numpy(array).to(decoding.device)
+            for array in (part.answer_at_NA, part.answer_NA.astype(np.int64), judged_NA[index_B] & there_B1)
+        )
+        shown_BL = torch.from_numpy(tokens_BL).to(decoding.device).long()
+        logits_BAV = subject.denoiser.logits(shown_BL, at_BA).float()
+        refuse_strangers(most, logits_BAV.shape[-1])
+        log_p_BA = logits_BAV.log_softmax(dim=-1).gather(-1, gold_BA[..., None])[..., 0]
+        loss -= float(log_p_BA[judged_BA].double().sum())
+        token_V = torch.arange(logits_BAV.shape[-1], device=device)
+        barred_V = token_V == mask_id
+        if decoding.restrict:
+            barred_V |= ~torch.isin(token_V, torch.tensor(subject.task.answer_tokens, device=device))
+        right += int((logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1) == gold_BA)[judged_BA].sum())
+    if not math.isfinite(loss):
+        raise HardtailError(f"{subject.name}: the model's logits hold NaN or infinities; look at its weights")
+    total = int(judged_NA.sum())
+    return loss / max(total, 1), right, total
+
+
+# -- a whole evaluation -----------------------------------------------------------------------------------------------
+
+
+def evaluate_all(
+    subject: Subject,
+    policies: Mapping[str, Policy],
+    strata: Sequence[str],
+    n: int,
+    decoding: Decoding,
+    *,
+    data_seed: int,
+    traces: Path | None = None,
+    failures: int = 0,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Iterator[Outcome | Record]:
+    """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
+    task = subject.task
+    subject = replace(subject, origin={**subject.origin, "data_seed": data_seed})
+    for stratum in strata:  # an impossible one shows before anything is decoded
+        measured_instances(task, stratum, 1, data_seed)
+    for stratum in strata:
+        instances = measured_instances(task, stratum, n, data_seed)
+        yield probe(subject, instances, stratum, decoding)
+        outcomes: dict[str, Outcome] = {}
+        for name, policy in policies.items():
+            path = trace_path(traces, stratum, name) if traces else None
+            outcomes[name] = evaluate(
+                subject, name, policy, instances, stratum, decoding, traces=path, failures=failures, progress=progress
+            )
+            yield outcomes[name]
+        first, *others = outcomes.items()
+        for other in others:
+            yield compare(subject, first, other, decoding)
+        if task.reveals:
+            yield reveal(subject, instances, stratum, decoding)
+            half = half_reveal(task, instances, decoding.seed)
+            name, policy = next(iter(policies.items()))
+            path = trace_path(traces, stratum, name, "half-revealed") if traces else None
+            name = f"{name}, half revealed"
+            yield evaluate(
+                subject, name, policy, half, stratum, decoding, traces=path, failures=failures, progress=progress
+            )
+
+
+def trace_path(folder: Path, stratum: str, policy: str, *marks: str) -> Path:
+    """Where the trace of a policy on a stratum is written."""
+    return folder / ".".join([_file_name(stratum), _file_name(policy), *marks, "npz"])
+
+
+def _file_name(text: str) -> str:
+    """A stratum or policy as part of a file's name."""
+    for sign, word in ((">=", "-ge-"), ("<=", "-le-"), (">", "-gt-"), ("<", "-lt-"), ("=", "-"), (",", "_")):
+        text = text.replace(sign, word)
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)
+
+
+# -- what a person asks for -------------------------------------------------------------------------------------------
+
+
+def chosen_policies(task: Task, names: Sequence[str]) -> dict[str, Policy]:
+    """The named policies; by default confidence, the study's logical order and random order."""
+    chosen = names or ("top1", *task.order_names[:1], "random")
+    return {name: policy_named(name, task.order_names) for name in dict.fromkeys(chosen)}
+
+
+def chosen_strata(task: Task, names: Sequence[str]) -> list[str]:
+    """The named strata as the task writes them; by default all of the study's."""
+    return list(dict.fromkeys(str(task.stratum(name)) for name in names or task.strata()))
+
+
+def records_of(found: Sequence[Outcome | Record]) -> list[Record]:
+    return [item.record if isinstance(item, Outcome) else item for item in found]
+
+
+def keep(path: Path | None, records: Sequence[Record]) -> Path | None:
+    """Add records to a file, where there is one to add them to; the file, if it was written."""
+    if path is None or not records:
+        return None
+    with sole_writer(path, wait=60.0):  # whoever else adds to it is done at once
+        append_records(path, records)
+    return path

@@ -1,0 +1,66 @@
+"""What a decoder needs of a model, and our transformer seen that way.
+
+Shapes: B batch, L sequence, A answer cells, V vocabulary.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from hardtail.models.transformer import Precision, Transformer
+
+
+class Denoiser(Protocol):
+    """Anything that guesses hidden tokens: our transformer, a checkpoint from elsewhere, a function.
+
+    A row's logits must not depend on the other rows of the batch.
+    """
+
+    @property
+    def mask_id(self) -> int:
+        """The token of a hidden cell."""
+
+    def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        """Unnormalised log-probabilities [B, A, V] of the tokens at `at_BA`; log-probabilities will do."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function as a denoiser: `Function(lambda tokens_BL, at_BA: ..., mask_id=12)`."""
+
+    function: Callable[[Tensor, Tensor], Tensor]
+    mask_id: int
+
+    def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return self.function(tokens_BL, at_BA)
+
+
+class ModelDenoiser:
+    """Our transformer as a denoiser, in one of the precisions of training.
+
+    `compiled` spends about half a minute on a GPU, once, to make every forward pass faster: worth it for many of them.
+    """
+
+    def __init__(
+        self, model: Transformer, mask_id: int, precision: Precision = "fp32", *, compiled: bool = False
+    ) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self._forward = torch.compile(self.model, dynamic=False) if compiled else self.model
+        self.mask_id = mask_id
+        self.precision = precision
+
+    def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
+        try:
+            with self._autocast(tokens_BL.device.type):
+                return self._forward(tokens_BL, at_BA)
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+    def _autocast(self, kind: str) -> AbstractContextManager[object]:
+        return torch.autocast(kind, torch.bfloat16) if self.precision == "bf16" else nullcontext()

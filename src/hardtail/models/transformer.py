@@ -1,0 +1,161 @@
+"""The denoiser: one bidirectional pre-norm transformer (study §1.2), which looks at every token and answers for a few.
+
+Only answer cells are ever predicted, so the last block computes queries and MLP for them alone: the same numbers as
+the full computation, up to a third less work.
+
+Shapes: B batch, L sequence, A answer cells, D width, H heads, V vocabulary.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from hardtail.core.errors import HardtailError
+from hardtail.models.attention import attend
+
+Precision = Literal["fp32", "tf32", "bf16"]
+"""The arithmetic that a model runs in, in training as in decoding."""
+SPARE_POSITIONS = 8
+"""The released model has eight more position rows than tokens; nothing reads them, but they count as parameters."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes that make a denoiser."""
+
+    layers: int
+    heads: int
+    width: int
+    vocab_size: int
+    seq_len: int
+    mlp_ratio: int = 4
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "heads", "width", "mlp_ratio"):
+            if getattr(self, name) < 1:
+                raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.width % self.heads:
+            raise HardtailError(f"a width of {self.width} does not divide into {self.heads} heads")
+        if not 0 <= self.dropout < 1:
+            raise HardtailError(f"dropout is {self.dropout}; it is at least 0 and below 1")
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Block(nn.Module):
+    """LayerNorm, attention, residual; LayerNorm, MLP, residual."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        d = shape.width
+        self.heads, self.dropout = shape.heads, shape.dropout
+        self.norm_attention = nn.LayerNorm(d)
+        self.qkv = nn.Linear(d, 3 * d)
+        self.project = nn.Linear(d, d)
+        self.norm_mlp = nn.LayerNorm(d)
+        self.widen = nn.Linear(d, shape.mlp_ratio * d)
+        self.narrow = nn.Linear(shape.mlp_ratio * d, d)
+
+    def forward(
+        self, x_BLD: Tensor, at_BA: Tensor | slice | None = None, attention: torch.dtype | None = None
+    ) -> Tensor:
+        """The block's output at every position, or only `at_BA`; every position is attended to in both cases.
+
+        `attention` is the type that attention itself is computed in, where that is another one.
+        """
+        normed_BLD = self.norm_attention(x_BLD)
+        d = x_BLD.shape[-1]
+        if at_BA is None:
+            query_BQD, packed_BLX = None, self.qkv(normed_BLD)
+        else:
+            weight, bias = self.qkv.weight, self.qkv.bias
+            query_BQD = F.linear(pick(normed_BLD, at_BA), weight[:d], bias[:d])
+            packed_BLX = F.linear(normed_BLD, weight[d:], bias[d:])
+            x_BLD = pick(x_BLD, at_BA)
+        kind = packed_BLX.dtype
+        if attention is not None:
+            packed_BLX = packed_BLX.to(attention)
+            query_BQD = None if query_BQD is None else query_BQD.to(attention)
+        mixed_BQD = attend(packed_BLX, query_BQD, self.heads, self.dropout if self.training else 0.0).to(kind)
+        x_BLD = x_BLD + self._drop(self.project(mixed_BQD))
+        return x_BLD + self._drop(self.narrow(F.gelu(self.widen(self.norm_mlp(x_BLD)))))
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class Transformer(nn.Module):
+    """Token and position embeddings, blocks, a final norm and a head tied to the token embedding."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embed = nn.Embedding(shape.vocab_size, shape.width)
+        self.position = nn.Embedding(shape.seq_len + SPARE_POSITIONS, shape.width)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.norm = nn.LayerNorm(shape.width)
+
+    def initialise(self, generator: torch.Generator) -> "Transformer":
+        """Weights from N(0, 0.02²), biases 0, norms 1 and 0; no scaling with depth."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=0.02, generator=generator)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+            if isinstance(module, nn.LayerNorm):
+                nn.init.ones_(module.weight)
+                nn.init.zeros_(module.bias)
+        return self
+
+    def forward(self, tokens_BL: Tensor, at_BA: Tensor | slice, attention: torch.dtype | None = None) -> Tensor:
+        """Logits over the whole vocabulary for the answer cells at `at_BA`."""
+        position_LD = self.position.weight[: tokens_BL.shape[1]]
+        x_BLD = F.dropout(looked_up(tokens_BL, self.embed.weight) + position_LD, self.shape.dropout, self.training)
+        for block in self.blocks[:-1]:
+            x_BLD = block(x_BLD, attention=attention)
+        x_BAD = self.blocks[-1](x_BLD, at_BA, attention)
+        return F.linear(self.norm(x_BAD), self.embed.weight)
+
+
+class _LookUp(torch.autograd.Function):
+    """Rows of a small table. The gradient is a product with one-hot vectors, sequence by sequence and then in all.
+
+    The usual way adds each token's gradient to its row: hundreds of thousands of them meet in a dozen rows, on a GPU by
+    atomic additions, in an order that changes from run to run.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, tokens_BL: Tensor, table_VD: Tensor) -> Tensor:
+        ctx.save_for_backward(tokens_BL)
+        ctx.rows = len(table_VD)
+        return F.embedding(tokens_BL, table_VD)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_BLD: Tensor) -> tuple[None, Tensor]:
+        (tokens_BL,) = ctx.saved_tensors
+        row_V1 = torch.arange(ctx.rows, device=tokens_BL.device)[:, None]
+        chosen_BVL = (tokens_BL[:, None] == row_V1).to(gradient_BLD.dtype)
+        with torch.autocast(gradient_BLD.device.type, enabled=False):
+            return None, (chosen_BVL @ gradient_BLD).sum(dim=0)
+
+
+def looked_up(tokens_BL: Tensor, table_VD: Tensor) -> Tensor:
+    """The table's row for each token."""
+    out_BLD: Tensor = _LookUp.apply(tokens_BL, table_VD)  # type: ignore[no-untyped-call]
+    return out_BLD
+
+
+def pick(x_BLD: Tensor, at_BA: Tensor | slice) -> Tensor:
+    """The rows of each sequence at `at_BA`: a slice where all answers sit at the same place."""
+    if isinstance(at_BA, slice):
+        return x_BLD[:, at_BA]
+    return x_BLD.gather(1, at_BA[:, :, None].expand(-1, -1, x_BLD.shape[-1]))
+
+
+def parameter_count(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -1,0 +1,96 @@
+"""Figures for a paper: everything that recorded runs and traces have data for, as PDF, PNG and SVG.
+
+`write_all` makes them all, and the tables; the functions in the modules here make one figure each. matplotlib is
+needed, torch is not.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Trace
+from hardtail.show.figures import addition, decodes, maze, recorded
+from hardtail.show.figures.charts import charts_figure
+from hardtail.show.figures.style import ensure_matplotlib, save, slug
+from hardtail.show.page.export import write_tables
+from hardtail.show.page.records import RunRecord, by_variant
+from hardtail.show.page.records import recorded as recorded_runs
+from hardtail.show.page.stages import Stage
+from hardtail.show.page.stages import stages as stages_of
+from hardtail.study.claims import Results
+from hardtail.study.store import Store
+from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.maze.task import Maze
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ensure_matplotlib", "write_all", "write_figures"]
+
+
+def write_all(folder: Path, store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> list[Path]:
+    """Every figure and table of the recorded runs, of run directories besides them, and of traces."""
+    held = recorded_runs(store) if store else []
+    known = {run.name for run in held}
+    everything = [*held, *(run for run in runs if run.name not in known)]
+    figures = write_figures(folder, everything, stages_of(traces))
+    return [*figures, *(write_tables(folder, Results(store)) if store else [])]
+
+
+def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stage]) -> list[Path]:
+    """Draw what there is to draw; the files that were written."""
+    ensure_matplotlib()
+    drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
+    if not drawn:
+        raise HardtailError("there is nothing to draw: give runs or traces, or record runs with `hardtail study`")
+    written, names = [], [name for name, _ in drawn]
+    for place, (name, figure) in enumerate(drawn):
+        again = names[:place].count(name)
+        written += save(figure, folder, f"{name}-{again + 1}" if again else name)
+    return written
+
+
+def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
+    for task in dict.fromkeys(run.task for run in runs):
+        variants = by_variant([run for run in runs if run.task == task])
+        for variant, held in variants.items():  # schemes have one colour each, so that variants stand apart
+            name = (task, variant) if variant and len(variants) > 1 else (task,)
+            if charts := recorded.training(task, held):
+                yield slug("training", *name), charts_figure(charts)
+            for kind in recorded.kinds(held):
+                if charts := recorded.accuracy(task, held, kind):
+                    yield slug("accuracy", *name, kind), charts_figure(charts)
+                if charts := recorded.readiness(task, held, kind):
+                    yield slug("readiness", *name, kind), charts_figure(charts)
+
+
+def _of_states(runs: Sequence[RunRecord], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
+    """Mask states: of the tasks that were decoded with what their runs trained on, then of the other runs' tasks."""
+    decoded = {stage.task.name for stage in stages}
+    alone = dict.fromkeys(run.task for run in runs if run.task not in decoded)
+    pairs: list[tuple[str, Stage | None]] = [
+        *((stage.task.name, stage) for stage in stages),
+        *((task, None) for task in alone),
+    ]
+    for task, stage in pairs:
+        held = decodes.states(task, runs, stage)
+        if charts := decodes.coverage(task, held):
+            yield slug("coverage", task), charts_figure(charts)
+        if decodes.single_ranks(held):
+            yield slug("states", task), decodes.states_figure(held)
+
+
+def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
+    for stage in stages:
+        task = stage.task
+        if charts := decodes.readiness(stage):
+            yield slug("readiness", task.name, "decoded"), charts_figure(charts)
+        for decoder in stage.decoders:
+            if decoder.trace.exact_N.all():
+                continue
+            name = decoder.model.removeprefix(f"{task.name}-"), decoder.policy
+            if isinstance(task, Addition) and "role_NA" in stage.problems.extras:
+                yield slug("failures", task.name, *name), addition.failures_figure(task, decoder.trace)
+            elif isinstance(task, Maze):
+                yield slug("regions", task.name, *name), maze.regions_figure(task, decoder.trace)

@@ -1,0 +1,106 @@
+"""Wrong commits on the maze's grid: the paper's third figure from a trace.
+
+Shapes: H rows, W columns, A = H × W answer cells.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Array, Trace
+from hardtail.show.figures.style import INK, PAGE, SOFT, bare, sheet, source, styled
+from hardtail.tasks.maze.profile import ADDITION, REMOVAL, directions, grids
+from hardtail.tasks.maze.task import Maze
+from hardtail.traces.commits import first_in_time, wrong_cells
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WALL, OFF, ON, END = "#2b3440", "#e4e8ec", "#2fae82", "#0072b2"
+ADDED, REMOVED, STRANGE = "#e69f00", "#d5322b", "#cc79a7"
+ACROSS = 3
+
+
+def chosen_mazes(trace: Trace, most: int = ACROSS) -> list[int]:
+    """Failing mazes to show: spread over the sizes of what is wrong, the greatest first."""
+    wrong_N = wrong_cells(trace).sum(axis=1)
+    failing = np.flatnonzero(wrong_N)
+    if not failing.size:
+        raise HardtailError("there is no failure to draw: every maze of this trace is right")
+    by_size = failing[np.argsort(-wrong_N[failing], kind="stable")]
+    return by_size[np.unique(np.linspace(0, len(by_size) - 1, min(most, len(by_size))).astype(int))].tolist()
+
+
+@styled
+def regions_figure(task: Maze, trace: Trace, rows: Sequence[int] | None = None) -> "Figure":
+    """Mazes with their answer paths; half of each wrong cell says how it errs, a ring which wrong commit was first."""
+    rows = chosen_mazes(trace) if rows is None else rows
+    lines = ceil(len(rows) / ACROSS)
+    figure = sheet(PAGE, 0.3 + lines * (PAGE / ACROSS + 0.18))
+    panels = figure.subplots(lines, ACROSS, squeeze=False).ravel()
+    for axes in panels:
+        bare(axes)
+    for place, (axes, row) in enumerate(zip(panels, rows, strict=False)):
+        _draw(axes, task, trace.take(np.array([row])), chr(ord("a") + place))
+    figure.legend(handles=_legend(), loc="outside upper center", ncols=6)
+    figure.supxlabel(source(trace), fontsize=7, color=SOFT)
+    return figure
+
+
+def _draw(axes: "Axes", task: Maze, one: Trace, letter: str) -> None:
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Circle
+
+    gold_A, wrong_A = one.instances.answer(0), wrong_cells(one)[0]
+    kinds_A = np.array(["#01SE".find(sign) for sign in task.vocabulary.decode(gold_A)])
+    kind_HW = grids(task, kinds_A[None])[0]
+    colours = ListedColormap([WALL, OFF, ON, ON, ON])
+    side = task.side
+    axes.imshow(kind_HW, cmap=colours, vmin=0, vmax=4, interpolation="nearest", extent=(0, side, side, 0))
+    for cell in np.flatnonzero(kinds_A >= 3).tolist():
+        row, column = divmod(cell, side)
+        axes.add_patch(Circle((column + 0.5, row + 0.5), 0.36, facecolor=END, linewidth=0))
+    _halves(axes, task, gold_A, one.answer_NA[0], wrong_A)
+    first = first_in_time(one, wrong_cells(one))
+    row, column = divmod(int(first.cell_K[0]), side)
+    axes.add_patch(Circle((column + 0.5, row + 0.5), 0.95, fill=False, edgecolor="white", linewidth=2.4))
+    axes.add_patch(Circle((column + 0.5, row + 0.5), 0.95, fill=False, edgecolor=INK, linewidth=1.1))
+    hidden = int(one.instances.maskable_NA[0].sum())
+    axes.set_title(
+        f"({letter}) {int(wrong_A.sum())} wrong, the first at step {int(first.step_K[0]) + 1} of {hidden}",
+        fontsize=7,
+        fontweight="normal",
+    )
+
+
+def _halves(axes: "Axes", task: Maze, gold_A: Array, answer_A: Array, wrong_A: Array) -> None:
+    """The lower right half of every wrong cell in the colour of its error."""
+    from matplotlib.collections import PolyCollection
+
+    way_A = directions(task, gold_A[None], answer_A[None])[0]
+    corner_32 = np.array([[1, 0], [1, 1], [0, 1]])
+    for way, colour in ((ADDITION, ADDED), (REMOVAL, REMOVED), (2, STRANGE)):
+        cell_K = np.flatnonzero(wrong_A & (way_A == way))
+        at_K2 = np.stack([cell_K % task.side, cell_K // task.side], axis=1)
+        axes.add_collection(PolyCollection(at_K2[:, None] + corner_32, facecolors=colour, linewidths=0))
+
+
+def _legend() -> list[object]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    ring = Line2D([], [], linestyle="none", marker="o", markersize=6, markerfacecolor="none", markeredgecolor=INK)
+    ring.set_label("first wrong commit")
+    end = Line2D([], [], linestyle="none", marker="o", markersize=5, color=END, label="start, goal")
+    return [
+        Patch(facecolor=ON, label="path"),
+        Patch(facecolor=OFF, label="off the path"),
+        end,
+        Patch(facecolor=ADDED, label="added to the path"),
+        Patch(facecolor=REMOVED, label="removed from it"),
+        ring,
+    ]

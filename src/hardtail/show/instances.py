@@ -1,0 +1,108 @@
+"""Instances for people: pictures, strata and orders on a terminal, and the same as JSON."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Instances
+from hardtail.tasks.base import Task
+
+_STEPS_SHOWN = 6
+_CELLS_SHOWN = 4
+
+
+def task_table(names: Sequence[str], make: Callable[[str], Task]) -> Table:
+    """The tasks with their shapes, strata, splits and orders; one that cannot be loaded says why."""
+    table = Table(caption="L sequence, A answer cells, V vocabulary", caption_justify="left", show_lines=True)
+    for heading in ("task", "L", "A", "V", "axes, strata, splits", "orders"):
+        table.add_column(heading, justify="right" if len(heading) == 1 else "left", no_wrap=heading == "orders")
+    for name in names:
+        try:
+            task = make(name)
+        except HardtailError as error:
+            table.add_row(name, "", "", "", Text(str(error), "red"))
+            continue
+        shapes = (str(task.seq_len), str(task.answer_len), str(task.vocabulary.size))
+        sizes = ", ".join(f"{split} {sum(part.n for part in parts):,}" for split, parts in task.splits().items())
+        about = Text.assemble((", ".join(task.axes), "bold"), f"\n{_condensed(task.strata())}\n", (sizes, "dim"))
+        table.add_row(name, *shapes, about, "\n".join(task.order_names))
+    return table
+
+
+def _condensed(strata: Sequence[str]) -> str:
+    """`natural; chain>= 2 3 4`: conditions that differ in their value only are written once."""
+
+    def head(stratum: str) -> str:
+        return stratum[: stratum.find("=") + 1]
+
+    groups = [(shared, [item.removeprefix(shared) for item in items]) for shared, items in groupby(strata, head)]
+    return "; ".join(f"{shared} {' '.join(values)}".strip() for shared, values in groups)
+
+
+def as_json(task: Task, instances: Instances, i: int) -> dict[str, Any]:
+    """One instance with the keys `prompt`, `answer`, `strata`, `orders`.
+
+    A rank belongs to the character of `answer` at the same place; null is a cell that is never hidden.
+    """
+    answer = task.answer_text(instances, i)
+    return {
+        "prompt": task.render(instances.take(slice(i, i + 1)))[0],
+        "answer": answer,
+        "strata": {axis: _plain(instances.strata[axis][i]) for axis in task.axes if axis in instances.strata},
+        "orders": {
+            name: [None if rank < 0 else rank for rank in instances.orders[name][i, : len(answer)].tolist()]
+            for name in task.order_names
+            if name in instances.orders
+        },
+    }
+
+
+def _plain(value: np.generic) -> Any:
+    return round(float(value), 4) if isinstance(value, np.floating) else value.item()
+
+
+def strata_line(task: Task, instances: Instances, i: int) -> Text:
+    parts = (f"{axis} {_plain(instances.strata[axis][i])}" for axis in task.axes if axis in instances.strata)
+    return Text("   ".join(parts), style="green")
+
+
+def order_line(task: Task, instances: Instances, i: int, name: str) -> Text:
+    """The first and last steps of a logical order; the cells of one step stand together."""
+    rank_A = instances.orders[name][i]
+    steps = [np.flatnonzero(rank_A == rank) for rank in np.unique(rank_A[rank_A >= 0])]
+    shown = steps if len(steps) <= _STEPS_SHOWN else [*steps[: _STEPS_SHOWN - 1], None, steps[-1]]
+    words = ["…" if step is None else _step(task, step) for step in shown]
+    return Text.assemble((name, "magenta"), f" ({len(steps)} steps)  " + " → ".join(words))
+
+
+def _step(task: Task, cells: np.ndarray[Any, Any]) -> str:
+    names = [task.cell_name(int(cell)) for cell in cells[:_CELLS_SHOWN]]
+    more = f" +{len(cells) - _CELLS_SHOWN}" if len(cells) > _CELLS_SHOWN else ""
+    return " ".join(names) + more
+
+
+def instance_panel(task: Task, instances: Instances, i: int, title: str, widest: int | None = None) -> Panel:
+    """Everything about one instance, framed; at most `widest` columns, or as wide as its longest line."""
+    picture = task.picture(instances, i)
+    orders = [order_line(task, instances, i, name) for name in task.order_names if name in instances.orders]
+    body = Group(picture, Text(), strata_line(task, instances, i), *orders)
+    width = None
+    if widest is not None:  # the picture decides: orders are lists and may wrap
+        width = min(max(max(line.cell_len for line in picture.split("\n")), 40) + 4, widest)
+    return Panel(body, title=title, title_align="left", padding=(0, 1), expand=False, width=width)
+
+
+def side_by_side(panels: Sequence[Panel], width: int) -> Table | Group:
+    """Panels in one row where they fit, below each other where they do not."""
+    if sum(panel.width or width for panel in panels) + len(panels) > width:
+        return Group(*panels)
+    row = Table.grid(padding=(0, 1, 0, 0))
+    row.add_row(*panels)
+    return row

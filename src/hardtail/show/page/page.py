@@ -1,0 +1,96 @@
+"""One HTML file with everything in it: markup, style, program and data. It opens from a disk and asks no network.
+
+The program is written as ES modules in `web/`; they are put one behind the other into a single script, each a function
+that returns its exports, because a page opened from a disk may not load modules. A content policy allows that script,
+by its hash, and no other.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import atomic
+
+SCRIPTS = (
+    "dom",
+    "data",
+    "address",
+    "colours",
+    "chart",
+    "overview",
+    "curves",
+    "replay",
+    "tiles",
+    "scene_addition",
+    "scene_maze",
+    "scene_listops",
+    "scene_countdown",
+    "scene_sudoku",
+    "scene_plain",
+    "choice",
+    "controls",
+    "pane",
+    "theatre",
+    "main",
+)
+"""The modules of `web/`, each after those it imports."""
+STYLES = ("theme", "overview", "chart", "theatre", "scene", "phone")
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+
+
+def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
+    """Write the page and return its size; what stood at `path` stays until the new page is whole."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise HardtailError(f"--out {path}: a page's name ends in .html")
+    if path.is_dir():
+        raise HardtailError(f"--out {path} is a folder; give the name of a file")
+    page = page_of(content, arrays).encode()
+    with atomic(path) as file:
+        file.write(page)
+    return len(page)
+
+
+def page_of(content: Mapping[str, Any], arrays: str) -> str:
+    """The page's text: `content` is what JSON holds of it, `arrays` a `Pack`'s text."""
+    program = bundle(SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
+    filled = {
+        "title": _escaped(str(content.get("title", "hardtail"))),
+        "policy": f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'",
+        "style": "".join(_text(f"{name}.css") for name in STYLES),
+        "content": _inert(content),
+        "arrays": arrays,
+        "program": program,
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: filled[match[1]], _text("page.html"))
+
+
+def bundle(names: Sequence[str]) -> str:
+    """ES modules as one script."""
+    return "\n".join(_as_function(name, _text(f"{name}.js")) for name in names)
+
+
+def _as_function(name: str, module: str) -> str:
+    exports = ", ".join(_EXPORT.findall(module))
+    body = _EXPORT.sub("", _IMPORT.sub(r"const \1 = from_\2;", module))
+    return f"const from_{name} = (() => {{\n{body}return {{ {exports} }};\n}})();\n"
+
+
+def _inert(content: Mapping[str, Any]) -> str:
+    """JSON that no HTML parser takes for markup, whatever names and texts are in it."""
+    return json.dumps(content, allow_nan=False, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _text(name: str) -> str:
+    return files("hardtail.show.page").joinpath("web", name).read_text(encoding="utf-8")

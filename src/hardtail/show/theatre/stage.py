@@ -1,0 +1,87 @@
+"""What is on show: which instance, after how many steps, and what a key does about it."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Trace
+from hardtail.show.page.stages import stages
+from hardtail.show.theatre.act import Act
+from hardtail.tasks.base import Task
+from hardtail.traces.files import load_trace
+
+LEAP = 10
+"""Steps that up and down go."""
+FEW = 10
+"""Instances that an error lists."""
+
+
+def open_theatre(path: Path, instance: int | None = None, *, failures: bool = False) -> "Theatre":
+    """The theatre of a trace that `eval --traces` wrote; `failures` leaves out what was solved."""
+    (stage,) = stages([load_trace(path)])
+    trace = stage.decoders[0].trace
+    failing = np.flatnonzero(~trace.exact_N).tolist()
+    if instance is not None and not 0 <= instance < len(trace):
+        raise HardtailError(f"--instance {instance}: {path} has {len(trace)} instances; give 0 to {len(trace) - 1}")
+    if failures and not failing:
+        raise HardtailError(f"{path} has no failure: all {len(trace)} instances are right; leave out --failures")
+    if failures and instance is not None and instance not in failing:
+        few = ", ".join(map(str, failing[:FEW])) + (" …" if len(failing) > FEW else "")
+        raise HardtailError(f"--instance {instance} of {path} is right; leave out --failures or give one of {few}")
+    rows = failing if failures else list(range(len(trace)))
+    return Theatre(stage.task, trace, rows, instance)
+
+
+class Theatre:
+    """One instance of a trace after some of its steps; keys move on."""
+
+    def __init__(self, task: Task, trace: Trace, rows: list[int], row: int | None = None) -> None:
+        self.task, self.trace, self.rows = task, trace, rows
+        self.failing = set(np.flatnonzero(~trace.exact_N).tolist()).intersection(rows)
+        self.playing = False
+        self._show(rows[0] if row is None else row)
+
+    def _show(self, row: int) -> None:
+        self.row, self.now = row, 0
+        self.act = Act.of(self.task, self.trace, row)
+
+    def press(self, key: str) -> bool:
+        """What a key does; False ends the show."""
+        if key == " ":
+            self.playing = not self.playing
+            self.now = 0 if self.playing and self.now >= self.act.steps else self.now
+            return True
+        self.playing = False
+        if key in _MOVES:
+            self.now = min(max(self.now + _MOVES[key], 0), self.act.steps)
+        elif key in ("home", "g"):
+            self.now = 0
+        elif key in ("end", "G"):
+            self.now = self.act.steps
+        elif key in ("n", "p"):
+            at = self.rows.index(self.row) + (1 if key == "n" else -1)
+            self._show(self.rows[at % len(self.rows)])
+        elif key == "f":
+            self._next_failure()
+        return key != "q"
+
+    def tick(self) -> None:
+        """A step on, while playing."""
+        self.now = min(self.now + 1, self.act.steps)
+        self.playing = self.now < self.act.steps
+
+    def _next_failure(self) -> None:
+        """To the first wrong commit of this instance if it is still to come, else of the next one that fails."""
+        if (wrong := self.act.first_wrong) is None or self.now > wrong:
+            at = self.rows.index(self.row)
+            following = [*self.rows[at + 1 :], *self.rows[: at + 1]]
+            row = next((row for row in following if row in self.failing), None)
+            if row is None:
+                return
+            self._show(row)
+        if (wrong := self.act.first_wrong) is not None:
+            self.now = wrong + 1
+
+
+_MOVES = {"right": 1, "l": 1, "left": -1, "h": -1, "up": -LEAP, "down": LEAP}

@@ -1,0 +1,251 @@
+"""Long addition: the carry must be known before the digit above a chain of nines can be.
+
+Layout: `a+b=c`, most significant digit first, operands padded to `digits`, the sum to `digits + 1`.
+
+Shapes: N instances, D digits, A = D + 1 answer cells, W random words. Arrays of operands and sums are least significant
+first until they are laid out.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.seeds import below, words
+from hardtail.core.types import Array, Instances
+from hardtail.core.vocabulary import Vocabulary
+from hardtail.tasks.addition.solver import ROLES, Digits, Sum, add
+from hardtail.tasks.base import Part, Task, cell_style, index_dtype
+from hardtail.tasks.strata import Stratum
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+SWEEP = (2, 3, 4, 6, 8, 12, 16, 20, 24, 28)
+DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28, 30, 32)
+MAX_DIGITS = 64
+_VOCABULARY = Vocabulary("0123456789+=")
+_PROMPT = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
+
+
+@dataclass(frozen=True)
+class Addition(Task):
+    """`digits`-digit addition, stratified by the longest carry chain (run of positions whose digits sum to 9).
+
+    The extra `chain_msb_N` is the answer cell directly above the longest chain, the one that has to wait for all of it.
+    It is -1 without a chain, and in the reading `modulo` also where that cell is the carry-out, which is 0 regardless.
+    """
+
+    name: ClassVar[str] = "addition"
+    axes: ClassVar[tuple[str, ...]] = ("chain",)
+    order_names: ClassVar[tuple[str, ...]] = ("lsb",)
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "release": {},
+        "paper": {"operands": "any", "sum": "modulo", "planting": "minimum"},
+        "paper-carry": {"operands": "any", "planting": "minimum"},  # the text elsewhere: 33 digits with the carry-out
+    }
+
+    digits: int = 32
+    operands: Literal["full", "any"] = "full"
+    """`full`: uniform on 10^(digits-1) … 10^digits - 1; `any`: uniform on 0 … 10^digits - 1."""
+    sum: Literal["full", "modulo"] = "full"
+    """`full`: the true sum; `modulo`: the sum modulo 10^digits, so that the carry-out cell is always 0."""
+    planting: Literal["isolated", "minimum"] = "isolated"
+    """`chain>=k` plants a chain of k at a uniform place, `chain=a-b` one of a uniform length in the range; `isolated`:
+    no other position propagates; `minimum`: the other positions are free, so that k is a lower bound."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.digits <= MAX_DIGITS:
+            raise HardtailError(f"addition: digits is {self.digits}; it is 1 to {MAX_DIGITS}")
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return _VOCABULARY
+
+    @property
+    def answer_characters(self) -> str:
+        return "0123456789"
+
+    @property
+    def seq_len(self) -> int:
+        return 3 * self.digits + 3
+
+    @property
+    def answer_len(self) -> int:
+        return self.digits + 1
+
+    def strata(self) -> list[str]:
+        return ["natural", *(f"chain>={k}" for k in SWEEP if k <= self.digits)]
+
+    def splits(self) -> Mapping[str, Sequence[Part]]:
+        splits = {
+            "train": [Part("natural", 20_000)],
+            "test": [Part("natural", 10_000)],
+            "sweep": [Part(f"chain>={k}", 500) for k in SWEEP if k <= self.digits],
+            "diagnosis": [Part(f"chain>={k}", 300) for k in DIAGNOSIS if k <= self.digits],
+        }
+        return {split: parts for split, parts in splits.items() if parts}
+
+    # -- generating ---------------------------------------------------------------------------------------------
+
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        d = self.digits
+        word_NW = words(key_N, 2 * d + 4)
+        a_ND = below(word_NW[:, :d], 10).astype(np.int8)
+        b_ND = below(word_NW[:, d : 2 * d], 10).astype(np.int8)
+        top_N2 = word_NW[:, 2 * d : 2 * d + 2]
+        if stratum.on("chain").low > 0:
+            self._plant(a_ND, b_ND, word_NW, self._lengths(word_NW[:, 2 * d + 3 :], stratum))
+        elif self.operands == "full":  # a range that takes in 0 takes in natural sums, and is drawn from them
+            a_ND[:, -1] = 1 + below(top_N2[:, 0], 9)
+            b_ND[:, -1] = 1 + below(top_N2[:, 1], 9)
+        return self._instances(a_ND, b_ND)
+
+    def _lengths(self, word_N1: NDArray[np.uint64], stratum: Stratum) -> NDArray[np.int64]:
+        """The chain to plant in each sum: the least one that an open range allows, a uniform one of a closed range."""
+        asked = stratum.on("chain")
+        low = int(np.ceil(asked.low))
+        high = int(min(np.floor(asked.high), self.digits)) if asked.high < np.inf else low
+        if low > self.digits:
+            raise HardtailError(
+                f"addition: {stratum} does not fit in {self.digits} digits; give at most chain>={self.digits}"
+            )
+        if low > high:
+            raise HardtailError(f"addition: no chain meets {stratum}; its length is a whole number")
+        return low + below(word_N1, high - low + 1).astype(np.int64)
+
+    def _plant(self, a_ND: Digits, b_ND: Digits, word_NW: NDArray[np.uint64], length_N1: NDArray[np.int64]) -> None:
+        """Lay a chain of each length at a uniform place, in place (study §2)."""
+        d = self.digits
+        top_N3 = word_NW[:, 2 * d : 2 * d + 3]
+        start_N1 = below(top_N3[:, 2:], (d - length_N1 + 1).astype(np.uint64))
+        position_D = np.arange(d)
+        in_chain_ND = (position_D >= start_N1) & (position_D < start_N1 + length_N1)
+        if self.planting == "isolated":  # 9 - a plus 1 … 9: every digit but the one that would propagate
+            b_ND[:] = (10 - a_ND + below(word_NW[:, d : 2 * d], 9)) % 10
+        np.copyto(b_ND, 9 - a_ND, where=in_chain_ND)
+        if self.operands == "any":
+            return
+        to_top_N = in_chain_ND[:, -1]
+        fresh_N2 = 1 + below(top_N3[:, :2], 9)
+        for column, digit_ND in enumerate((a_ND, b_ND)):
+            zero_N = digit_ND[:, -1] == 0
+            digit_ND[zero_N, -1] = fresh_N2[zero_N, column]
+        a_ND[to_top_N, -1] = 1 + below(top_N3[to_top_N, 0], 4)
+        b_ND[to_top_N, -1] = 9 - a_ND[to_top_N, -1]
+
+    # -- laying out ---------------------------------------------------------------------------------------------
+
+    def _instances(self, a_ND: Digits, b_ND: Digits) -> Instances:
+        n, d = a_ND.shape
+        result = add(a_ND, b_ND)
+        digit_NS = result.digit_NS
+        if self.sum == "modulo":
+            digit_NS[:, d] = 0
+
+        tokens_NL = np.empty((n, self.seq_len), dtype=np.uint8)
+        tokens_NL[:, :d] = a_ND[:, ::-1]
+        tokens_NL[:, d] = self.vocabulary.id("+")
+        tokens_NL[:, d + 1 : 2 * d + 1] = b_ND[:, ::-1]
+        tokens_NL[:, 2 * d + 1] = self.vocabulary.id("=")
+        tokens_NL[:, 2 * d + 2 :] = digit_NS[:, ::-1]
+
+        kind = index_dtype(self.answer_len)
+        role_NA = result.role_NS[:, ::-1]
+        # The digit below propagates: this cell waits for it. Answer cell A-1 is the lowest digit and waits for nothing.
+        below_A = np.append(np.arange(1, d + 1), -1).astype(kind)
+        propagates_NA = np.zeros((n, d + 1), dtype=np.bool_)
+        propagates_NA[:, :-1] = (a_ND + b_ND == 9)[:, ::-1]
+        if self.sum == "modulo":
+            propagates_NA[:, 0] = False
+        chain_msb_N = np.where(result.chain_top_N >= 0, d - (result.chain_top_N + 1), -1).astype(kind)
+        if self.sum == "modulo":
+            chain_msb_N[chain_msb_N == 0] = -1
+        everywhere_NA = np.ones((n, d + 1), dtype=np.bool_)
+        return Instances(
+            tokens_NL=tokens_NL,
+            prompt_len_N=np.full(n, 2 * d + 2, dtype=np.int32),
+            maskable_NA=everywhere_NA,
+            scored_NA=everywhere_NA,
+            orders={"lsb": np.tile(np.arange(d, -1, -1, dtype=kind), (n, 1))},
+            parents_NAE=np.where(propagates_NA, below_A, kind(-1))[:, :, None],
+            strata={"chain": result.chain_N},
+            extras={"role_NA": role_NA, "carry_in_NA": result.carry_in_NS[:, ::-1], "chain_msb_N": chain_msb_N},
+        )
+
+    # -- reading and judging ------------------------------------------------------------------------------------
+
+    def fitted(self, prompt: str) -> "Addition":
+        match = _PROMPT.fullmatch(prompt)
+        if match is None or self.sum == "modulo":  # another width would be another modulus
+            return self
+        return replace(self, digits=min(max(map(len, match.groups())), MAX_DIGITS))
+
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        rows = [self._operands(prompt) for prompt in prompts]
+        ab_N2D = np.array(rows, dtype=np.int8).reshape(len(rows), 2, self.digits)
+        return self._instances(ab_N2D[:, 0], ab_N2D[:, 1])
+
+    def _operands(self, prompt: str) -> list[list[int]]:
+        match = _PROMPT.fullmatch(prompt)
+        if match is None:
+            raise HardtailError(f"addition: {prompt!r} is not a sum; write two whole numbers, e.g. '47+38'")
+        if (width := max(map(len, match.groups()))) > self.digits:
+            raise HardtailError(
+                f"addition: {prompt!r} has a number of {width} digits; this task takes at most {self.digits}"
+                + (f" (digits={width} takes more)" if width <= MAX_DIGITS else "")
+            )
+        return [[int(digit) for digit in reversed(number.zfill(self.digits))] for number in match.groups()]
+
+    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+        text = "".join(text.split())
+        if not (text.isascii() and text.isdigit()) or len(text) > self.answer_len:
+            raise HardtailError(f"addition: {text!r} is not a sum; write at most {self.answer_len} digits")
+        return self.vocabulary.encode(text.zfill(self.answer_len))
+
+    def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
+        wrong = np.flatnonzero(answer_A != instances.answer(i))
+        if not wrong.size:
+            return None
+        cell = int(wrong[-1])
+        place = self.digits - cell
+        working = self._working(instances, i)
+        role, carry = ROLES[working.role_NS[0, place]], int(working.carry_in_NS[0, place])
+        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
+        return (
+            f"the digit of 10^{place} is {given}; it must be {gold} (carry in {carry}, role {role}); "
+            f"{wrong.size} of {self.answer_len} digits are wrong"
+        )
+
+    def _working(self, instances: Instances, i: int) -> Sum:
+        """How sum `i` comes about, from its prompt alone: bare instances have no annotations."""
+        a_D, b_D = np.split(np.delete(instances.prompt(i).astype(np.int8), [self.digits, -1]), 2)
+        return add(a_D[None, ::-1], b_D[None, ::-1])
+
+    # -- for people ---------------------------------------------------------------------------------------------
+
+    def cell_name(self, cell: int) -> str:
+        return f"10^{self.digits - cell}"
+
+    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
+        from rich.text import Text
+
+        a, b = self.render(instances.take(slice(i, i + 1)))[0].split("+")
+        gold_A = instances.answer(i)
+        shown_A = gold_A if answer_A is None else answer_A
+        working = self._working(instances, i)
+        role_A, carry_A = working.role_NS[0, ::-1], working.carry_in_NS[0, ::-1]
+        top_cell = self.digits - int(working.chain_top_N[0])
+        in_chain = range(top_cell, top_cell + int(working.chain_N[0]))
+        text = Text.assemble(f"  a   {a}\n  b + {b}\n", ("  c  ", "bold"))
+        for cell, token in enumerate(shown_A):
+            style = cell_style(bool(token == gold_A[cell]), "bold reverse" if cell in in_chain else "bold")
+            text.append(self.vocabulary.decode(shown_A[cell : cell + 1]), style)
+        text.append("\nrole " + "".join("·" if ROLES[role] == "carry_out" else ROLES[role][0] for role in role_A))
+        text.append("\ncarry" + "".join("1" if carry else "·" for carry in carry_A), "dim")
+        return text

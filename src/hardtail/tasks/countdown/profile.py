@@ -1,0 +1,100 @@
+"""Wrong chains of Countdown: which token went wrong first, and what the answers are worth (study §5, §7.3).
+
+An answer is one of
+`exact`         the gold chain, end mark and padding included
+`valid`         what the task accepts besides: equations true, target reached, each number of the pool used once
+`cheat`         equations true and target reached, but not by using each number of the pool once
+`wrong_target`  equations true, but the last one does not end in the target
+`arithmetic`    equations throughout, but one is false
+`malformed`     something else than equations
+
+The first wrong token is the first that differs from gold. In a valid chain that is where it took another way, no
+mistake; so there are figures of all inexact answers, and of the *unsolved* ones alone. In them, `all` are the cells of
+the same answers; kinds and equations (from 0; -1 behind the chain) are those of gold.
+
+Shapes: N instances (F those that were not exact), A answer cells, K commits.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.types import Array, Instances, Trace
+from hardtail.tasks.countdown.solver import KINDS
+from hardtail.tasks.countdown.task import Countdown
+from hardtail.tasks.countdown.text import read_equation
+from hardtail.traces.commits import (
+    annotation,
+    count,
+    counts,
+    first_in_time,
+    lowest_in_index,
+    refuse_misfit,
+    summary,
+    tallies,
+    timing,
+    wrong_cells,
+)
+from hardtail.traces.summary import share
+
+VALIDITY = ("exact", "valid", "cheat", "wrong_target", "arithmetic", "malformed")
+EXACT, VALID, CHEAT, WRONG_TARGET, ARITHMETIC, MALFORMED = range(6)
+
+
+def profile(task: Countdown, trace: Trace) -> dict[str, Any]:
+    """Everything this module measures, as JSON holds it; a trace without failures has zero counts and None means."""
+    refuse_misfit(task, trace)
+    validity_N = validity(task, trace.instances, trace.answer_NA)
+    solved = int((validity_N <= VALID).sum())
+    return {
+        "instances": len(trace),
+        "failures": int((~trace.exact_N).sum()),
+        "validity": count(validity_N, VALIDITY),
+        "solved": share(solved, len(trace)),
+        "inexact": _first_wrong(task, trace.take(validity_N > EXACT)),
+        "unsolved": _first_wrong(task, trace.take(validity_N > VALID)),
+    }
+
+
+def validity(task: Countdown, instances: Instances, answer_NA: Array) -> NDArray[np.int8]:
+    """What each answer is, as an index into `VALIDITY`; a chain with several faults is the last of them there."""
+    target_N = annotation(task, instances.strata, "target")
+    validity_N = np.full(len(instances), EXACT, dtype=np.int8)
+    for i in np.flatnonzero((answer_NA != instances.answer_NA).any(axis=1)):
+        validity_N[i] = _judged(task, instances, int(i), answer_NA[i], int(target_N[i]))
+    return validity_N
+
+
+def _judged(task: Countdown, instances: Instances, i: int, answer_A: Array, target: int) -> int:
+    if task.fault(instances, i, answer_A) is None:
+        return VALID
+    last = None
+    verdict = CHEAT
+    for equation in task.answer_text(instances, i, answer_A).split(","):
+        last, wrong = read_equation(equation)
+        if last is None:
+            return MALFORMED
+        if wrong:
+            verdict = ARITHMETIC
+    if verdict == CHEAT and last is not None and last[-1] != target:
+        return WRONG_TARGET
+    return verdict
+
+
+def _first_wrong(task: Countdown, failing: Trace) -> dict[str, Any]:
+    wrong_FA = wrong_cells(failing)
+    kind_FA, equation_FA = (annotation(task, failing.instances.extras, name) for name in ("kind_NA", "step_NA"))
+    firsts = {
+        "first_in_time": first_in_time(failing, wrong_FA),
+        "first_in_position": lowest_in_index(failing, wrong_FA),
+    }
+    places = {name: (commits.row_K, commits.cell_K) for name, commits in firsts.items()}
+    groups = {"all": np.nonzero(np.ones_like(wrong_FA)), "wrong": np.nonzero(wrong_FA), **places}
+    return {
+        "answers": len(failing),
+        "first_wrong": {name: timing(commits) for name, commits in firsts.items()},
+        "kind": counts({name: kind_FA[at] for name, at in groups.items()}, KINDS),
+        "equation": tallies({name: equation_FA[at] for name, at in groups.items()}),
+        "position": {name: summary(commits.cell_K) for name, commits in firsts.items()},
+    }

@@ -1,0 +1,274 @@
+"""Countdown: combine four numbers to a target; a chain must be planned before its first number can be written.
+
+Layout: `86,28,13,31,96|86+28=114,31-13=18,114-18=96$abc…`, the answer in 40 cells with rainbow padding, then padding.
+
+Shapes: N instances, K = 4 numbers, S = 3 steps, L sequence, A answer cells, T targets.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import read_lines
+from hardtail.core.seeds import Stream
+from hardtail.core.types import Array, Instances
+from hardtail.core.vocabulary import Vocabulary
+from hardtail.tasks.base import Part, Task, cell_style
+from hardtail.tasks.countdown.solver import OPERATIONS, draw, solve, write_chains, write_prompts
+from hardtail.tasks.countdown.text import NUMBERS, read_chain, read_puzzle, read_row
+from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
+from hardtail.tasks.strata import Stratum
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+TARGETS = range(10, 101)
+HELD_OUT = (14, 39, 41, 57, 62, 81, 87, 89, 96)
+BINS = ("m>=11", "m=4-10", "m=1-3")
+SHARES = {"raw": (0.358, 0.171, 0.471), "distinct": (0.347, 0.064, 0.589)}
+"""Natural shares of `BINS` among targets that are not held out (400,000 puzzles; standard error below 0.001). CD4's
+500,000 training rows have .358/.172/.471."""
+_CELLS, _LENGTH, _PROMPT_CELLS = 40, 60, 16
+_CHARACTERS = f"0123456789{OPERATIONS}=,"
+_VOCABULARIES = {
+    "|": Vocabulary(f"{_CHARACTERS}|{EOS}{RAINBOW}", pad=PAD),
+    "=": Vocabulary(f"{_CHARACTERS}{EOS}{RAINBOW}", pad=PAD),
+}
+
+
+@dataclass(frozen=True)
+class Countdown(Task):
+    """Four numbers, three steps, one target, stratified by the number of solutions; gold is the first one found."""
+
+    name: ClassVar[str] = "countdown"
+    axes: ClassVar[tuple[str, ...]] = ("m", "m_raw", "m_distinct", "heldout", "target")
+    order_names: ClassVar[tuple[str, ...]] = ("step_sequential",)
+    reveals: ClassVar[bool] = True
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "release": {},
+        "paper": {"separator": "=", "multiplicity": "distinct", "train_raw": 850_000},
+    }
+
+    separator: Literal["|", "="] = "|"
+    """What stands between prompt and answer; `=` needs no token of its own."""
+    multiplicity: Literal["raw", "distinct"] = "raw"
+    """What the axis `m` counts. `raw`: every path of the search that hits; `distinct`: different sets of equations."""
+    keep_low: float = 0.10
+    """Share of the training puzzles with m <= 3 that sub-sampling keeps."""
+    train_raw: int = 500_000
+    """Training puzzles before sub-sampling. The paper gives about 400,000 after it, which is 850,000 before."""
+    held_out: tuple[int, ...] = HELD_OUT
+    """Targets that occur in `test` only."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "held_out", tuple(self.held_out))  # a list, where it was read from JSON
+        if not 0 <= self.keep_low <= 1:
+            raise HardtailError(f"countdown: keep_low is {self.keep_low}; it is a share, 0 to 1")
+        if self.train_raw < 10:
+            raise HardtailError(f"countdown: train_raw is {self.train_raw}; give 10 or more puzzles")
+        if strangers := [target for target in self.held_out if target not in TARGETS]:
+            raise HardtailError(f"countdown: held_out has {strangers[0]}; targets are {TARGETS[0]} to {TARGETS[-1]}")
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return _VOCABULARIES[self.separator]
+
+    @property
+    def answer_characters(self) -> str:
+        return _CHARACTERS + EOS + RAINBOW
+
+    @property
+    def seq_len(self) -> int:
+        return _LENGTH
+
+    @property
+    def answer_len(self) -> int:
+        return _CELLS
+
+    def strata(self) -> list[str]:
+        if not self.held_out:
+            return ["natural", *BINS]
+        return ["natural", "heldout=1", *(f"heldout=1,{name}" for name in BINS)]
+
+    def gallery(self) -> tuple[str, str]:
+        return BINS[0], BINS[-1]
+
+    def splits(self) -> Mapping[str, Sequence[Part]]:
+        kept = (1, 1, self.keep_low)
+        shares = SHARES[self.multiplicity]
+        count = [round(self.train_raw * share * keep) for share, keep in zip(shares, kept, strict=True)]
+        return {
+            "train": [Part(f"heldout=0,{name}", n) for name, n in zip(BINS, count, strict=True) if n],
+            "test": [Part("heldout=1", 1000)],
+        }
+
+    # -- generating and laying out ------------------------------------------------------------------------------
+
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        target_T = np.array(TARGETS)
+        fits_T = stratum.on("target").holds(target_T) & stratum.on("heldout").holds(self._is_held_out(target_T))
+        if not fits_T.any():
+            raise HardtailError(
+                f"countdown: no target fits {stratum}; targets are {TARGETS[0]} to {TARGETS[-1]}, "
+                f"heldout=1 are {', '.join(map(str, self.held_out)) or 'none'}, heldout=0 the others"
+            )
+        return self._instances(*draw(key_N, target_T[fits_T], NUMBERS))
+
+    def _is_held_out(self, target_N: Array) -> NDArray[np.int8]:
+        return np.isin(target_N, self.held_out).astype(np.int8)
+
+    def _instances(
+        self, number_NK: Array, target_N: Array, gold_NS4: Array, m_N: Array, distinct_N: Array
+    ) -> Instances:
+        n = len(number_NK)
+        prompt_NP, prompt_len_N = write_prompts(number_NK, target_N, ord(self.separator), _PROMPT_CELLS)
+        code_NA, length_N, kind_NA, step_NA, parents_NAE = write_chains(number_NK, gold_NS4, _CELLS)
+        answer_NA = pad_codes(code_NA, length_N)
+        everywhere_NA = np.ones((n, _CELLS), dtype=np.bool_)
+        return Instances(
+            tokens_NL=lay_out(self.vocabulary, _LENGTH, prompt_NP, prompt_len_N, answer_NA),
+            prompt_len_N=prompt_len_N.astype(np.int32),
+            maskable_NA=everywhere_NA,
+            scored_NA=everywhere_NA,
+            orders={"step_sequential": np.tile(np.arange(_CELLS, dtype=np.int8), (n, 1))},
+            parents_NAE=parents_NAE,
+            strata={
+                "m": (m_N if self.multiplicity == "raw" else distinct_N).astype(np.int32),
+                "m_raw": m_N.astype(np.int32),
+                "m_distinct": distinct_N.astype(np.int32),
+                "heldout": self._is_held_out(target_N),
+                "target": target_N.astype(np.int16),
+            },
+            extras={"kind_NA": kind_NA, "step_NA": step_NA},
+        )
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        return self._solved(prompts)
+
+    def _solved(self, prompts: Sequence[str], numbered: bool = False) -> Instances:
+        """The given puzzles; errors name the entry of the puzzle where they are `numbered`."""
+        rows = []
+        for number, prompt in enumerate(prompts, start=1):
+            try:
+                rows.append(read_puzzle(prompt))
+            except HardtailError as error:
+                raise HardtailError(f"entry {number}: {error}" if numbered else str(error)) from None
+        number_NK, target_N = _split(rows)
+        gold_NS4, m_N, distinct_N = solve(number_NK, target_N)
+        if not m_N.all():
+            first = int(np.argmin(m_N))
+            raise HardtailError(
+                (f"entry {first + 1}: " if numbered else "")
+                + f"countdown: {prompts[first]!r} has no solution: no three steps with +, -, * and / that use each of "
+                f"the four numbers once end in {target_N[first]}"
+            )
+        return self._instances(number_NK, target_N, gold_NS4, m_N, distinct_N)
+
+    def prompts(self, lines: Sequence[str]) -> list[str]:
+        """One puzzle a line, as it is or as a row of a CD4 file."""
+        return [read_row(line, number)[0] for number, line in enumerate(lines, start=1)]
+
+    def load(self, path: Path) -> Instances:
+        """Puzzles from a file: CD4 rows `{"input": "86,28,13,31,96", "output": "86+28=114,…"}`, or one prompt a line.
+
+        A row's `output` becomes the gold answer; without one, gold is the first chain the search finds.
+        """
+        rows = [read_row(line, number) for number, line in enumerate(read_lines(path), start=1)]
+        instances = self._solved([prompt for prompt, _ in rows], numbered=True)
+        found = [meaning(text.tobytes().decode()) for text in self.vocabulary.decode_codes(instances.answer_NA)]
+        differing = [i for i, (_, chain) in enumerate(rows) if chain and chain != found[i]]
+        return self._with_chains(instances, {i: rows[i][1] for i in differing}) if differing else instances
+
+    def _with_chains(self, instances: Instances, chains: Mapping[int, str]) -> Instances:
+        """The same instances; those at the given places get other chains as their gold answers."""
+        rows, steps = [], []
+        for i, chain in chains.items():
+            numbers, target = self._numbers(instances, i)
+            fault: str | None = f"it has {len(chain)} characters, more than the answer's {_CELLS} cells"
+            if len(chain) <= _CELLS:
+                chain_steps, fault = read_chain(chain, numbers, target)
+            if fault:
+                raise HardtailError(f"entry {i + 1}: countdown: {chain!r} is not a valid chain: {fault}")
+            rows.append([*numbers, target])
+            steps.append(chain_steps)
+        index_D = np.array(list(chains), dtype=np.int64)
+        m_D, distinct_D = (instances.strata[axis][index_D].astype(np.int64) for axis in ("m_raw", "m_distinct"))
+        changed = self._instances(*_split(rows), np.array(steps, dtype=np.int64), m_D, distinct_D)
+        merged = instances.arrays()
+        for name, array in changed.arrays().items():
+            merged[name][index_D] = array
+        return Instances.from_arrays(merged)
+
+    def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
+        """`train` keeps every m <= 3 puzzle with probability `keep_low` and all others, but never a held-out target."""
+        if split != "train":
+            return super().curate(instances, split, rng)
+        unit_N = (rng.keys(len(instances)) >> np.uint64(11)) * 2.0**-53
+        kept_N = (instances.strata["m"] > 3) | (unit_N < self.keep_low)
+        return instances.take(kept_N & (instances.strata["heldout"] == 0))
+
+    def answer_text(self, instances: Instances, i: int, answer_A: Array | None = None) -> str:
+        return meaning(super().answer_text(instances, i, answer_A))
+
+    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+        chain = meaning("".join(text.split()))
+        if len(chain) > _CELLS:
+            raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer takes {_CELLS}")
+        if stranger := next((character for character in chain if character not in _CHARACTERS), None):
+            raise HardtailError(
+                f"countdown: {stranger!r} in {chain!r} does not belong in a chain; write it as "
+                "'86+28=114,31-13=18,114-18=96'"
+            )
+        return self.vocabulary.encode(padded(chain, _CELLS))
+
+    # -- judging ------------------------------------------------------------------------------------------------
+
+    def meaningful(self, instances: Instances) -> NDArray[np.bool_]:
+        return before_end(self.vocabulary, instances.answer_NA)
+
+    def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
+        """Which answers are *valid* chains: each number used once, arithmetic right, target reached.
+
+        Exact match with the gold chain is another question; that is what `scored_NA` is for.
+        """
+        valid_N = np.asarray((answer_NA == instances.answer_NA).all(axis=1))
+        for i in np.flatnonzero(~valid_N):
+            valid_N[i] = self.fault(instances, int(i), answer_NA[i]) is None
+        return valid_N
+
+    def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
+        return read_chain(self.answer_text(instances, i, answer_A), *self._numbers(instances, i))[1]
+
+    def _numbers(self, instances: Instances, i: int) -> tuple[list[int], int]:
+        *numbers, target = map(int, self.vocabulary.decode(instances.prompt(i)[:-1]).split(","))
+        return numbers, target
+
+    # -- for people ---------------------------------------------------------------------------------------------
+
+    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
+        """The numbers and the target, then one equation a line; any valid chain is right, not only the gold one."""
+        from rich.text import Text
+
+        numbers, target = self._numbers(instances, i)
+        gold_A = instances.answer(i)
+        shown_A = gold_A if answer_A is None else answer_A
+        valid = self.fault(instances, i, shown_A) is None
+        text = Text(" ".join(map(str, numbers)) + f"  →  {target}\n  ")
+        for cell, character in enumerate(self.answer_text(instances, i, shown_A)):
+            style = cell_style(valid or bool(shown_A[cell] == gold_A[cell]))
+            text.append("\n  " if character == "," else character, style)
+        return text
+
+
+def _split(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`number_NK` and `target_N` of puzzles."""
+    puzzle_N5 = np.array(rows, dtype=np.int64).reshape(-1, NUMBERS + 1)
+    return puzzle_N5[:, :NUMBERS].copy(), puzzle_N5[:, NUMBERS].copy()

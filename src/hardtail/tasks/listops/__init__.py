@@ -1,0 +1,1 @@
+"""ListOps: everything about the task, from its generator to how a page draws it."""

@@ -1,0 +1,1 @@
+"""Mazes: everything about the task, from its generator to how a page draws it."""

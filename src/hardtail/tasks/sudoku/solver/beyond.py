@@ -1,0 +1,146 @@
+"""Puzzles beyond technique: hard by their rating, and at least 95 % of their blanks need search (TL4).
+
+Random minimal puzzles are practically never like that, while published lists of hard puzzles are nearly always. So a
+walk begins at a puzzle of `hard_puzzles.txt` in a random disguise. Logic does not see a disguise, but the rating does
+(the solver's choices hang on the order of digits and lines), so a wanted range is met by changing the disguise. From
+there a step takes one or two clues away, puts others back until the solution is the only one again, and drops what is
+not needed; it is kept if the puzzle is still in the range and still beyond technique.
+
+The file begins with five published puzzles (Inkala's of 2012, AI Escargot, Golden Nugget, Easter Monster, Inkala's of
+2010); the others descend from them by swaps of clues, chosen for high ratings, one for each solution.
+
+Shapes: N puzzles, P starting points, D search depth, G words of a grid (see `search`).
+"""
+
+from importlib.resources import files
+
+import numpy as np
+
+from hardtail.tasks import rng
+from hardtail.tasks.jit import jit
+from hardtail.tasks.sudoku.solver.minimal import Cells, drop_needless, give_back, other_solution
+from hardtail.tasks.sudoku.solver.rating import rate
+from hardtail.tasks.sudoku.solver.search import Board, Words, open_grid, search
+from hardtail.tasks.sudoku.solver.techniques import SEARCH, level_boards
+
+BEYOND = 0.95
+"""The share of blanks at TL4 from which a puzzle counts as beyond technique."""
+MOVES = 3
+"""Steps that a walk makes inside the range before it ends."""
+PATIENCE = 40
+"""Steps that a walk tries for that; with fewer moves it ends where it is."""
+
+
+def _read_starts() -> Board:
+    lines = (files(__package__) / "hard_puzzles.txt").read_text().split()
+    return np.array([[int(sign) for sign in line.replace(".", "0")] for line in lines], dtype=np.uint8)
+
+
+START_P81 = _read_starts()
+
+
+@jit
+def _shuffled_lines(state: rng.State, line_9: Cells) -> None:
+    """The nine rows (or columns) in an order that keeps bands together."""
+    band_3, inside_3 = np.arange(3), np.arange(3)
+    rng.shuffle(state, band_3)
+    for band in range(3):
+        rng.shuffle(state, inside_3)
+        for i in range(3):
+            line_9[3 * band + i] = 3 * band_3[band] + inside_3[i]
+
+
+@jit
+def disguise(state: rng.State, board_81: Board, disguised_81: Board) -> None:
+    """The same puzzle to the eye of logic: digits renamed, rows and columns moved, perhaps mirrored."""
+    row_9, column_9, digit_9 = np.empty(9, np.int64), np.empty(9, np.int64), np.arange(1, 10)
+    _shuffled_lines(state, row_9)
+    _shuffled_lines(state, column_9)
+    rng.shuffle(state, digit_9)
+    mirrored = rng.below(state, 2) == 1
+    for row in range(9):
+        for column in range(9):
+            down, across = (column, row) if mirrored else (row, column)
+            digit = int(board_81[9 * row_9[down] + column_9[across]])
+            disguised_81[9 * row + column] = digit_9[digit - 1] if digit else 0
+
+
+@jit
+def _step(state: rng.State, stack_DG: Words, puzzle_81: Board, solution_81: Board) -> None:
+    """Another minimal puzzle with the same solution, one or two clues away."""
+    clue_M = np.flatnonzero(puzzle_81)
+    rng.shuffle(state, clue_M)
+    taken = clue_M[: 1 + rng.below(state, 2)]
+    puzzle_81[taken] = 0
+    other_81 = np.empty(81, np.uint8)
+    for cell in taken:
+        digit = int(solution_81[cell])
+        while puzzle_81[cell] == 0 and other_solution(puzzle_81, cell, digit, stack_DG, other_81):
+            differs = np.flatnonzero(other_81 != solution_81)
+            at = differs[rng.below(state, differs.size)]
+            puzzle_81[at] = solution_81[at]
+    clue_M = np.flatnonzero(puzzle_81)
+    rng.shuffle(state, clue_M)
+    drop_needless(puzzle_81, clue_M, stack_DG, other_81)
+
+
+@jit
+def _is_beyond(puzzle_81: Board) -> bool:
+    level_1C, _ = level_boards(puzzle_81.reshape(1, 81), True)
+    return (level_1C == SEARCH).sum() >= BEYOND * (puzzle_81 == 0).sum()
+
+
+@jit
+def walk(
+    state: rng.State, low: int, high: int, tries: int, stack_DG: Words, puzzle_81: Board, solution_81: Board
+) -> int:
+    """A puzzle beyond technique rated `low` to `high`, and its solution; returns its rating.
+
+    After `tries` disguises that all miss the range the last one is given: its rating tells.
+    """
+    rating = -1
+    for _ in range(tries):
+        disguise(state, START_P81[rng.below(state, len(START_P81))], puzzle_81)
+        rating = rate(puzzle_81)
+        if low <= rating <= high:
+            break
+    open_grid(puzzle_81, stack_DG[0])
+    search(stack_DG, 1, solution_81)
+    trial_81 = np.empty(81, np.uint8)
+    moves = 0
+    for _ in range(PATIENCE):
+        if moves == MOVES or not low <= rating <= high:
+            break
+        trial_81[:] = puzzle_81
+        _step(state, stack_DG, trial_81, solution_81)
+        if np.all(trial_81 == puzzle_81) or not _is_beyond(trial_81):
+            continue
+        trial = rate(trial_81)
+        if low <= trial <= high:
+            puzzle_81[:] = trial_81
+            rating = trial
+            moves += 1
+    return rating
+
+
+@jit
+def thicken(state: rng.State, low: int, extra: int, puzzle_81: Board, solution_81: Board) -> int:
+    """Put `extra` clues back into a puzzle, such that it stays beyond technique and rated `low` or more if at all
+    possible; returns its rating.
+
+    Most clues of the solution would undo such a puzzle, so the blanks are tried in a random order. Where too few will
+    do, others are taken: the rating tells.
+    """
+    blank_B = np.flatnonzero(puzzle_81 == 0)
+    rng.shuffle(state, blank_B)
+    given = 0
+    for cell in blank_B:
+        if given == extra:
+            break
+        puzzle_81[cell] = solution_81[cell]
+        if rate(puzzle_81) >= low and _is_beyond(puzzle_81):
+            given += 1
+        else:
+            puzzle_81[cell] = 0
+    give_back(state, extra - given, puzzle_81, solution_81)
+    return rate(puzzle_81)

@@ -1,0 +1,245 @@
+"""A Sudoku board as candidate masks, and constraint propagation on it (Norvig, "Solving Every Sudoku Puzzle").
+
+Boards are uint8[81], row by row, 0 where blank. Candidates are int16[81]; bit d-1 is set while digit d is possible.
+
+Propagation is driven by events: taking a candidate from a cell (1) gives the cell's last digit to it, and so takes that
+digit from its peers, and (2) gives a digit to the last place that a unit has left for it. What follows from a set of
+events does not depend on the order in which they are worked off. Started from an empty board every event is seen, and
+the result is complete; a candidate that was deleted silently beforehand is not followed up, on which the released
+technique levels depend.
+
+Shapes: N boards, C = 81 cells, U = 27 units (rows, columns, boxes), D depths of a search.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.tasks.jit import jit
+
+Board = NDArray[np.uint8]
+Masks = NDArray[np.int16]
+Ranks = NDArray[np.int8]
+
+ALL = 511
+_CELL_C = np.arange(81)
+ROW_C, COLUMN_C = np.divmod(_CELL_C, 9)
+BOX_C = ROW_C // 3 * 3 + COLUMN_C // 3
+UNITS_OF = np.stack([ROW_C, 9 + COLUMN_C, 18 + BOX_C], axis=1)
+UNITS = np.array([np.flatnonzero(np.equal(UNITS_OF, unit).any(axis=1)) for unit in range(27)])
+SEES = (UNITS_OF[:, None] == UNITS_OF[None]).any(axis=2) & ~np.eye(81, dtype=np.bool_)
+PEERS = np.array([np.flatnonzero(SEES[cell]) for cell in range(81)])
+COUNT = np.array([mask.bit_count() for mask in range(512)], dtype=np.int8)
+
+# Pending events, in one array: digits each unit lost a place for, then a stack of cells left with one digit.
+_STACK, _TOP = 27, 27 + 81
+WORK = _TOP + 1
+
+
+@jit
+def copy(source_C: Masks, target_C: Masks) -> None:
+    """Slice assignment, which takes numba longer to compile than the rest of this module."""
+    for cell in range(81):
+        target_C[cell] = source_C[cell]
+
+
+@jit
+def remove(cand_C: Masks, cell: int, bits: int, work: Masks) -> bool:
+    """Take candidates from a cell and note what has to be looked at; False where none is left."""
+    gone = cand_C[cell] & bits
+    if gone == 0:
+        return True
+    left = cand_C[cell] ^ gone
+    cand_C[cell] = left
+    if left & (left - 1) == 0:
+        if left == 0:
+            return False
+        work[_STACK + work[_TOP]] = cell
+        work[_TOP] += 1
+    for kind in range(3):
+        work[UNITS_OF[cell, kind]] |= gone
+    return True
+
+
+@jit
+def _naked(cand_C: Masks, work: Masks) -> bool:
+    """Take the digits of cells that have just one left from their peers."""
+    while work[_TOP] > 0:
+        work[_TOP] -= 1
+        cell = work[_STACK + work[_TOP]]
+        bit = cand_C[cell]
+        for i in range(20):
+            peer = PEERS[cell, i]
+            if cand_C[peer] & bit and not remove(cand_C, peer, bit, work):
+                return False
+    return True
+
+
+@jit
+def single_places(cand_C: Masks, unit: int) -> tuple[int, int]:
+    """The digits that have a place in a unit, and those that have just one."""
+    once, twice = 0, 0
+    for i in range(9):
+        mask = cand_C[UNITS[unit, i]]
+        twice |= once & mask
+        once |= mask
+    return once, once & ~twice
+
+
+@jit
+def _hidden(cand_C: Masks, unit: int, work: Masks) -> bool:
+    """Give digits that the unit lost places for to the one place they have left."""
+    lost = work[unit]
+    work[unit] = 0
+    placed, single = single_places(cand_C, unit)
+    if lost & ~placed:
+        return False
+    lost &= single
+    if lost == 0:
+        return True
+    for i in range(9):
+        cell = UNITS[unit, i]
+        mine = cand_C[cell] & lost
+        if mine:
+            if mine & (mine - 1):  # two digits have no other place than this one cell
+                return False
+            remove(cand_C, cell, ALL ^ mine, work)
+    return True
+
+
+@jit
+def propagate(cand_C: Masks, work: Masks) -> bool:
+    """Work off all pending events; False on a contradiction. Nothing is pending afterwards."""
+    again = True
+    while again:
+        again = False
+        for unit in range(27):
+            if not _naked(cand_C, work):
+                work[:] = 0
+                return False
+            if work[unit]:
+                again = True
+                if not _hidden(cand_C, unit, work):
+                    work[:] = 0
+                    return False
+    return True
+
+
+@jit
+def assign(cand_C: Masks, cell: int, bit: int, work: Masks) -> bool:
+    """Give a cell its digit: take all others from it and propagate; False on a contradiction."""
+    remove(cand_C, cell, ALL ^ bit, work)
+    return propagate(cand_C, work)
+
+
+@jit
+def read(board_C: Board, cand_C: Masks, work: Masks) -> bool:
+    """Fill in the candidates that propagating the givens leaves; False on a contradiction."""
+    cand_C[:] = ALL
+    work[:] = 0
+    for cell in range(81):
+        if board_C[cell]:
+            remove(cand_C, cell, ALL ^ (1 << (board_C[cell] - 1)), work)
+    return propagate(cand_C, work)
+
+
+@jit
+def _solver_order(board_C: Board, work: Masks, cand_DC: Masks, rank_C: Ranks) -> None:
+    cell_D = np.empty(82, dtype=np.int64)
+    untried_D = np.empty(82, dtype=np.int64)
+    depth = 0
+    if not read(board_C, cand_DC[0], work):
+        return
+    while True:
+        cell, fewest = -1, 10
+        for i in range(81):
+            count = COUNT[cand_DC[depth, i]]
+            if 1 < count < fewest:
+                cell, fewest = i, count
+        if cell < 0:
+            break
+        cell_D[depth], untried_D[depth] = cell, cand_DC[depth, cell]
+        while True:
+            while untried_D[depth] == 0:
+                depth -= 1
+                if depth < 0:
+                    return
+            bit = untried_D[depth] & -untried_D[depth]
+            untried_D[depth] ^= bit
+            copy(cand_DC[depth], cand_DC[depth + 1])
+            if assign(cand_DC[depth + 1], cell_D[depth], bit, work):
+                depth += 1
+                break
+    rank = 0
+    for level in range(depth + 1):
+        for cell in range(81):
+            if board_C[cell] == 0 and rank_C[cell] < 0 and COUNT[cand_DC[level, cell]] == 1:
+                rank_C[cell] = rank
+                rank += 1
+
+
+@jit
+def solver_order_many(board_NC: Board) -> Ranks:
+    """The order in which a backtracking solver fills the blanks on its way to the first solution (study §6.1).
+
+    First what the givens determine, row by row; then the search guesses at the cell with the fewest candidates (the
+    first such), the lowest digit first, and every guess that stands adds what it determined, row by row. Ranks are -1
+    at givens, and everywhere on boards without a solution.
+    """
+    rank_NC = np.full(board_NC.shape, -1, dtype=np.int8)
+    work = np.zeros(WORK, dtype=np.int16)
+    cand_DC = np.empty((82, 81), dtype=np.int16)
+    for n in range(len(board_NC)):
+        _solver_order(board_NC[n], work, cand_DC, rank_NC[n])
+    return rank_NC
+
+
+@jit
+def candidates_many(board_NC: Board) -> tuple[Masks, NDArray[np.bool_]]:
+    """The candidates that propagation leaves on each board, and which boards are free of contradictions."""
+    cand_NC = np.empty(board_NC.shape, dtype=np.int16)
+    sound_N = np.empty(len(board_NC), dtype=np.bool_)
+    work = np.zeros(WORK, dtype=np.int16)
+    for n in range(len(board_NC)):
+        sound_N[n] = read(board_NC[n], cand_NC[n], work)
+    return cand_NC, sound_N
+
+
+def raw_candidates(board_NC: Board) -> Masks:
+    """The digits that no cell in the same row, column or box holds; 0 at filled cells. Plain numpy."""
+    n = len(board_NC)
+    bit_NC = np.where(board_NC > 0, 1 << (board_NC.astype(np.int16) - 1), 0).astype(np.int16)
+    used_NU = np.bitwise_or.reduce(bit_NC[:, UNITS.ravel()].reshape(n, 27, 9), axis=2)
+    used_NC = np.bitwise_or.reduce(used_NU[:, UNITS_OF], axis=2)
+    return np.where(board_NC > 0, 0, ALL & ~used_NC).astype(np.int16)
+
+
+def singles(board_NC: Board) -> NDArray[np.bool_]:
+    """The blanks that a naked or hidden single determines as the board stands. Plain numpy."""
+    cand_NC = raw_candidates(board_NC)
+    once_NU = np.zeros((len(board_NC), 27), dtype=np.int16)
+    twice_NU = np.zeros_like(once_NU)
+    for cell_U in UNITS.T:
+        mask_NU = cand_NC[:, cell_U]
+        twice_NU |= once_NU & mask_NU
+        once_NU |= mask_NU
+    alone_NC = np.bitwise_or.reduce((once_NU & ~twice_NU)[:, UNITS_OF], axis=2)
+    return (COUNT[cand_NC] == 1) | (cand_NC & alone_NC > 0)
+
+
+def candidate_count_many(board_NC: Board) -> Ranks:
+    """Blanks by how many candidates propagation leaves them, ties row by row; -1 at givens.
+
+    A cell that propagation determines counts with the candidates it has before propagation (study §6.3).
+    """
+    left_NC = COUNT[candidates_many(board_NC)[0]]
+    count_NC = np.where(left_NC == 1, COUNT[raw_candidates(board_NC)], left_NC)
+    return ranked(count_NC, board_NC == 0)
+
+
+def ranked(key_NC: NDArray[np.integer], blank_NC: NDArray[np.bool_]) -> Ranks:
+    """Ranks 0, 1, 2 … of the blanks by ascending key, ties row by row; -1 elsewhere."""
+    last = np.iinfo(key_NC.dtype).max
+    order_NC = np.argsort(np.where(blank_NC, key_NC, last), axis=1, kind="stable")
+    rank_NC = np.empty(key_NC.shape, dtype=np.int8)
+    np.put_along_axis(rank_NC, order_NC, np.arange(81, dtype=np.int8)[None], axis=1)
+    return np.where(blank_NC, rank_NC, np.int8(-1))

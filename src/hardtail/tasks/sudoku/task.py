@@ -1,0 +1,320 @@
+"""Sudoku: a cell can be filled once the cells that it shares a unit with leave one digit for it.
+
+Layout: 81 cells of the puzzle row by row, `=`, 81 cells of the solution. Tokens 1 to 9 are the digits and 0 the blank,
+however it is written.
+
+Shapes: N instances, C = A = 81 cells, L = 163.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import read_lines
+from hardtail.core.seeds import Stream
+from hardtail.core.types import Array, Instances
+from hardtail.core.vocabulary import Vocabulary
+from hardtail.tasks.base import Part, Task, cell_style
+from hardtail.tasks.strata import Stratum
+from hardtail.tasks.sudoku import files
+from hardtail.tasks.sudoku.solver.beyond import BEYOND
+from hardtail.tasks.sudoku.solver.board import (
+    PEERS,
+    UNITS,
+    UNITS_OF,
+    Board,
+    candidate_count_many,
+    singles,
+    solver_order_many,
+)
+from hardtail.tasks.sudoku.solver.generate import COMMON, MOST, rated_many
+from hardtail.tasks.sudoku.solver.rating import rate_many
+from hardtail.tasks.sudoku.solver.search import solve_many
+from hardtail.tasks.sudoku.solver.techniques import LEVELS, SEARCH, levels_many, technique_order
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+TIERS = ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")
+CUTS = {"release": (0, 21, 41, 68, 105), "paper": (0, 17, 34, 51, 101)}
+TRAIN = (554_000, 16_000, 100, 1, 1, 1)
+TEST = (1000, 1000, 500, 200, 100, 500)
+KEPT = 0.01
+REACH = 200
+"""The highest rating that can be asked of the generator: it takes about a second. *sudoku-extreme* goes up to 465."""
+MIXED = 0.5
+"""The share of puzzles beyond technique in ranges of the rating that both kinds of generated puzzles reach."""
+MOST_EXTRA = 4
+"""The most extra clues that leave enough puzzles beyond technique."""
+_LEVEL_STYLES = ("bold green", "bold cyan", "bold blue", "bold magenta", "bold yellow")
+_ROWS_AT_ONCE = 50_000
+_TRIES = 200  # of a proposal that has not hit its range yet
+_VOCABULARIES = {blank: Vocabulary(f"{blank}123456789=") for blank in "0."}
+
+
+@dataclass(frozen=True)
+class Sudoku(Task):
+    """9×9 Sudoku with one solution, stratified by guesses needed (`rating`, `tier`) and cells beyond technique (`tl4`).
+
+    `rating`  guesses of a tdoku-like solver until the first solution; a loaded file's own rating where it has one
+    `tl4`     fraction of the blanks that no technique short of search determines
+
+    Generated puzzles are of two kinds. Random minimal ones have `tl4` 0, and 3 in 1,000 are rated 8 or more. Walks
+    among hard puzzles (`solvers.sudoku.beyond`) have `tl4` 0.95 or more and ratings from 2 to about 200. Natural and
+    easy puzzles are minimal, `tier=hard` and above come from walks; what lies between, so `tier=medium`, is half and
+    half, lest high ratings and being beyond technique only ever come together (`tier=medium,tl4=0` and
+    `tier=medium,tl4>=0.95` tell them apart). More walks would make the training set slow to build: one takes 20 ms.
+    """
+
+    name: ClassVar[str] = "sudoku"
+    axes: ClassVar[tuple[str, ...]] = ("rating", "tier", "tl4", "blanks")
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {"tier": TIERS}
+    order_names: ClassVar[tuple[str, ...]] = ("constraint_propagation", "candidate_count", "technique")
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "release": {},
+        "paper": {"blank": ".", "tiers": "paper", "levels": "closure", "maskable": "answer"},
+    }
+
+    blank: Literal["0", "."] = "0"
+    """The character that stands for a blank cell."""
+    tiers: Literal["release", "paper"] = "release"
+    """Highest ratings of the tiers below `top1pct`: 0, 21, 41, 68, 105 (`release`) or 0, 17, 34, 51, 101 (`paper`)."""
+    levels: Literal["released", "closure"] = "released"
+    """Technique levels: the weakened hierarchy of the released code, or the order-independent closure of the same
+    techniques. They decide `tl4`, the order `technique` and the extra `level_NA`."""
+    maskable: Literal["blanks", "answer"] = "blanks"
+    """Which answer cells are ever hidden: those that are blank in the puzzle, or all 81; copies of givens are then the
+    first of every order and always ready. Scored are the blanks in both."""
+    extra_clues: int = 0
+    """Clues of the solution put back into a minimal puzzle. Puzzles beyond technique, so `tier=hard` and above, take up
+    to 4; `tier=medium` takes more, but easier and easier puzzles come of it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.extra_clues <= 40:
+            raise HardtailError(f"sudoku: extra_clues is {self.extra_clues}; it is 0 to 40")
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return _VOCABULARIES[self.blank]
+
+    @property
+    def answer_characters(self) -> str:
+        return "123456789"
+
+    @property
+    def seq_len(self) -> int:
+        return 163
+
+    @property
+    def answer_len(self) -> int:
+        return 81
+
+    def strata(self) -> list[str]:
+        return ["natural", *(f"tier={tier}" for tier in TIERS), "tl4>=0.95"]
+
+    def gallery(self) -> tuple[str, str]:
+        return "tier=easy", "tier=top1pct"
+
+    def splits(self) -> Mapping[str, Sequence[Part]]:
+        sizes = {"train": TRAIN, "test": TEST}
+        return {name: [Part(f"tier={tier}", n) for tier, n in zip(TIERS, sizes[name], strict=True)] for name in sizes}
+
+    # -- generating ---------------------------------------------------------------------------------------------
+
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        """A random minimal puzzle or one beyond technique, searched for by its rating."""
+        low, high = self._ratings(stratum)
+        walked = self._walked(stratum, low, high)
+        return self._instances(*rated_many(key_N, low, high, _TRIES, walked, self.extra_clues))
+
+    def _ratings(self, stratum: Stratum) -> tuple[int, int]:
+        """The lowest and highest rating that the stratum's conditions allow."""
+        edges = (-1, *CUTS[self.tiers], MOST)
+        tier, rating = stratum.on("tier").label, stratum.on("rating")
+        at = TIERS.index(tier) if tier else None
+        low, high = (0, MOST) if at is None else (edges[at] + 1, edges[at + 1])
+        low, high = int(np.ceil(max(low, rating.low))), int(np.floor(min(high, rating.high)))
+        if low > high:
+            raise HardtailError(f"sudoku: no rating meets {stratum}; the lowest allowed is above the highest")
+        if low > REACH:
+            raise HardtailError(
+                f"sudoku: {stratum} is out of reach; puzzles are generated up to rating {REACH}, "
+                "higher ones can be loaded from a file"
+            )
+        return low, high
+
+    def _walked(self, stratum: Stratum, low: int, high: int) -> float:
+        """The share of puzzles beyond technique for a stratum whose ratings are `low` to `high`."""
+        tl4 = stratum.on("tl4")
+        minimal = tl4.low <= 0 and low <= COMMON
+        beyond = tl4.high >= BEYOND and high > 0
+        if not (minimal or beyond):
+            raise HardtailError(
+                f"sudoku: no puzzle with {stratum} is generated; generated ones have tl4=0 and a rating below about "
+                f"{COMMON}, or tl4>={BEYOND} and a rating of 2 or more; load a file for others"
+            )
+        if not minimal and self.extra_clues > MOST_EXTRA:
+            raise HardtailError(
+                f"sudoku: puzzles with {stratum} do not stand {self.extra_clues} extra clues; give extra_clues of at "
+                f"most {MOST_EXTRA}, or ask for tier=medium or below"
+            )
+        if minimal and beyond:
+            return MIXED if low > 0 and high > COMMON and self.extra_clues <= MOST_EXTRA else 0.0
+        return float(beyond)
+
+    # -- laying out ---------------------------------------------------------------------------------------------
+
+    def _instances(self, puzzle_NC: Board, solution_NC: Board, rating_N: NDArray[np.int32]) -> Instances:
+        """Annotate in portions, because the arrays that sorting takes are many times the result."""
+        portions = [slice(at, at + _ROWS_AT_ONCE) for at in range(0, max(len(puzzle_NC), 1), _ROWS_AT_ONCE)]
+        parts = [self._annotated(puzzle_NC[rows], solution_NC[rows], rating_N[rows]) for rows in portions]
+        return parts[0] if len(parts) == 1 else Instances.concat(parts)
+
+    def _annotated(self, puzzle_NC: Board, solution_NC: Board, rating_N: NDArray[np.int32]) -> Instances:
+        n = len(puzzle_NC)
+        blank_NC = puzzle_NC == 0
+        level_NC, pass_NC = levels_many(puzzle_NC, self.levels)
+        orders = {
+            "constraint_propagation": solver_order_many(puzzle_NC),
+            "candidate_count": candidate_count_many(puzzle_NC),
+            "technique": technique_order(level_NC, pass_NC),
+        }
+        maskable_NC = blank_NC
+        if self.maskable == "answer":
+            maskable_NC = np.ones_like(blank_NC)
+            orders = {name: rank_NC + np.int8(1) for name, rank_NC in orders.items()}
+        blanks_N = blank_NC.sum(axis=1).astype(np.int16)
+        equals_N1 = np.full((n, 1), self.vocabulary.id("="), dtype=np.uint8)
+        return Instances(
+            tokens_NL=np.concatenate([puzzle_NC, equals_N1, solution_NC], axis=1),
+            prompt_len_N=np.full(n, 82, dtype=np.int32),
+            maskable_NA=maskable_NC,
+            scored_NA=blank_NC,
+            orders=orders,
+            # What a cell waits for depends on what else is known, so `ready` asks the board instead.
+            parents_NAE=np.empty((n, 81, 0), dtype=np.int8),
+            strata={
+                "rating": rating_N.astype(np.int32),
+                "tier": np.array(TIERS)[np.searchsorted(CUTS[self.tiers], rating_N)],
+                "tl4": ((level_NC == SEARCH).sum(axis=1) / blanks_N).astype(np.float32),
+                "blanks": blanks_N,
+            },
+            extras={"level_NA": level_NC},
+        )
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def prompts(self, lines: Sequence[str]) -> list[str]:
+        """One puzzle a line, grids of nine lines, or the column `question` of a table."""
+        return files.read_puzzles(lines).question if files.is_table(lines) else files.read_list(lines)
+
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        return self._parse(files.Puzzles.alone(prompts), files.nowhere)
+
+    def fetch(self, source: str) -> Path:
+        """A file's path, or `hub:OWNER/NAME:SPLIT`: a data set of the Hugging Face hub, such as *sudoku-extreme*."""
+        return files.fetch(source)
+
+    def load(self, path: Path) -> Instances:
+        """Puzzles from a table `question[,answer][,rating]` or a plain list, gzipped or not.
+
+        The file's answers are checked; its ratings are kept, and decide the tier.
+        """
+        puzzles = files.read_puzzles(read_lines(path))
+        return self._parse(puzzles, puzzles.place)
+
+    def _parse(self, puzzles: files.Puzzles, place: files.Place) -> Instances:
+        puzzle_NC = files.read_boards(puzzles.question, place)
+        files.check_givens(puzzle_NC, place)
+        count_N, solution_NC = solve_many(puzzle_NC)
+        files.check_solutions(count_N, place)
+        files.check_answers(puzzles, solution_NC)
+        rating_N = puzzles.rating_N.copy()
+        unrated_N = rating_N < 0
+        rating_N[unrated_N] = rate_many(puzzle_NC[unrated_N])
+        return self._instances(puzzle_NC, solution_NC, rating_N)
+
+    def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
+        """For training all easy puzzles and a share 0.01^i of tier i, at least one, shuffled (study §6)."""
+        if split != "train":
+            return super().curate(instances, split, rng)
+        chosen: list[NDArray[np.intp]] = []
+        for i, tier in enumerate(TIERS):
+            inside = np.flatnonzero(instances.strata["tier"] == tier)
+            kept = max(1, int(inside.size * KEPT**i))
+            chosen.append(inside[np.argsort(rng.child(tier).keys(inside.size), kind="stable")][:kept])
+        together = np.concatenate(chosen)
+        return instances.take(together[np.argsort(rng.child("shuffle").keys(together.size), kind="stable")])
+
+    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+        return files.read_boards([text], what="answer")[0]
+
+    # -- judging ------------------------------------------------------------------------------------------------
+
+    def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
+        """Which answers are the solution in all 81 cells: one that changes a given answers another puzzle."""
+        return np.asarray((answer_NA == instances.answer_NA).all(axis=1))
+
+    def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
+        wrong_A = answer_A != instances.answer(i)
+        if not wrong_A.any():
+            return None
+        puzzle_C = instances.tokens_NL[i, :81]
+        if (changed_A := wrong_A & (puzzle_C > 0)).any():
+            cell = int(np.argmax(changed_A))
+            return f"{files.place_of(cell)} is {self._sign(answer_A[cell])}; the puzzle gives {puzzle_C[cell]} there"
+        if (empty_A := (answer_A < 1) | (answer_A > 9)).any():
+            cell = int(np.argmax(empty_A))
+            return f"{files.place_of(cell)} is {self._sign(answer_A[cell])}; it takes a digit from 1 to 9"
+        # The solution is the only grid without a clash, and two right cells never clash: some wrong cell does.
+        cell = int(np.argmax(wrong_A & (answer_A[PEERS] == answer_A[:, None]).any(axis=1)))
+        unit = next(unit for unit in UNITS_OF[cell] if (answer_A[UNITS[unit]] == answer_A[cell]).sum() > 1)
+        return (
+            f"{files.place_of(cell)} is wrong: the {answer_A[cell]} stands twice in {files.unit_name(unit)}; "
+            f"{int(wrong_A.sum())} of {int((puzzle_C == 0).sum())} cells are wrong"
+        )
+
+    def _sign(self, token: int) -> str:
+        sign = self.vocabulary.decode(np.array([token]))
+        return "blank" if sign == self.blank else sign
+
+    def ready(self, instances: Instances, revealed_NA: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Cells that are known, or that givens and revealed cells determine by a naked or hidden single now."""
+        known_NC = revealed_NA | (instances.tokens_NL[:, :81] > 0)
+        return known_NC | singles(np.where(known_NC, instances.answer_NA, 0).astype(np.uint8))
+
+    # -- for people ---------------------------------------------------------------------------------------------
+
+    def cell_name(self, cell: int) -> str:
+        return f"r{cell // 9 + 1}c{cell % 9 + 1}"
+
+    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
+        """Puzzle and answer side by side: solved cells in the colour of their technique level, wrong ones red."""
+        from rich.text import Text
+
+        puzzle_A, gold_A = instances.tokens_NL[i, :81], instances.answer(i)
+        shown_A = gold_A if answer_A is None else answer_A
+        level_NA = instances.extras.get("level_NA", np.full((len(instances), 81), -1))
+        text = Text()
+        for row in range(9):
+            if row in (3, 6):
+                text.append("──────┼───────┼──────     ──────┼───────┼──────\n", "dim")
+            for grid_A in (puzzle_A, shown_A):
+                for cell in range(9 * row, 9 * row + 9):
+                    solved = "" if puzzle_A[cell] else (*_LEVEL_STYLES, "bold")[level_NA[i, cell]]
+                    right = grid_A is puzzle_A or bool(shown_A[cell] == gold_A[cell])
+                    sign = self.vocabulary.decode(grid_A[cell : cell + 1]) if 1 <= grid_A[cell] <= 9 else "·"
+                    text.append(sign, cell_style(right, "" if grid_A is puzzle_A else solved))
+                    text.append(" │ " if cell % 9 in (2, 5) else " ", "dim")
+                text.append("    " if grid_A is puzzle_A else "\n")
+        for level, style in enumerate(_LEVEL_STYLES):
+            if count := int((level_NA[i] == level).sum()):
+                text.append(f"{LEVELS[level]} {count}  ", style)
+        text.rstrip()
+        return text

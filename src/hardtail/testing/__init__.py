@@ -1,0 +1,132 @@
+"""The contract of a task, as a function: `check_task(MyTask())` tests yours exactly as ours are tested.
+
+Raises `AssertionError` with a sentence about the first promise that is broken.
+"""
+
+import numpy as np
+
+from hardtail.core.seeds import Streams
+from hardtail.core.types import Instances
+from hardtail.tasks.base import Task
+from hardtail.tasks.datasets import build
+
+
+def check_task(task: Task, n: int = 24) -> None:
+    """Everything the rest of hardtail relies on, for the natural stratum and the task's hardest one."""
+    for stratum in {"natural", task.strata()[0], task.strata()[-1]}:
+        rng = Streams(7).named(f"contract/{task.name}/{stratum}")
+        instances = task.sample(n, rng, stratum)
+        _check_shapes(task, instances)
+        _check_orders_and_parents(task, instances)
+        _check_judgement(task, instances)
+        _check_text(task, instances)
+
+        assert same(instances, task.sample(n, rng, stratum)), "the same stream gives other instances"
+        assert same(instances.take(slice(5, 9)), task.sample(4, rng.skip(5), stratum)), (
+            "an instance depends on its neighbours or on where the chunk began"
+        )
+    train, test = (task.sample(n, Streams(7).named(f"contract/{name}")) for name in ("train", "test"))
+    assert not same(train, test), "streams with different names give the same instances"
+    _check_splits(task)
+
+
+def same(one: Instances, other: Instances) -> bool:
+    """Bit for bit the same instances."""
+    left, right = one.arrays(), other.arrays()
+    return left.keys() == right.keys() and all(
+        left[name].dtype == right[name].dtype and np.array_equal(left[name], right[name]) for name in left
+    )
+
+
+def _check_splits(task: Task) -> None:
+    splits = task.splits()
+    assert {"train", "test"} <= set(splits), "the splits 'train' and 'test' are missing"
+    for split, parts in splits.items():
+        assert parts, f"the split {split!r} is empty"
+        assert all(part.n > 0 and str(task.stratum(part.stratum)) for part in parts), f"{split!r} has an empty part"
+    sides = [build(task, split, seed=7, n=len(splits[split]) + 20).instances for split in ("train", "test")]
+    train, test = ({side.prompt(i).tobytes() for i in range(len(side))} for side in sides)
+    assert not train & test, "a problem is both trained and tested on"
+
+
+def _check_shapes(task: Task, instances: Instances) -> None:
+    n, length, cells = len(instances), task.seq_len, task.answer_len
+    assert instances.tokens_NL.shape == (n, length), "tokens_NL is not [n, seq_len]"
+    assert instances.tokens_NL.dtype == np.uint8, "tokens_NL is not uint8"
+    assert instances.tokens_NL.max() < task.vocabulary.size, "a token is outside the vocabulary"
+    assert (instances.tokens_NL != task.vocabulary.mask_id).all(), "gold tokens contain the mask"
+    assert instances.maskable_NA.shape == instances.scored_NA.shape == (n, cells), "masks are not [n, answer_len]"
+    assert (instances.prompt_len_N + cells <= length).all(), "the answer runs past the end"
+    assert instances.maskable_NA.any(axis=1).all(), "an instance has nothing to predict"
+    assert not (instances.scored_NA & ~instances.maskable_NA).any(), "a cell that is never hidden is scored"
+    after = np.arange(length) >= (instances.prompt_len_N + cells)[:, None]
+    assert (instances.tokens_NL[after] == task.vocabulary.pad_id).all(), "something other than padding follows"
+    assert set(instances.strata) == set(task.axes), "strata and axes differ"
+    per_instance = [*instances.strata.values(), *instances.extras.values(), *instances.orders.values()]
+    assert all(len(array) == n for array in per_instance), "an array does not have one row per instance"
+
+
+def _check_orders_and_parents(task: Task, instances: Instances) -> None:
+    assert instances.orders, "there is no logical order"
+    assert set(instances.orders) == set(task.order_names), "orders and order_names differ"
+    for name, rank_NA in instances.orders.items():
+        assert rank_NA.shape == instances.maskable_NA.shape, f"the order {name!r} has another shape"
+        assert ((rank_NA >= 0) == instances.maskable_NA).all(), f"{name!r} does not rank just the maskable cells"
+    parents_NAE = instances.parents_NAE
+    assert parents_NAE is not None, "there are no parents"
+    n_E, a_E, e_E = np.nonzero(parents_NAE >= 0)
+    parent_E = parents_NAE[n_E, a_E, e_E]
+    assert (parent_E < task.answer_len).all(), "a parent is not an answer cell"
+    assert instances.maskable_NA[n_E, parent_E].all(), "a cell waits for one that is never hidden"
+    assert instances.maskable_NA[n_E, a_E].all(), "a cell that is never hidden waits for another"
+    for name, rank_NA in instances.orders.items():
+        # Strictly earlier parents make the graph acyclic as well.
+        assert (rank_NA[n_E, parent_E] < rank_NA[n_E, a_E]).all(), f"{name!r} reveals a cell before its parents"
+    revealed = np.zeros_like(instances.maskable_NA)
+    for _ in range(task.answer_len):
+        ready = task.ready(instances, revealed) & instances.maskable_NA
+        assert (ready | ~revealed).all(), "a revealed cell stops being ready"
+        if (ready == revealed).all():
+            break
+        revealed = ready
+    stuck = (instances.maskable_NA & ~revealed).any(axis=1)
+    if parents_NAE.shape[2]:
+        assert not stuck.any(), "revealing what is ready does not reach every cell"
+    nothing = task.ready(instances, np.zeros_like(revealed))
+    if parents_NAE.shape[2]:
+        free = (parents_NAE < 0).all(axis=2)
+        assert (nothing == free)[instances.maskable_NA].all(), "ready at first are not just the cells without parents"
+    everything = task.ready(instances, instances.maskable_NA)
+    assert everything[instances.maskable_NA].all(), "with everything revealed something is not ready"
+
+
+def _check_judgement(task: Task, instances: Instances) -> None:
+    gold_NA = instances.answer_NA
+    assert task.check(instances, gold_NA).all(), "a gold answer fails the check"
+    broken_NA = gold_NA.copy()
+    rng = np.random.default_rng(0)
+    for i in range(len(instances)):
+        written = np.arange(task.answer_len) < len(task.answer_text(instances, i))
+        cell = rng.choice(np.flatnonzero(instances.scored_NA[i] & written))
+        broken_NA[i, cell] = (broken_NA[i, cell] + 1) % task.vocabulary.mask_id
+    verdict_N = task.check(instances, broken_NA)
+    # Where several answers are valid, a corrupted one may happen to be another of them.
+    assert verdict_N.mean() <= 0.1, "corrupted answers pass the check"
+    for i in range(len(instances)):
+        assert task.fault(instances, i, gold_NA[i]) is None, "a gold answer is faulted"
+        assert (task.fault(instances, i, broken_NA[i]) is None) == verdict_N[i], "check and fault disagree"
+    masked_NA = np.where(instances.scored_NA, task.vocabulary.mask_id, gold_NA).astype(np.uint8)
+    assert not task.check(instances, masked_NA).any(), "an answer that is all mask passes the check"
+
+
+def _check_text(task: Task, instances: Instances) -> None:
+    prompts = task.render(instances)
+    assert same(task.parse(prompts), instances), "parsing a rendered problem does not give it back"
+    assert len({len(prompts), len(instances)}) == 1, "render gives another number of problems"
+    for i, prompt in enumerate(prompts):
+        assert task.fitted(prompt).answer_len == task.answer_len, "fitting to a problem of this size changes the size"
+        answer_A = task.read_answer(instances, i, task.answer_text(instances, i))
+        agree = (answer_A == instances.answer_NA[i]) | ~instances.scored_NA[i]
+        assert agree.all(), "reading a written answer does not give it back"
+        assert str(task.picture(instances, i)), "there is no picture"
+    assert len(set(prompts)) > 1, "all problems are the same"

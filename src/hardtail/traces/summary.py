@@ -1,0 +1,20 @@
+"""Means and shares that say None where there is nothing to take them of: JSON has no NaN."""
+
+from typing import Any
+
+import numpy as np
+
+from hardtail.core.types import Array
+
+
+def mean(values: Array) -> float | None:
+    return float(np.mean(values, dtype=np.float64)) if values.size else None
+
+
+def median(values: Array) -> float | None:
+    return float(np.median(values)) if values.size else None
+
+
+def share(part: Any, whole: Any) -> float | None:
+    """`part / whole`, both counts."""
+    return float(part) / float(whole) if whole else None

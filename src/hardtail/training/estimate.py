@@ -1,0 +1,52 @@
+"""What a recipe costs, from counting: parameters, operations, memory, and time at rates that were measured."""
+
+from dataclasses import dataclass
+
+import torch
+
+from hardtail.models.transformer import Shape, Transformer, parameter_count
+from hardtail.training.recipe import Recipe
+
+# Operations per second that whole steps reach at the middle of the study's shapes, data draw and optimiser included, on
+# an H200 and on two CPU cores (docs/performance.md). Good to a factor of two.
+GPU_RATE = {"bf16": 160e12, "tf32": 75e12, "fp32": 29e12}
+GPU_RATE_BF16_ATTENTION = 90e12
+GPU_SHORTEST = 0.6e-3
+CPU_RATE = 120e9
+CPU_SHORTEST = 15e-3
+
+
+@dataclass(frozen=True)
+class Cost:
+    parameters: int
+    flops_per_step: float
+    memory: float
+    gpu_seconds: float
+    cpu_seconds: float
+
+
+def estimate(recipe: Recipe) -> Cost:
+    """Forward once and backward twice, the last block's queries and MLP at answer cells only."""
+    task, sizes = recipe.task, recipe.sizes
+    shape = Shape(sizes.layers, sizes.heads, sizes.width, task.vocabulary.size, task.seq_len, sizes.mlp_ratio)
+    with torch.device("meta"):
+        parameters = parameter_count(Transformer(shape))
+    d, length, answer = sizes.width, task.seq_len, task.answer_len
+    sequences = recipe.batch * recipe.accumulate
+    per_block = {
+        cells: 2 * d * d * (2 * length + 2 * cells + 2 * sizes.mlp_ratio * cells) + 4 * d * length * cells
+        for cells in (length, answer)
+    }
+    forward = (sizes.layers - 1) * per_block[length] + per_block[answer] + 2 * d * task.vocabulary.size * answer
+    flops = 3.0 * sequences * forward
+    activations = recipe.batch * length * d * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4
+    faster = recipe.attention == "bf16" and recipe.precision == "tf32"
+    rate = GPU_RATE_BF16_ATTENTION if faster else GPU_RATE[recipe.precision]
+    step = max(flops / rate, GPU_SHORTEST)
+    return Cost(
+        parameters=parameters,
+        flops_per_step=flops,
+        memory=parameters * 4 * 7 + activations,
+        gpu_seconds=recipe.steps * step,
+        cpu_seconds=recipe.steps * max(flops / CPU_RATE, CPU_SHORTEST),
+    )

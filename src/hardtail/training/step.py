@@ -1,0 +1,177 @@
+"""One training step on the device: draw, corrupt, forward, backward, clip, optimise, EMA, advance.
+
+It asks the host nothing, so on a GPU it is compiled and captured once as a CUDA graph and then replayed; on a CPU the
+same function simply runs.
+
+Shapes: B batch, A answer cells, R logical ranks, V vocabulary.
+"""
+
+import gc
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from hardtail.core.noise import Moment
+from hardtail.models.capture import captured
+from hardtail.models.transformer import Precision, Transformer
+from hardtail.schemes.base import Corpus, Scheme, View
+from hardtail.training.optimiser import AdamW, Flat, flatten, update
+
+AttentionPrecision = Literal["same", "bf16"]
+WARM_UP = 3
+COMPILER = {
+    "combo_kernels": True,  # many small kernels that do not wait for one another become few
+    "triton.mix_order_reduction_split_size": 64,  # fewer partial sums of LayerNorm's gradients
+}
+"""Settings of torch's compiler that pay at these sizes (docs/performance.md)."""
+
+
+class Step:
+    """Everything a training step reads and writes. Calling it takes one step."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        scheme: Scheme,
+        corpus: Corpus,
+        settings: AdamW,
+        *,
+        batch: int,
+        steps: int,
+        seed: int,
+        precision: Precision = "fp32",
+        attention: AttentionPrecision = "same",
+        accumulate: int = 1,
+    ) -> None:
+        self.model, self.scheme, self.corpus, self.settings = model, scheme, corpus, settings
+        self.batch, self.steps, self.seed = batch, steps, seed
+        self.precision, self.accumulate = precision, accumulate
+        self.attention = torch.bfloat16 if attention == "bf16" else None
+        self.device = corpus.tokens_NL.device
+        self.flat = Flat(model)
+        self.step = torch.zeros((), dtype=torch.int64, device=self.device)
+        self.state = scheme.begin(corpus, batch, Moment(seed, self.step - 1, steps))
+        self.loss = torch.zeros((), device=self.device)
+        self.norm = torch.zeros((), device=self.device)
+        self.coverage = Coverage(corpus)
+        self._corrupt: Callable[..., View] = self.scheme.corrupt
+        self._loss: Callable[[View], tuple[Tensor, Tensor]] = self._forward
+        self._advance: Callable[..., None] = self.scheme.advance
+        self._update: Callable[..., Tensor] = update
+        self._take: Callable[[], None] = self._once
+
+    def __call__(self) -> None:
+        self._take()
+
+    # -- the step -----------------------------------------------------------------------------------------------
+
+    def _once(self) -> None:
+        gradient_P: Tensor | None = None
+        self.loss.zero_()
+        for part in range(self.accumulate):
+            now = Moment(self.seed, self.step * self.accumulate + part, self.steps * self.accumulate)
+            with torch.no_grad():
+                view = self._corrupt(self.state, self.corpus, self.batch, now)
+            loss, logits_BAV = self._loss(view)
+            fresh_P = flatten(torch.autograd.grad(loss, self.flat.parameters))
+            with torch.no_grad():
+                gradient_P = fresh_P if gradient_P is None else gradient_P + fresh_P
+                self.loss.add_(loss.detach() / self.accumulate)
+                self._advance(self.state, logits_BAV.detach(), view, self.corpus, now)
+                self.coverage.note(view)
+        assert gradient_P is not None
+        with torch.no_grad():
+            if self.accumulate > 1:
+                gradient_P = gradient_P / self.accumulate
+            norm = self._update(self.flat, gradient_P, self.settings, self.step, self.steps)
+            self.norm.copy_(norm)
+            self.step.add_(1)
+
+    def _forward(self, view: View) -> tuple[Tensor, Tensor]:
+        with self._autocast():
+            logits_BAV = self.model(view.tokens_BL, view.at_BA, self.attention)
+        return self.scheme.loss(logits_BAV, view), logits_BAV
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        if self.precision == "bf16":
+            return torch.autocast(self.device.type, torch.bfloat16)
+        return nullcontext()
+
+    # -- on a GPU -----------------------------------------------------------------------------------------------
+
+    def compile(self) -> str:
+        """Compile the parts and capture the whole step; returns how the step runs now, in words.
+
+        Warming up takes real steps, so the state is put back afterwards, whether the capture succeeded or not.
+        """
+        if self.device.type != "cuda":
+            return "eager on the CPU"
+        torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then go on uncompiled
+        gc.collect()  # an earlier run's step refers to itself: its memory on the GPU is held until it is found
+        torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
+        self._corrupt = torch.compile(self.scheme.corrupt, dynamic=False)
+        self._loss = torch.compile(self._forward, dynamic=False)
+        self._advance = torch.compile(self.scheme.advance, dynamic=False)
+        self._update = torch.compile(update, dynamic=False)
+        kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
+        generator = torch.cuda.get_rng_state(self.device)
+        try:
+            with torch._inductor.config.patch(COMPILER), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")  # fp32 is asked for knowingly
+                self._take = captured(self._once, self.device, WARM_UP)
+        except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
+            self._corrupt, self._loss = self.scheme.corrupt, self._forward
+            self._advance, self._update = self.scheme.advance, update
+            warnings.warn(
+                f"the step could not be captured and runs eagerly, several times slower: {error}", stacklevel=2
+            )
+            return "eager on the GPU"
+        finally:
+            with torch.no_grad():
+                for name, tensor in self.tensors().items():
+                    tensor.copy_(kept[name])
+            torch.cuda.set_rng_state(generator, self.device)
+        return "compiled, one CUDA graph"
+
+    # -- what a checkpoint holds --------------------------------------------------------------------------------
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that changes from step to step, by name; copying into these tensors resumes a run."""
+        return {
+            "step": self.step,
+            "loss": self.loss,
+            "norm": self.norm,
+            "weight_P": self.flat.weight_P,
+            "first_P": self.flat.first_P,
+            "second_P": self.flat.second_P,
+            "ema_P": self.flat.ema_P,
+            "coverage/count": self.coverage.count_K,
+            "coverage/rank": self.coverage.rank_KR,
+            **{f"scheme/{name}": tensor for name, tensor in self.state.items()},
+        }
+
+
+class Coverage:
+    """Which mask states training has seen: by hidden count K, and hidden cells by that count and their logical rank."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        cells = corpus.maskable_NA.shape[1]
+        device = corpus.tokens_NL.device
+        self.rank_NA = corpus.rank_NA
+        self.ranks = int(corpus.rank_NA.max()) + 1 if corpus.rank_NA is not None else 1
+        self.count_K = torch.zeros(cells + 1, dtype=torch.int64, device=device)
+        self.rank_KR = torch.zeros((cells + 1, self.ranks), dtype=torch.int64, device=device)
+
+    def note(self, view: View) -> None:
+        """Add a batch of states."""
+        count_B = view.hidden_BA.sum(dim=1)
+        self.count_K.index_add_(0, count_B, torch.ones_like(count_B))
+        rank_BA = (
+            torch.zeros_like(view.gold_BA) if self.rank_NA is None else self.rank_NA[view.row_B].long().clamp(min=0)
+        )
+        bin_BA = count_B[:, None] * self.ranks + rank_BA
+        self.rank_KR.view(-1).index_add_(0, bin_BA.flatten(), view.hidden_BA.flatten().long())

@@ -1,6 +1,0 @@
-"""The decoder theatre in a terminal: watch a decode commit cell by cell, or print its steps where there is none."""
-
-from hardtail.view.stage import Theatre, open_theatre
-from hardtail.view.watch import tell, watch
-
-__all__ = ["Theatre", "open_theatre", "tell", "watch"]
