@@ -77,7 +77,7 @@ def of_folder(folder: Path) -> RunRecord:
             "arm": fields["name"] or folder.name,
             "task": task_from_json(fields["task"]).name,
             "seed": fields["seed"],
-            "steps": fields["steps"],
+            "steps": ended["step"] if "patience" in ended else fields["steps"],
             **{key: ended.get(key) for key in ("commit", "device", "wall")},
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
