@@ -14,11 +14,11 @@ from hardtail.show.figures import addition, decodes, maze, recorded
 from hardtail.show.figures.charts import charts_figure
 from hardtail.show.figures.style import ensure_matplotlib, save, slug
 from hardtail.show.page.export import write_tables
-from hardtail.show.page.records import RunRecord, by_variant
-from hardtail.show.page.records import recorded as recorded_runs
+from hardtail.show.page.records import by_variant
 from hardtail.show.page.stages import Stage
 from hardtail.show.page.stages import stages as stages_of
 from hardtail.study.claims import Results
+from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.maze.task import Maze
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["ensure_matplotlib", "write_all", "write_figures"]
 
 
-def write_all(folder: Path, store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> list[Path]:
+def write_all(folder: Path, store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> list[Path]:
     """Every figure and table of the recorded runs, of run directories besides them, and of traces."""
-    held = recorded_runs(store) if store else []
+    held = store.runs() if store else []
     known = {run.name for run in held}
     everything = [*held, *(run for run in runs if run.name not in known)]
     figures = write_figures(folder, everything, stages_of(traces))
     return [*figures, *(write_tables(folder, Results(store)) if store else [])]
 
 
-def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stage]) -> list[Path]:
+def write_figures(folder: Path, runs: Sequence[Run], stages: Sequence[Stage]) -> list[Path]:
     """Draw what there is to draw; the files that were written."""
     ensure_matplotlib()
     drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
@@ -51,7 +51,7 @@ def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stag
     return written
 
 
-def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
+def _of_runs(runs: Sequence[Run]) -> "Iterator[tuple[str, Figure]]":
     for task in dict.fromkeys(run.task for run in runs):
         variants = by_variant([run for run in runs if run.task == task])
         for variant, held in variants.items():  # schemes have one colour each, so that variants stand apart
@@ -65,7 +65,7 @@ def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
                     yield slug("readiness", *name, kind), charts_figure(charts)
 
 
-def _of_states(runs: Sequence[RunRecord], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
+def _of_states(runs: Sequence[Run], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
     """Mask states: of the tasks that were decoded with what their runs trained on, then of the other runs' tasks."""
     decoded = {stage.task.name for stage in stages}
     alone = dict.fromkeys(run.task for run in runs if run.task not in decoded)

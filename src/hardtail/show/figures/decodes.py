@@ -17,8 +17,8 @@ from hardtail.show.figures.recorded import ACCURACY, GROUPS
 from hardtail.show.figures.style import COLUMN, PAGE, SOFT, schemes, sheet, styled, titles
 from hardtail.show.page.charts import Axis, Chart, Line, Point, SeriesList
 from hardtail.show.page.curves import hue, mean_ranks
-from hardtail.show.page.records import RunRecord
 from hardtail.show.page.stages import Decoder, Stage, ready_events
+from hardtail.study.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,12 +71,12 @@ def _along(decoder: Decoder, marked_NT: Array) -> list[Point]:
 # -- mask states ------------------------------------------------------------------------------------------------------
 
 
-def states(task: str, runs: Sequence[RunRecord], stage: Stage | None) -> dict[str, tuple[str, str, Histogram]]:
+def states(task: str, runs: Sequence[Run], stage: Stage | None) -> dict[str, tuple[str, str, Histogram]]:
     """Mask states by name, with the hue and style they are drawn in: of training, then those that decoders visited."""
     found: dict[str, tuple[str, str, Histogram]] = {}
     for run in runs:
         if run.task == task and run.coverage is not None:
-            held = Histogram.from_json(run.coverage, f"{run.name}/coverage.json")
+            held = Histogram.of(run.coverage, f"{run.name}/coverage.json")
             if stage is not None and len(held.count_K) != stage.task.answer_len + 1:
                 continue  # another size of the task
             name = f"{run.arm} {TRAINED}"

@@ -3,18 +3,16 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from math import inf
-from typing import Any
 
-from hardtail.core.errors import HardtailError
+from hardtail.core import records
 from hardtail.measuring.statistics import wilson
 from hardtail.show.figures.charts import PAPER
 from hardtail.show.page.charts import Axis, Chart, Line, Point, SeriesList
 from hardtail.show.page.curves import hue
-from hardtail.show.page.records import Record, RunRecord, mean_accuracy
+from hardtail.show.page.records import mean_accuracy
 from hardtail.study.claims import all_claims
-from hardtail.study.claims.evidence import number
 from hardtail.study.claims.figures import Accuracy
+from hardtail.study.runs import Run
 
 _CONDITION = re.compile(r"(\w+)(>=|=)(\d+)")
 STUDIED = ("", "tf32", "paper")
@@ -23,16 +21,16 @@ GROUPS = ("free", "ready", "unready")
 ACCURACY = Axis("", low=0.0, high=1.0)
 
 
-def kinds(runs: Sequence[RunRecord]) -> list[str]:
+def kinds(runs: Sequence[Run]) -> list[str]:
     """The kinds of weights that were measured or explained."""
-    records = (record for run in runs for record in (*run.evaluations, *run.diagnoses))
-    return list(dict.fromkeys(str(record["checkpoint"]) for record in records if record.get("checkpoint")))
+    measured = (record for run in runs for record in (*run.evaluations, *run.diagnoses))
+    return list(dict.fromkeys(record.checkpoint for record in measured if record.checkpoint))
 
 
 # -- training ---------------------------------------------------------------------------------------------------------
 
 
-def training(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
+def training(task: str, runs: Sequence[Run]) -> list[Chart]:
     """Loss and accuracy over training by scheme: the paper's second figure, with the hard tail and the probe."""
     confidence, logical = {"natural": "confidence"}, {"hard": "confidence", "hard_logical": "logical order"}
     panels: list[tuple[str, Mapping[str, str], Axis]] = [
@@ -52,30 +50,29 @@ def training(task: str, runs: Sequence[RunRecord]) -> list[Chart]:
     return [chart for chart in charts if chart.series]
 
 
-def _over_steps(run: RunRecord, key: str) -> list[Point]:
-    whose = f"{run.name}, log"
-    pairs = [(number(line, ("step",), whose), number(line, (key,), whose)) for line in run.log if key in line]
-    return [(step, value, None, None) for step, value in pairs if step is not None and value is not None]
+def _over_steps(run: Run, key: str) -> list[Point]:
+    pairs = [(line.step, getattr(line, key)) for line in run.log]
+    return [(step, value, None, None) for step, value in pairs if value is not None]
 
 
 # -- accuracy ---------------------------------------------------------------------------------------------------------
 
 
-def accuracy(task: str, runs: Sequence[RunRecord], kind: str) -> list[Chart]:
+def accuracy(task: str, runs: Sequence[Run], kind: str) -> list[Chart]:
     """Accuracy against difficulty, one panel a policy, schemes in their colours; open marks are the paper's."""
-    held: dict[str, dict[str, dict[str, list[Record]]]] = {}
+    held: dict[str, dict[str, dict[str, list[records.Accuracy]]]] = {}
     for run in runs:
         for record in run.accuracies:
-            if record["checkpoint"] == kind:
-                policy, stratum = str(record["policy"]), str(record["stratum"])
-                held.setdefault(policy, {}).setdefault(run.arm, {}).setdefault(stratum, []).append(record)
+            if record.checkpoint == kind:
+                by_arm = held.setdefault(record.policy, {})
+                by_arm.setdefault(run.arm, {}).setdefault(record.stratum, []).append(record)
     strata = list(dict.fromkeys(stratum for of in held.values() for by in of.values() for stratum in by))
     x, place = _difficulty(strata)
     charts = []
     for policy, by_arm in held.items():
         found = SeriesList()
         for arm, by_stratum in by_arm.items():
-            points = [(place[stratum], *mean_accuracy(records, arm)) for stratum, records in by_stratum.items()]
+            points = [(place[stratum], *mean_accuracy(found_of)) for stratum, found_of in by_stratum.items()]
             found.add(arm, hue(arm), "", Line("", sorted(points)))
             printed = _paper().get((task, hue(arm), policy), {}) if arm.partition("-")[2] in STUDIED else {}
             told: list[Point] = [
@@ -114,19 +111,23 @@ def _paper() -> dict[tuple[str, str, str], dict[str, float]]:
 # -- readiness --------------------------------------------------------------------------------------------------------
 
 
-def readiness(task: str, runs: Sequence[RunRecord], kind: str) -> list[Chart]:
+def readiness(task: str, runs: Sequence[Run], kind: str) -> list[Chart]:
     """How many commits were premature, and how many commits were right, by readiness; over seeds."""
     premature, right = SeriesList(), SeriesList()
-    records = [(run, record) for run in runs for record in run.explained if record.get("checkpoint") == kind]
-    policies = tuple(dict.fromkeys(str(record.get("policy", "?")) for _, record in records))
-    for run, record in records:
-        whose, policy = f"{run.name}, diagnoses", str(record.get("policy", "?"))
-        if (early := _share(record, ("premature", "dependent"), whose)) is not None:
+    explained = [
+        (run, record.policy, record.readiness)
+        for run in runs
+        for record in run.explained.values()
+        if record.checkpoint == kind
+    ]
+    policies = tuple(dict.fromkeys(policy for _, policy, _ in explained))
+    for run, policy, ready in explained:
+        if (early := _share(ready.premature, ready.dependent)) is not None:
             premature.add(f"{run.arm} {policy}", hue(run.arm), policy, Line("", [(policies.index(policy), *early)]))
         points: list[Point] = []
         for place, group in enumerate(GROUPS):
-            found = _share(record, (("accuracy", group, "right"), ("accuracy", group, "commits")), whose)
-            if found is not None:
+            of_group = ready.accuracy[group]
+            if (found := _share(of_group.right, of_group.commits)) is not None:
                 points.append((place, *found))
         right.add(f"{run.arm} {policy}", hue(run.arm), policy, Line("", points))
     charts = [
@@ -136,11 +137,6 @@ def readiness(task: str, runs: Sequence[RunRecord], kind: str) -> list[Chart]:
     return [chart for chart in charts if chart.series]
 
 
-def _share(record: Record, keys: Sequence[Any], whose: str) -> tuple[float, float, float] | None:
-    """A share of the readiness of a diagnosis with Wilson's interval; None where there is nothing to take it of."""
-    part, whole = (number(record, ("readiness", *((key,) if isinstance(key, str) else key)), whose) for key in keys)
-    if part is None or not whole:
-        return None
-    if not 0 <= part <= whole < inf:
-        raise HardtailError(f"{whose}: {part} of {whole} commits is no share; the record is damaged")
-    return part / whole, *wilson(int(part), int(whole))
+def _share(part: int, whole: int) -> tuple[float, float, float] | None:
+    """A share with Wilson's interval; None where there is nothing to take it of."""
+    return (part / whole, *wilson(part, whole)) if whole else None

@@ -4,18 +4,17 @@ Shapes: K hidden counts, R logical ranks.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from math import inf
-from typing import Any
 
 import numpy as np
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.records import Accuracy
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.measuring.statistics import wilson
 from hardtail.show.page.charts import SHARE, Axis, Chart, Line, Point, SeriesList
-from hardtail.show.page.records import Record, RunRecord, mean_accuracy
-from hardtail.study.claims.evidence import arm_of, number
+from hardtail.show.page.records import mean_accuracy
+from hardtail.study.claims.evidence import arm_of
 from hardtail.study.claims.figures import SCHEMES
+from hardtail.study.runs import Run
 
 STEPS = Axis("training step", low=0.0)
 MOST_POINTS = 400
@@ -24,12 +23,12 @@ BESIDE = ("max-logit", "margin", "entropy")
 """Other readings of confidence: plotted, but shown only when asked for."""
 
 
-def run_charts(runs: Sequence[RunRecord], asked: Collection[str] = ()) -> list[Chart]:
+def run_charts(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Chart]:
     """Every plot that the runs have data for, task by task.
 
     Shown at first are the arms of runs `asked` for by name and those that the ledger reads; all, where there are none.
     """
-    by_task: dict[str, list[RunRecord]] = {}
+    by_task: dict[str, list[Run]] = {}
     for run in runs:
         by_task.setdefault(run.task, []).append(run)
     found = []
@@ -40,8 +39,8 @@ def run_charts(runs: Sequence[RunRecord], asked: Collection[str] = ()) -> list[C
     return [chart for chart in found if chart.series]
 
 
-def _at_first(task: str, runs: Sequence[RunRecord], asked: Collection[str]) -> set[str]:
-    arms = {run.arm: str(run.facts["arm"]) for run in runs}
+def _at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:
+    arms = {run.arm: run.entry.arm for run in runs}
     read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES}
     return {run.arm for run in runs if run.name in asked or arms[run.arm] in read} or set(arms)
 
@@ -54,14 +53,14 @@ def hue(arm: str) -> str:
 # -- training ---------------------------------------------------------------------------------------------------------
 
 
-def _training(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -> list[Chart]:
+def _training(task: str, runs: Sequence[Run], at_first: Collection[str]) -> list[Chart]:
     def over_steps(keys: Mapping[str, str]) -> SeriesList:
         found = SeriesList()
         for style, key in keys.items():
             for run in runs:
                 name = run.arm if len(keys) == 1 else f"{run.arm}, {style}"
                 stroke = f"{style} {run.arm.partition('-')[2]}"  # arms of one scheme differ in what follows its name
-                line = Line(f"seed {run.facts['seed']}", _over_steps(run, key))
+                line = Line(f"seed {run.seed}", _over_steps(run, key))
                 found.add(name, hue(run.arm), stroke, line, shown=run.arm in at_first)
         return found
 
@@ -114,10 +113,9 @@ def _training(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -
     ]
 
 
-def _over_steps(run: RunRecord, key: str) -> list[Point]:
-    whose = f"{run.name}, log"
-    pairs = [(number(line, ("step",), whose), number(line, (key,), whose)) for line in run.log if key in line]
-    points: list[Point] = [(step, y, None, None) for step, y in pairs if step is not None and y is not None]
+def _over_steps(run: Run, key: str) -> list[Point]:
+    pairs = [(line.step, getattr(line, key)) for line in run.log]
+    points: list[Point] = [(step, y, None, None) for step, y in pairs if y is not None]
     every = max(1, len(points) // MOST_POINTS)
     return points[::every] if every == 1 else [*points[::every], points[-1]]
 
@@ -125,22 +123,20 @@ def _over_steps(run: RunRecord, key: str) -> list[Point]:
 # -- accuracy ---------------------------------------------------------------------------------------------------------
 
 
-def _accuracy(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -> list[Chart]:
+def _accuracy(task: str, runs: Sequence[Run], at_first: Collection[str]) -> list[Chart]:
     """Exact match by stratum: one plot for each kind of weights, the mean over seeds with its interval."""
-    held: dict[str, dict[tuple[str, str], dict[str, dict[Any, Record]]]] = {}
+    held: dict[str, dict[tuple[str, str], dict[str, dict[int, Accuracy]]]] = {}
     for run in runs:
         for record in run.accuracies:
-            kind, policy, stratum = (str(record[key]) for key in ("checkpoint", "policy", "stratum"))
-            seeds = held.setdefault(kind, {}).setdefault((run.arm, policy), {}).setdefault(stratum, {})
-            seeds[run.facts["seed"]] = record
+            by_decoder = held.setdefault(str(record.checkpoint), {})
+            by_decoder.setdefault((run.arm, record.policy), {}).setdefault(record.stratum, {})[run.seed] = record
     found = []
     for kind, by_decoder in held.items():
         strata = tuple(dict.fromkeys(stratum for of in by_decoder.values() for stratum in of))
         series = SeriesList()
         for (arm, policy), by_stratum in by_decoder.items():
             points = [
-                (strata.index(stratum), *mean_accuracy(by_seed.values(), arm))
-                for stratum, by_seed in by_stratum.items()
+                (strata.index(stratum), *mean_accuracy(by_seed.values())) for stratum, by_seed in by_stratum.items()
             ]
             shown = arm in at_first and policy not in BESIDE
             series.add(f"{arm} · {policy}", hue(arm), policy, Line("", sorted(points)), shown=shown)
@@ -164,25 +160,21 @@ def _accuracy(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -
 GROUPS = ("free", "ready", "unready")
 
 
-def _readiness(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -> list[Chart]:
+def _readiness(task: str, runs: Sequence[Run], at_first: Collection[str]) -> list[Chart]:
     premature, right = SeriesList(), SeriesList()
-    policies = tuple(dict.fromkeys(str(record.get("policy", "?")) for run in runs for record in run.explained))
+    policies = tuple(dict.fromkeys(record.policy for run in runs for record in run.explained.values()))
     for run in runs:
-        for record in run.explained:
-            whose, policy = f"{run.name}, diagnoses", str(record.get("policy", "?"))
-            name, seed = f"{run.arm} · {policy}", f"seed {run.facts['seed']}, {record.get('checkpoint', 'weights')}"
-            early = number(record, ("readiness", "premature_share_of_dependent"), whose)
-            if early is not None:
+        for record in run.explained.values():
+            policy, found = record.policy, record.readiness
+            name, seed = f"{run.arm} · {policy}", f"seed {run.seed}, {record.checkpoint or 'weights'}"
+            if (early := found.premature_share_of_dependent) is not None:
                 line = Line(seed, [(policies.index(policy), early, None, None)])
                 premature.add(run.arm, hue(run.arm), "", line, shown=run.arm in at_first)
             points = []
             for place, group in enumerate(GROUPS):
-                at = ("readiness", "accuracy", group)
-                if (share := number(record, (*at, "accuracy"), whose)) is not None:
-                    n = number(record, (*at, "commits"), whose) or 0
-                    if not 0 <= share <= 1 or not 0 <= n < inf:
-                        raise HardtailError(f"{whose}: {'.'.join(at)} is no share of commits; the record is damaged")
-                    points.append((place, share, *wilson(round(share * n), int(n))))
+                right_of = found.accuracy[group]
+                if right_of.accuracy is not None:
+                    points.append((place, right_of.accuracy, *wilson(right_of.right, right_of.commits)))
             right.add(name, hue(run.arm), policy, Line(seed, points), shown=run.arm in at_first)
     return [
         premature_chart(task, "recorded runs", policies, premature),
@@ -216,12 +208,12 @@ def right_chart(task: str, of: str, series: SeriesList) -> Chart:
     )
 
 
-def _coverage(task: str, runs: Sequence[RunRecord], at_first: Collection[str]) -> list[Chart]:
+def _coverage(task: str, runs: Sequence[Run], at_first: Collection[str]) -> list[Chart]:
     counts, ranks = SeriesList(), SeriesList()
     for run in runs:
         if run.coverage is None:
             continue
-        held, seed = Histogram.from_json(run.coverage, f"{run.name}/coverage.json"), f"seed {run.facts['seed']}"
+        held, seed = Histogram.of(run.coverage, f"{run.name}/coverage.json"), f"seed {run.seed}"
         trained_K, _ = held.shares()
         points: list[Point] = [(count, float(share), None, None) for count, share in enumerate(trained_K) if share]
         stroke, shown = run.arm.partition("-")[2], run.arm in at_first

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
-from hardtail.show.page.records import RunRecord, of_folder
+from hardtail.study.runs import Run
 from hardtail.traces.files import load_trace
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Sources:
 
     models: tuple[str, ...]
     traces: tuple[Path, ...]
-    runs: tuple[RunRecord, ...]
+    runs: tuple[Run, ...]
 
 
 def sorted_sources(names: Sequence[str]) -> Sources:
@@ -46,7 +46,7 @@ def sorted_sources(names: Sequence[str]) -> Sources:
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise HardtailError(f"{repeated} is given more than once; name every run and trace once")
     folders = [Path(name) for name in models if Path(name).is_dir()]
-    return Sources(tuple(models), traces, tuple(of_folder(folder) for folder in folders))
+    return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
 
 
 def load_traces(paths: Sequence[Path]) -> list[Trace]:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import jsonable
 from hardtail.core.types import Array, Instances, Trace
-from hardtail.measuring.diagnosis.front import jsonable
 from hardtail.show.page.pack import Pack
 from hardtail.show.page.roles import roles
 from hardtail.tasks.base import Task
