@@ -3,9 +3,11 @@
 Shapes: N instances, A answer cells.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -53,14 +55,16 @@ class Scene(NamedTuple):
     @classmethod
     def beside(cls, kind: type) -> "Scene | None":
         """`scene.js` and `scene.css` in the package of a class, or of the nearest class it inherits from."""
-        for module in (held.__module__ for held in kind.__mro__):
-            folder = files(module.rpartition(".")[0] or module) if module != "builtins" else None
-            if folder is not None and (script := folder / "scene.js").is_file():
+        packages = (sys.modules[held.__module__].__package__ for held in kind.__mro__)
+        for folder in (files(package) for package in packages if package):
+            if (folder / "scene.js").is_file():
                 style = folder / "scene.css"
-                return cls(
-                    script.read_text(encoding="utf-8"), style.read_text(encoding="utf-8") if style.is_file() else ""
-                )
+                return cls(_text(folder / "scene.js"), _text(style) if style.is_file() else "")
         return None
+
+
+def _text(path: Traversable) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 class Pen(Protocol):
