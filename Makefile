@@ -20,6 +20,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 # Debian's Chromium; as root, or else through sudo.
 browser:

@@ -7,12 +7,22 @@ from hardtail.core.files import load_instances, save_instances
 from hardtail.core.registry import TASKS
 from hardtail.core.seeds import Stream, Streams
 from hardtail.core.types import Instances
+from hardtail.core.version import __version__
 
 if TYPE_CHECKING:
     from hardtail.tasks.base import Task
 
-__version__ = "0.1.0"
-__all__ = ["TASKS", "HardtailError", "Instances", "Stream", "Streams", "load_instances", "save_instances", "task"]
+__all__ = [
+    "TASKS",
+    "HardtailError",
+    "Instances",
+    "Stream",
+    "Streams",
+    "__version__",
+    "load_instances",
+    "save_instances",
+    "task",
+]
 
 
 def task(name: str, preset: str = "release", **fields: object) -> "Task":

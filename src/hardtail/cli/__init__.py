@@ -33,7 +33,7 @@ def _quit(sentence: str, code: int) -> NoReturn:
 
 def main() -> None:
     """Entry point: a person's mistake is one sentence and exit code 2."""
-    from hardtail import __version__
+    from hardtail.core.version import __version__
 
     if sys.argv[1:] == ["--version"]:
         print(f"hardtail {__version__}")

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hardtail import __version__
+from hardtail.core.version import __version__
 
 
 @cache

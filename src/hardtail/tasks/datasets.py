@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from hardtail import __version__
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, load_instances, save_instances
 from hardtail.core.seeds import Stream, Streams
 from hardtail.core.types import Instances
+from hardtail.core.version import __version__
 from hardtail.tasks.base import Part, Task
 
 CHUNK = 1000

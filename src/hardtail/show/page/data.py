@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hardtail import __version__
 from hardtail.core.types import Trace
+from hardtail.core.version import __version__
 from hardtail.measuring.diagnosis.front import jsonable
 from hardtail.show.page.curves import run_charts
 from hardtail.show.page.decoded import decode_charts
