@@ -139,7 +139,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _entry(name: str, arm: str, run: Path) -> dict[str, Any]:
     """The line of the index about a finished run."""
-    from hardtail.measuring.subject import task_from_json  # here alone: reading results needs no torch
+    from hardtail.tasks.named import task_from_json
 
     finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))
     fields = recipe["fields"]

@@ -66,7 +66,7 @@ def recorded(store: Store) -> list[RunRecord]:
 
 def of_folder(folder: Path) -> RunRecord:
     """A run directory that `hardtail train` wrote, finished or not."""
-    from hardtail.measuring.subject import task_from_json
+    from hardtail.tasks.named import task_from_json
 
     try:
         fields = json.loads((folder / "recipe.json").read_bytes())["fields"]
