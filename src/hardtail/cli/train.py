@@ -52,11 +52,11 @@ def main(words: Sequence[str]) -> None:
 
 def _list_recipes() -> None:
     print("usage: hardtail train RECIPE [any field as a flag] [--out DIR] [--dry-run]\n\nRecipes (each with --help):")
-    for name in RECIPES:
+    for name in RECIPES.names():
         if not name.endswith(("-paper", "-smoke", "-small")):
             print(
                 f"  {name}",
-                *(f"{name}-{kind}" for kind in ("paper", "smoke", "small") if f"{name}-{kind}" in RECIPES),
+                *(f"{name}-{kind}" for kind in ("paper", "smoke", "small") if f"{name}-{kind}" in RECIPES.names()),
                 sep="   ",
             )
 
