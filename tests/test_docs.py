@@ -39,8 +39,7 @@ def test_sections_of_the_study_exist() -> None:
         for section in re.findall(r"§([\d.]*\d)", citation)
     }
     cited |= {
-        (section, Path("docs/study.md"))
-        for section in re.findall(r"§([\d.]*\d)", prose(ROOT / "docs" / "study.md"))
+        (section, Path("docs/study.md")) for section in re.findall(r"§([\d.]*\d)", prose(ROOT / "docs" / "study.md"))
     }
     assert len(cited) > 40
     assert not {(section, path) for section, path in cited if section not in sections}
