@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import inspect
 
 from hardtail.core.records import as_json
+from hardtail.core.registry import TASKS
 from hardtail.measuring.diagnosis import Diagnosis
 from hardtail.measuring.diagnosis.readiness import Readiness, Right
 from hardtail.measuring.diagnosis.record import Result
@@ -88,8 +89,7 @@ class Planted:
             folder.mkdir(exist_ok=True)
             _write(folder / "evaluations.jsonl", self.evaluations.get(run, []))
             held = [
-                filled(inspect.type_info(Diagnosis), diagnosis)
-                | {"policy": policy, "checkpoint": checkpoint, "commit": "c0ffee", "device": "H200"}
+                whole(diagnosis) | {"policy": policy, "checkpoint": checkpoint, "commit": "c0ffee", "device": "H200"}
                 for (name, policy, checkpoint), diagnosis in self.diagnoses.items()
                 if name == run
             ]
@@ -104,6 +104,14 @@ def diagnosis_of(task: str, strata: Iterable[str], instances: int, **said: Any) 
     readiness = Readiness(0, 0, 0, None, None, nothing, {}, {}, {})
     head = {"task": task, "policy": "top1"} | said
     return Diagnosis(**head, strata=tuple(strata), result=Result(instances), readiness=readiness)
+
+
+def whole(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
+    """A diagnosis with every field that is required, blank where nobody planted it."""
+    found: dict[str, Any] = filled(inspect.type_info(Diagnosis), dict(diagnosis))
+    kind = TASKS.load(diagnosis["task"]).profile_type()
+    planted = {"profile": filled(inspect.type_info(kind), found["profile"])} if "profile" in found else {}
+    return found | planted
 
 
 def filled(info: inspect.Type, held: Any = ...) -> Any:

@@ -11,7 +11,7 @@ from hardtail.core.records import as_json
 from hardtail.study.claims import Results, Verdict, claim_named
 from hardtail.study.claims.figures import Accuracy, Figure, Profiled, Reached
 from hardtail.study.runs import diagnosed_strata
-from tests.planted_results import STEPS, Planted, as_printed, diagnosis_of, planted, together
+from tests.planted_results import STEPS, Planted, as_printed, diagnosis_of, planted, together, whole
 
 PUMA_28 = Accuracy("addition", "puma", "top1", "chain>=28")
 
@@ -59,7 +59,7 @@ def test_tf32_runs_come_before_fp32_runs(tmp_path: Path) -> None:
 
 
 MASKED = Profiled(
-    "addition", "puma", ("profile", "wrong_commits", "top", "chain_masked_median"), "masked", usual="last"
+    "addition", "puma", ("profile", "wrong_commits", "lowest_index", "chain_masked_median"), "masked", usual="last"
 )
 
 
@@ -68,9 +68,11 @@ def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]
     made.plant(MASKED, 0.0)
     store, (run,) = made.written(), made.runs
     lines = [
-        as_json(diagnosis_of("addition", strata, n, checkpoint="last"))
-        | {"profile": {"wrong_commits": {"top": {"chain_masked_median": value}}}}
-        | other
+        whole(
+            as_json(diagnosis_of("addition", strata, n, checkpoint="last"))
+            | {"profile": {"wrong_commits": {"lowest_index": {"chain_masked_median": value}}}}
+            | other
+        )
         for strata, n, value, other in kept
     ]
     (store.folder / run / "diagnoses.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -111,7 +113,7 @@ def test_a_profile_without_failures_is_not_measured_and_says_so(tmp_path: Path) 
     made = Planted(tmp_path)
     made.plant(figure, 3.0)
     for diagnosis in made.diagnoses.values():
-        diagnosis["profile"]["wrong_commits"]["top"]["long_step_median"] = None
+        diagnosis["profile"]["wrong_commits"]["lowest_index"]["long_step_median"] = None
     judged = claim.judge(Results(made.written()))
     assert judged.verdict is Verdict.UNMEASURED
     assert "nothing to take it of" in judged.findings[0].remark
@@ -128,7 +130,7 @@ def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(t
             made.plant(figure, value)
         for (run, _, _), diagnosis in made.diagnoses.items():
             if run == "addition-puma-s42":
-                diagnosis["profile"]["wrong_commits"]["top"] |= {"plus_one_at_g": None, "minus_one_at_k": None}
+                diagnosis["profile"]["wrong_commits"]["lowest_index"] |= {"plus_one_at_g": None, "minus_one_at_k": None}
         return Results(made.written())
 
     unlike: dict[Figure, float] = {
@@ -152,7 +154,7 @@ def _wrong_digits(made: Planted, scheme: str, roles: Mapping[str, Mapping[str, i
     }
     for (run, _, _), diagnosis in made.diagnoses.items():
         if run.startswith(f"addition-{scheme}-"):
-            diagnosis["profile"] = {"wrong_commits": {"top": {"failures": failures, "roles": counted}}}
+            diagnosis["profile"] = {"wrong_commits": {"lowest_index": {"failures": failures, "roles": counted}}}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ def test_a_median_says_how_many_failures_it_is_over(tmp_path: Path) -> None:
     made.plant(masked, 1.0)
     made.plant(step, 3.0)
     for diagnosis in made.diagnoses.values():
-        diagnosis["profile"]["wrong_commits"]["top"] |= {"failures": 7, "long_failures": 5}
+        diagnosis["profile"]["wrong_commits"]["lowest_index"] |= {"failures": 7, "long_failures": 5}
     results = Results(made.written())
     assert [sample.n for figure in (masked, step) for sample in figure.samples(results)] == [7, 5]
     assert all(sample.interval is None for figure in (masked, step) for sample in figure.samples(results))

@@ -28,6 +28,7 @@ from hardtail.policies.base import Commit, Policy
 from hardtail.policies.named import policy_named
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
+from hardtail.tasks.named import task_to_json
 from hardtail.traces.files import TraceWriter, trace_writer
 
 
@@ -151,7 +152,7 @@ def traced(
         seed=decoding.seed,
         temperature=decoding.temperature,
         allowed=task.answer_tokens if decoding.restrict else None,
-        about=said | {"config": task.config(), "stratum": stratum},
+        about=said | {"task": task_to_json(task), "stratum": stratum},
     )
 
 
@@ -279,7 +280,7 @@ def evaluate_all(
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
     task = subject.task
     subject = replace(subject, origin=replace(subject.origin, data_seed=data_seed))
-    for stratum in strata:  # an impossible one shows before anything is decoded
+    for stratum in strata[1:]:  # an impossible one shows before anything is decoded; the first is drawn at once
         measured_instances(task, stratum, 1, data_seed)
     for stratum in strata:
         instances = measured_instances(task, stratum, n, data_seed)

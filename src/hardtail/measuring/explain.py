@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
 from hardtail.measuring.diagnosis.coverage import Histogram
@@ -16,7 +15,7 @@ from hardtail.measuring.diagnosis.record import Crossed
 from hardtail.measuring.evaluate import Decoding, chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.named import task_of_file
+from hardtail.tasks.named import task_of
 from hardtail.traces.files import load_trace
 
 DEFAULT_N = 300
@@ -68,12 +67,7 @@ def explain_model(
 def explain_trace(path: Path) -> Diagnosis:
     """The diagnosis of a trace that says its task, as those that `eval --traces` wrote do."""
     trace = load_trace(path)
-    if trace.about.get("task") is None:
-        raise HardtailError(
-            f"{path} does not say its task; decode it with about={{'task': task.name, 'config': task.config()}}, "
-            "or give a trace that `hardtail eval --traces` wrote"
-        )
-    task = task_of_file(trace.about.get("task"), trace.about.get("config"), str(path))
+    task = task_of(trace.about, str(path))
     stratum = trace.about.get("stratum")
     groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
     return diagnose(task, trace, groups=groups)

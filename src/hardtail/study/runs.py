@@ -33,6 +33,7 @@ from hardtail.core.records import (
 )
 from hardtail.core.registry import TASKS
 from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
+from hardtail.tasks.named import task_from_json
 
 R = TypeVar("R", bound=Head)
 K = TypeVar("K", bound=Hashable)
@@ -62,8 +63,6 @@ class Run:
     @classmethod
     def of_folder(cls, folder: Path) -> "Run":
         """A run directory that `hardtail train` wrote, finished or not."""
-        from hardtail.measuring.subject import task_from_json
-
         recipe = read_json(folder / "recipe.json", _RecipeFile)
         if recipe is None:
             raise HardtailError(f"{folder} is no run directory: it has no recipe.json")

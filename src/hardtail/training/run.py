@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hardtail.core.describe import describe, differences
+from hardtail.core.describe import differences
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import clear_parts, load_instances, read_object, sole_writer
 from hardtail.core.provenance import origin
@@ -24,6 +24,7 @@ from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
 from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
+from hardtail.tasks.named import said_task, task_to_json
 from hardtail.training.checkpoint import (
     ELSEWHERE,
     STATE,
@@ -88,7 +89,7 @@ def train(
                 return ended
         run = _Run(recipe, folder, torch.device(device or usual_device()), data_file)
         try:
-            write_json(folder / "recipe.json", describe(recipe))  # only now: a recipe that cannot run claims nothing
+            write_json(folder / "recipe.json", recipe.as_json())  # only now: a recipe that cannot run claims nothing
             run.resume()
             (folder / FINISHED).unlink(missing_ok=True)  # of a run that ran out of patience, and goes on
             with _own_matmul_precision():
@@ -136,7 +137,7 @@ def _own_matmul_precision() -> Iterator[None]:
 
 def _refuse_another(folder: Path, recipe: Recipe) -> None:
     """A folder belongs to one recipe."""
-    path, wanted = folder / "recipe.json", describe(recipe)
+    path, wanted = folder / "recipe.json", recipe.as_json()
     if not path.exists():
         if left := [name for name in (STATE, FINISHED) if (folder / name).exists()]:
             raise HardtailError(f"{folder} has a {left[0]} but no recipe.json to say of what run; {ELSEWHERE}")
@@ -167,7 +168,7 @@ class _Run:
 
     def __init__(self, recipe: Recipe, folder: Path, device: torch.device, data_file: Path | None) -> None:
         self.recipe, self.folder, self.device = recipe, folder, device
-        self.progress = Progress(recipe=describe(recipe))
+        self.progress = Progress(recipe=recipe.as_json())
         self.source: dict[str, Any] = {}
         task, sizes, watch = recipe.task, recipe.sizes, recipe.watch
         self.shape = Shape(
@@ -201,7 +202,7 @@ class _Run:
         if data_file is None:
             return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
-        if (manifest.get("task"), manifest.get("config")) != (recipe.task.name, describe(recipe.task)["fields"]):
+        if differences(said_task(manifest), task_to_json(recipe.task)):
             raise HardtailError(f"{data_file} holds other data than {recipe.task.name} as this recipe has it")
         if (split := manifest.get("split")) not in (data.TRAIN, "all"):
             raise HardtailError(
@@ -358,6 +359,6 @@ class _Run:
         write_json(self.folder / "coverage.json", coverage)
 
     def _save_weights(self, kind: str) -> None:
-        about = {"recipe": describe(self.recipe), "step": self.progress.step, "kind": kind}
+        about = {"recipe": self.recipe.as_json(), "step": self.progress.step, "kind": kind}
         views = self.step.flat.views(self.step.flat.ema_P)
         save_weights(self.folder / f"{kind}.safetensors", views, self.shape, about)

@@ -1,9 +1,8 @@
 """The one question "what happened in this decode?", answered for any task."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,11 +21,6 @@ from hardtail.tasks.base import Task
 from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.summary import mean, share
 
-Profile = Callable[[Task, Trace], dict[str, Any]]
-PROFILES: dict[str, str] = {
-    name: f"hardtail.tasks.{name}.profile:profile" for name in ("addition", "maze", "listops", "countdown", "sudoku")
-}
-"""Where each task's own part is, loaded when asked for; a package with another task adds its own."""
 _SHORT = {
     "by stratum": {"failures": "failed", "exact match": "exact", "gold second": "gold 2nd"},
     "by chain": {
@@ -75,7 +69,7 @@ def diagnose(
         readiness=readiness(task, trace),
         first_wrong=FirstWrong(by_stratum(task, trace, groups)),
         coverage=None if coverage is None else compare(trace, Histogram.of(coverage), counted_by),
-        profile=_profile_of(task.name)(task, trace) if task.name in PROFILES else None,
+        profile=task.profile(trace),
     )
 
 
@@ -120,11 +114,6 @@ def _narrow(table: Table) -> Table:
     """The same table with shorter words above its columns, where it has many."""
     short = {long: word for part in table.title.split(": ") for long, word in _SHORT.get(part, {}).items()}
     return replace(table, columns=tuple(short.get(column, column) for column in table.columns))
-
-
-def _profile_of(name: str) -> Profile:
-    module, _, attribute = PROFILES[name].partition(":")
-    return cast(Profile, getattr(import_module(module), attribute))
 
 
 def _refuse(task: Task, trace: Trace) -> None:

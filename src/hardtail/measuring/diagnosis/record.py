@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hardtail.core.records import Count, Head, Positive, Share, read_jsonl
+from hardtail.core.registry import TASKS
 from hardtail.measuring.diagnosis.by_stratum import Stratum
 from hardtail.measuring.diagnosis.cells import WorstCell
 from hardtail.measuring.diagnosis.coverage import Gap
 from hardtail.measuring.diagnosis.cross import Cross
 from hardtail.measuring.diagnosis.readiness import Readiness
+from hardtail.tasks.named import profile_of_file
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,8 @@ class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
     readiness: Readiness
     first_wrong: FirstWrong | None = None
     coverage: Gap | None = None
-    profile: dict[str, Any] | None = None
-    """What is particular to the task in its wrong commits."""
+    profile: Any = None
+    """What is particular to the task in its wrong commits: its `profile_type`, or JSON if it is not registered here."""
     cross: Crossed | None = None
 
     def number(self, path: Sequence[str]) -> float | None:
@@ -63,4 +67,14 @@ class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
 
 def read_diagnoses(path: Path) -> list[Diagnosis]:
     """The lines of a `diagnoses.jsonl`, none where there is no such file."""
-    return read_jsonl(path, Diagnosis)
+    return read_jsonl(path, Diagnosis, _typed_profile)
+
+
+def _typed_profile(held: dict[str, Any], schema: int) -> dict[str, Any]:
+    """The profile as its task has it today; that of a task that is not registered here stays as it is."""
+    task, profile = held.get("task"), held.get("profile")
+    kind = TASKS.load(task).profile_type() if isinstance(task, str) and task in TASKS.names() else None
+    if kind is None or profile is None:
+        return held
+    renamed = profile_of_file(task, profile) if schema == 1 else profile
+    return held | {"profile": msgspec.convert(renamed, kind)}
