@@ -32,7 +32,8 @@ from hardtail.show.page.records import RunRecord
 from hardtail.show.page.records import recorded as recorded_runs
 from hardtail.show.page.stages import Stage, stages
 from hardtail.show.page.study_tables import study_tables
-from hardtail.study.claims import Results, addition
+from hardtail.study.claims import Results
+from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.store import Store
 from hardtail.tasks.addition.commits import wrong_commits
 from hardtail.tasks.addition.solver import G, K
@@ -161,9 +162,9 @@ def test_accuracy_is_drawn_with_intervals_beside_what_the_paper_prints(runs: lis
     by_policy = {chart.title: chart for chart in charts}
     assert set(by_policy) == {"top1", "lsb", "random"}
     top1 = {(one.hue, one.style): one.lines[0].points for one in by_policy["top1"].series}
-    printed = addition.TABLE["confidence"]["papl"]
-    assert [(x, y) for x, y, _, _ in top1["papl", PAPER]] == list(zip(addition.CHAINS, printed, strict=True))
-    assert [x for x, *_ in top1["papl", ""]] == list(addition.CHAINS), "at the chain's length, not in a row"
+    printed = printed_accuracy()["addition", "papl", "top1"]
+    assert [(x, y) for x, y, _, _ in top1["papl", PAPER]] == [(k, printed[f"chain>={k}"]) for k in (4, 12, 20, 24, 28)]
+    assert [x for x, *_ in top1["papl", ""]] == [4, 12, 20, 24, 28], "at the chain's length, not in a row"
     assert all(low is not None and low <= y <= (high or 0) for _, y, low, high in top1["papl", ""])
     figure = charts_figure(charts)
     panel = next(axes for axes in figure.axes if axes.get_title(loc="left") == "top1")
@@ -256,7 +257,7 @@ def test_tables_hold_ours_and_the_papers(store: Store, tmp_path: Path) -> None:
     first = rows[0]
     cell = table.rows[0][1][0]
     assert (first["longest carry chain"], first["order"], first["scheme"]) == ("chain ≥ 4", "Confidence", "Random")
-    assert (float(first["ours"]), float(first["paper"])) == (cell.ours, addition.TABLE["confidence"]["random"][0])
+    assert (float(first["ours"]), float(first["paper"])) == (cell.ours, 0.998)
     assert len(rows) == sum(len(cells) for _, cells in table.rows)
     assert (
         f"{cell.ours:.3f} [{cell.low:.3f}, {cell.high:.3f}] (0.998)" in (tmp_path / "addition-table-1.md").read_text()

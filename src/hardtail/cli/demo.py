@@ -11,8 +11,7 @@ from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
 from hardtail.measuring.evaluate import Decoding, accuracy, chosen_policies, measured_instances, traced
 from hardtail.measuring.subject import load_subject
-from hardtail.study.claims.addition import CHAINS, THREE
-from hardtail.study.claims.addition import TABLE as PAPER
+from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.tasks.addition.commits import NO_DIGIT, WrongCommits, wrong_commits
 from hardtail.tasks.addition.solver import ROLES
 from hardtail.tasks.base import Task
@@ -107,11 +106,8 @@ def _models() -> list[str]:
 
 def _paper(model: str, stratum: str, policy: str) -> Cell:
     scheme = model.removeprefix("addition-").removesuffix("-paper")
-    if scheme not in PAPER[POLICIES[policy]]:
-        return None
-    if stratum == "natural":
-        return "≥ 0.999" if policy == "top1" and scheme in THREE else None  # none is printed for PAPL with α = 5
-    return PAPER[POLICIES[policy]][scheme][CHAINS.index(int(stratum.removeprefix("chain>=")))]
+    printed = printed_accuracy().get(("addition", scheme, policy), {}).get(stratum)
+    return f"≥ {printed}" if printed is not None and stratum == "natural" else printed
 
 
 def _example(wrong: WrongCommits) -> int:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from math import inf
 from typing import Any
 
@@ -12,9 +11,8 @@ from hardtail.show.figures.charts import PAPER
 from hardtail.show.page.charts import Axis, Chart, Line, Point, SeriesList
 from hardtail.show.page.curves import hue
 from hardtail.show.page.records import Record, RunRecord, mean_accuracy
-from hardtail.study.claims import all_claims
 from hardtail.study.claims.evidence import number
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.ledger import printed_accuracy
 
 _CONDITION = re.compile(r"(\w+)(>=|=)(\d+)")
 STUDIED = ("", "tf32", "paper")
@@ -77,7 +75,7 @@ def accuracy(task: str, runs: Sequence[RunRecord], kind: str) -> list[Chart]:
         for arm, by_stratum in by_arm.items():
             points = [(place[stratum], *mean_accuracy(records, arm)) for stratum, records in by_stratum.items()]
             found.add(arm, hue(arm), "", Line("", sorted(points)))
-            printed = _paper().get((task, hue(arm), policy), {}) if arm.partition("-")[2] in STUDIED else {}
+            printed = printed_accuracy().get((task, hue(arm), policy), {}) if arm.partition("-")[2] in STUDIED else {}
             told: list[Point] = [
                 (place[stratum], printed[stratum], None, None) for stratum in by_stratum if stratum in printed
             ]
@@ -96,19 +94,6 @@ def _difficulty(strata: Sequence[str]) -> tuple[Axis, dict[str, float]]:
     natural = " (0: natural)" if "natural" in strata else ""
     label = f"{axis} {'≥' if relation == '>=' else '='} …{natural}"
     return Axis(label), {stratum: float(stratum.rpartition("=")[2]) if "=" in stratum else 0.0 for stratum in strata}
-
-
-@cache
-def _paper() -> dict[tuple[str, str, str], dict[str, float]]:
-    """What the paper prints: accuracy by task, scheme and policy, then by stratum."""
-    printed: dict[tuple[str, str, str], dict[str, float]] = {}
-    for claim in all_claims().values():
-        for cell in (cell for check in claim.checks for cell in check.cells):
-            figure = cell.figure
-            if isinstance(figure, Accuracy) and figure.metric == "exact_match" and cell.paper is not None:
-                of = printed.setdefault((figure.task, figure.scheme, figure.policy), {})
-                of[figure.stratum] = cell.paper
-    return printed
 
 
 # -- readiness --------------------------------------------------------------------------------------------------------

@@ -4,21 +4,38 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.tables import Cell, Table
-from hardtail.study.claims import addition, countdown, discussion, listops, maze, sudoku
 from hardtail.study.claims.base import Check, Claim, Finding, Judged, Verdict
 from hardtail.study.claims.evidence import Results, Sample
-from hardtail.study.claims.figures import Figure
+from hardtail.study.claims.figures import Accuracy, Figure
+from hardtail.study.claims.source import Source
+
+SOURCES = ("hardtail.study.claims.confidence_shortcut",)
+
+
+def sources() -> list[Source]:
+    return [import_module(name).SOURCE for name in SOURCES]
 
 
 @cache
 def all_claims() -> dict[str, Claim]:
-    """Every claim by its id, task by task as in the paper."""
-    listed = [claim for part in (addition, maze, listops, countdown, sudoku, discussion) for claim in part.claims()]
-    return {claim.id: claim for claim in listed}
+    """Every claim by its id, source by source in the order of its statements."""
+    return {claim.id: claim for source in sources() for claim in source.claims()}
+
+
+@cache
+def printed_accuracy() -> dict[tuple[str, str, str], dict[str, float]]:
+    """What sources print: exact match by task, scheme and policy, then by stratum."""
+    printed: dict[tuple[str, str, str], dict[str, float]] = {}
+    for cell in (cell for claim in all_claims().values() for check in claim.checks for cell in check.cells):
+        figure = cell.figure
+        if isinstance(figure, Accuracy) and figure.metric == "exact_match" and cell.paper is not None:
+            printed.setdefault((figure.task, figure.scheme, figure.policy), {})[figure.stratum] = cell.paper
+    return printed
 
 
 def claim_named(name: str) -> Claim:
