@@ -160,12 +160,16 @@ class Claim:
     id: str
     sentence: str
     where: str
-    checks: tuple[Check, ...]
+    checks: tuple[Check, ...] = ()
     caveat: str = ""
     """Where the paper's own numbers contradict the statement by our rule, how its words are read, or what else a
     reader must know."""
     reports: str = ""
     """What the paper reports, where the checks do not say it: words, counts, a range."""
+
+    def by(self, *checks: Check, caveat: str = "", reports: str = "") -> "Claim":
+        """The claim with what it is judged by."""
+        return replace(self, checks=checks, caveat=caveat, reports=reports)
 
     @property
     def paper(self) -> str:
@@ -194,10 +198,10 @@ def overall(verdicts: Sequence[Verdict], moot: int = 0) -> Verdict:
 
 @dataclass(frozen=True)
 class Section:
-    """One place of a paper: the claims there, whose ids begin alike."""
+    """One place of a paper: `at(name, sentence).by(checks)` is a claim there."""
 
     prefix: str
     where: str
 
-    def claim(self, name: str, sentence: str, *checks: Check, caveat: str = "", reports: str = "") -> Claim:
-        return Claim(f"{self.prefix}.{name}", sentence, self.where, checks, caveat, reports)
+    def __call__(self, name: str, sentence: str, where: str = "") -> Claim:
+        return Claim(f"{self.prefix}.{name}", sentence, where or self.where)

@@ -2,7 +2,7 @@
 statements as Python modules; every cell of a printed table becomes part of a claim without being named there."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -155,7 +155,7 @@ class TaskTables:
 class Statements(Protocol):
     """A module of statements."""
 
-    def claims(self) -> list[Claim]: ...
+    def claims(self) -> Iterable[Claim]: ...
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ The wrong commit of a failure is its most significant wrong cell, as in the auth
 first in time next to it.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hardtail.measuring.statistics import Interval
@@ -13,7 +14,6 @@ from hardtail.study.claims.confidence_shortcut.addition import TEXT
 from hardtail.study.claims.figures import SCHEMES, Profiled, failure_rate
 from hardtail.study.claims.rules import AtLeast, AtMost, Level, above, near_rate, similar
 
-AT = Section("addition.commits", "§3.4, wrong commit profile")
 ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("confidence_mean",))
 """What two profiles have in common: place, direction, probability; of cells of which role, where not of all."""
 P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
@@ -68,10 +68,6 @@ def both(name: str, *roles: str) -> Cell:
     return Cell(Pooled(parts, f"random masking and PUMA: {WORDS[name]}"))
 
 
-def claims() -> list[Claim]:
-    return [*_of_random_and_puma(), *_compared(), *_of_papl()]
-
-
 def _rates(*, learned: bool) -> dict[str, Cell]:
     """How often each scheme fails."""
     return {
@@ -90,130 +86,91 @@ def _step(scheme: str) -> Cell:
     return Cell(median(scheme, "long_step"), TEXT.long_step[scheme])
 
 
-def _of_random_and_puma() -> list[Claim]:
+def claims() -> Iterator[Claim]:
+    at = Section("addition.commits", "§3.4, wrong commit profile")
     pooled = sum(TEXT.failures.values())
-    return [
-        AT.claim(
-            "count",
-            "Confidence fails on 39 (random masking) and 367 (PUMA) of the diagnosed sums.",
-            *(
-                Level(replace(cell, n=TEXT.instances), near_rate(cell.paper or 0.0))
-                for cell in _rates(learned=False).values()
-            ),
-            caveat="The paper does not say of how many; judged as shares of 2,700, which fits its counts (study §7.1).",
-            reports="39; 367",
-        ),
-        AT.claim(
-            "chain-msb",
-            "Nearly all failures of random masking and PUMA are at the cell directly above the carry chain.",
-            Level(replace(both("at_chain_msb"), paper=TEXT.at_chain_msb, n=pooled)),
-        ),
-        AT.claim(
-            "by-one",
-            "The wrong digit of random masking and PUMA is off by exactly one.",
-            AtLeast(Cell(Pooled(tuple(map(by_one, TEXT.failures)), "random masking and PUMA: off by one")), 1.0),
-        ),
-        AT.claim(
-            "plus-one",
-            "At g cells the wrong digit is one too large nearly always: a carry was assumed.",
-            AtLeast(both("plus_one_at_g", "g"), 0.95),
-            caveat="“Nearly every” is read as at least 0.95.",
-            reports="nearly every g cell",
-        ),
-        AT.claim(
-            "minus-one",
-            "At k cells the wrong digit is one too small always: no carry was assumed.",
-            AtLeast(both("minus_one_at_k", "k"), 1.0),
-        ),
-        AT.claim(
-            "confidence",
-            "The wrong token has a mean probability of 0.997.",
-            Level(replace(both("confidence_mean"), paper=TEXT.wrong_probability, n=pooled), tolerance=0.02),
-        ),
-        AT.claim(
-            "gold-second",
-            "The right token is consistently the second most probable.",
-            AtLeast(both("gold_second"), 0.95),
-            caveat="“Consistently” is read as at least 0.95.",
-            reports="consistently second",
-        ),
+    yield at("count", "Confidence fails on 39 (random masking) and 367 (PUMA) of the diagnosed sums.").by(
         *(
-            AT.claim(
-                f"masked.{scheme}",
-                f"When {SCHEMES[scheme]} commits the wrong cell, this part of the chain is still masked (median).",
-                Level(_masked(scheme), tolerance=0.2),
-            )
-            for scheme in ("random", "puma")
+            Level(replace(cell, n=TEXT.instances), near_rate(cell.paper or 0.0))
+            for cell in _rates(learned=False).values()
         ),
-        *(
-            AT.claim(
-                f"step.{scheme}",
-                f"On chains of 28 and more {SCHEMES[scheme]} commits the wrong cell at this step of 33 (median).",
-                Level(_step(scheme), tolerance=tolerance),
-                caveat="The text says “as early as”, read as the median (study §7.1). Our steps count from 0; whether "
-                "the paper's do is not said.",
-            )
-            for scheme, tolerance in (("random", 4.0), ("puma", 2.0))
-        ),
-    ]
+        caveat="The paper does not say of how many; judged as shares of 2,700, which fits its counts (study §7.1).",
+        reports="39; 367",
+    )
+    yield at(
+        "chain-msb", "Nearly all failures of random masking and PUMA are at the cell directly above the carry chain."
+    ).by(Level(replace(both("at_chain_msb"), paper=TEXT.at_chain_msb, n=pooled)))
+    yield at("by-one", "The wrong digit of random masking and PUMA is off by exactly one.").by(
+        AtLeast(Cell(Pooled(tuple(map(by_one, TEXT.failures)), "random masking and PUMA: off by one")), 1.0)
+    )
+    yield at("plus-one", "At g cells the wrong digit is one too large nearly always: a carry was assumed.").by(
+        AtLeast(both("plus_one_at_g", "g"), 0.95),
+        caveat="“Nearly every” is read as at least 0.95.",
+        reports="nearly every g cell",
+    )
+    yield at("minus-one", "At k cells the wrong digit is one too small always: no carry was assumed.").by(
+        AtLeast(both("minus_one_at_k", "k"), 1.0)
+    )
+    yield at("confidence", "The wrong token has a mean probability of 0.997.").by(
+        Level(replace(both("confidence_mean"), paper=TEXT.wrong_probability, n=pooled), tolerance=0.02)
+    )
+    yield at("gold-second", "The right token is consistently the second most probable.").by(
+        AtLeast(both("gold_second"), 0.95),
+        caveat="“Consistently” is read as at least 0.95.",
+        reports="consistently second",
+    )
+    for scheme in ("random", "puma"):
+        yield at(
+            f"masked.{scheme}",
+            f"When {SCHEMES[scheme]} commits the wrong cell, this part of the chain is still masked (median).",
+        ).by(Level(_masked(scheme), tolerance=0.2))
+    for scheme, tolerance in (("random", 4.0), ("puma", 2.0)):
+        yield at(
+            f"step.{scheme}",
+            f"On chains of 28 and more {SCHEMES[scheme]} commits the wrong cell at this step of 33 (median).",
+        ).by(
+            Level(_step(scheme), tolerance=tolerance),
+            caveat="The text says “as early as”, read as the median (study §7.1). Our steps count from 0; whether "
+            "the paper's do is not said.",
+        )
 
-
-def _compared() -> list[Claim]:
     rates = _rates(learned=True)
-    return [
-        AT.claim(
-            "earlier",
-            "PUMA commits the wrong cell earlier than random masking, with more of the chain masked.",
-            above(_step("random"), _step("puma")),
-            above(_masked("puma"), _masked("random")),
+    yield at("earlier", "PUMA commits the wrong cell earlier than random masking, with more of the chain masked.").by(
+        above(_step("random"), _step("puma")), above(_masked("puma"), _masked("random"))
+    )
+    yield at(
+        "same-profile",
+        "Random masking and PUMA fail in the same place, in the same direction and as surely; PUMA more often.",
+        "§3.5",
+    ).by(
+        *(
+            similar(Cell(share("random", name, *roles)), Cell(share("puma", name, *roles)), margin=0.1)
+            for name, *roles in ALIKE
         ),
-        Section("addition.commits", "§3.5").claim(
-            "same-profile",
-            "Random masking and PUMA fail in the same place, in the same direction and as surely; PUMA more often.",
-            *(
-                similar(Cell(share("random", name, *roles)), Cell(share("puma", name, *roles)), margin=0.1)
-                for name, *roles in ALIKE
-            ),
-            above(rates["puma"], rates["random"]),
-            caveat="Read as shares at the chain-MSB cell, of +1 at g and of -1 at k, and mean probabilities within "
-            "0.1.",
-            reports="the same profile; 39 and 367 failures",
-        ),
-    ]
+        above(rates["puma"], rates["random"]),
+        caveat="Read as shares at the chain-MSB cell, of +1 at g and of -1 at k, and mean probabilities within 0.1.",
+        reports="the same profile; 39 and 367 failures",
+    )
 
-
-def _of_papl() -> list[Claim]:
-    at = Section("addition.papl.commits", AT.where)
-    return [
-        at.claim(
-            "scattered",
-            "PAPL also fails inside the chain, at p cells, which PUMA does not.",
-            above(Cell(share("papl", "inside_chain")), Cell(share("puma", "inside_chain"))),
-            caveat="The paper prints no share.",
-            reports="at g, k and p cells",
-        ),
-        at.claim(
-            "no-sign",
-            "At g and k cells PAPL errs both ways, without a consistent sign.",
-            *(AtMost(Cell(signed("papl", sign, role)), 0.9) for role in "gk" for sign in ("plus_one", "minus_one")),
-            caveat="The paper prints no share; read as at most nine in ten of either sign.",
-            reports="no consistent sign",
-        ),
-        at.claim(
-            "nine",
-            "At p cells PAPL is off by nine: a carry that flipped.",
-            AtLeast(Cell(share("papl", "nine_inside_chain", *P_CELLS)), 0.9),
-            caveat="The paper prints no share; read as at least nine in ten.",
-            reports="±9",
-        ),
-        at.claim(
-            "late",
-            "PAPL's wrong commits come late: at step 28 of 33 in the median.",
-            Level(Cell(median("papl", "step"), TEXT.step["papl"]), tolerance=4.0),
-        ),
-        at.claim(
-            "unresolved",
-            "At PAPL's wrong commits only 28 % of the chain is unresolved.",
-            Level(_masked("papl"), tolerance=0.2),
-        ),
-    ]
+    at = Section("addition.papl.commits", at.where)
+    yield at("scattered", "PAPL also fails inside the chain, at p cells, which PUMA does not.").by(
+        above(Cell(share("papl", "inside_chain")), Cell(share("puma", "inside_chain"))),
+        caveat="The paper prints no share.",
+        reports="at g, k and p cells",
+    )
+    yield at("no-sign", "At g and k cells PAPL errs both ways, without a consistent sign.").by(
+        *(AtMost(Cell(signed("papl", sign, role)), 0.9) for role in "gk" for sign in ("plus_one", "minus_one")),
+        caveat="The paper prints no share; read as at most nine in ten of either sign.",
+        reports="no consistent sign",
+    )
+    yield at("nine", "At p cells PAPL is off by nine: a carry that flipped.").by(
+        AtLeast(Cell(share("papl", "nine_inside_chain", *P_CELLS)), 0.9),
+        caveat="The paper prints no share; read as at least nine in ten.",
+        reports="±9",
+    )
+    yield at("late", "PAPL's wrong commits come late: at step 28 of 33 in the median.").by(
+        Level(Cell(median("papl", "step"), TEXT.step["papl"]), tolerance=4.0)
+    )
+    yield at("unresolved", "At PAPL's wrong commits only 28 % of the chain is unresolved.").by(
+        Level(_masked("papl"), tolerance=0.2)
+    )
