@@ -2,18 +2,19 @@
 statements as Python modules; every cell of a printed table becomes part of a claim without being named there."""
 
 import tomllib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import product
-from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import astuple
 
 from hardtail.core.errors import HardtailError
-from hardtail.study.claims.base import Cell, Check, Claim
+from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Weighted
 from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure
 from hardtail.study.claims.rules import Level
@@ -100,17 +101,14 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
 
     def claims(self) -> list[Claim]:
         """That our figures are what is printed, for every cell of the table."""
-        checks: dict[str, list[Check]] = {}
-        about: dict[str, tuple[str, str]] = {}
-        for order, scheme, stratum in self._places():
+        made: dict[str, Claim] = {}
+        strata = ", ".join(row.key for row in self.rows)
+        for order, scheme, row in self._places():
             words = {"order": order.key, "words": order.words, "scheme": scheme, "scheme_words": SCHEMES[scheme]}
-            words |= {"stratum": stratum.key, "strata": ", ".join(held.key for held in self.rows)}
-            name = self.claim.id.format(**words)
-            checks.setdefault(name, []).append(Level(self.cell(scheme, order, stratum)))
-            about[name] = self.claim.sentence.format(**words), order.note
-        return [
-            Claim(name, sentence, self.where, tuple(checks[name]), note) for name, (sentence, note) in about.items()
-        ]
+            name, sentence = (text.format(**words, stratum=row.key, strata=strata) for text in astuple(self.claim))
+            claim = made.get(name) or Claim(name, sentence, self.where, caveat=order.note)
+            made[name] = replace(claim, checks=(*claim.checks, Level(self.cell(scheme, order, row))))
+        return list(made.values())
 
     def _places(self) -> Iterator[tuple[Order, str, Stratum]]:
         """Order by order; by scheme where each has its own claim, else by stratum."""
@@ -152,12 +150,6 @@ class TaskTables:
         return next((table, order) for table in self.tables for order in table.orders if order.key == key)
 
 
-class Statements(Protocol):
-    """A module of statements."""
-
-    def claims(self) -> Iterable[Claim]: ...
-
-
 @dataclass(frozen=True)
 class Source:
     """A paper. `tables` names files in the package's folder `tables/`, `statements` its modules."""
@@ -177,8 +169,7 @@ class Source:
         return TaskTables(tuple(table for table in map(self.table, self.tables) if table.task == task))
 
     def claims(self) -> list[Claim]:
-        modules = (cast(Statements, import_module(f"{self.package}.{name}")) for name in self.statements)
-        return [claim for module in modules for claim in module.claims()]
+        return [claim for name in self.statements for claim in import_module(f"{self.package}.{name}").claims()]
 
 
 def _read(package: str, name: str, kind: type[T]) -> T:
