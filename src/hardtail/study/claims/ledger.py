@@ -5,21 +5,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.registry import Registry
 from hardtail.core.tables import Table
 from hardtail.study.claims.base import Claim, Judged, Verdict
 from hardtail.study.claims.evidence import Results
 from hardtail.study.claims.figures import Accuracy, Figure
 from hardtail.study.claims.source import Source
 
-SOURCES = ("hardtail.study.claims.confidence_shortcut",)
+SOURCES: Registry[Source] = Registry(
+    "claims source",
+    "hardtail.claims",
+    {"confidence-shortcut": "hardtail.study.claims.confidence_shortcut:SOURCE"},
+    lambda found: None if isinstance(found, Source) else "it must be a Source of hardtail.study.claims.source",
+)
 
 
 def sources() -> list[Source]:
-    return [import_module(name).SOURCE for name in SOURCES]
+    return [SOURCES.load(name) for name in SOURCES.names()]
 
 
 @cache

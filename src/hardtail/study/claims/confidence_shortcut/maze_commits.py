@@ -51,7 +51,7 @@ def claims() -> Iterator[Claim]:
     total, low, high = sum(TEXT.failures.values()), *TEXT.baseline
     given = pooled(("neighbours", "grid", "wrong_given_wrong"), "P(neighbour wrong | wrong), walls included")
     baseline = pooled(("neighbours", "grid", "baseline"), "P(wrong), walls included")
-    cells = [("wrong_neighbours", str(number)) for number in range(5)]
+    cells = [("wrong_neighbours", number) for number in ("none", "one", "two", "three", "four")]
     two = pooled(("wrong_neighbours", "exactly_two"), "cells with two wrong neighbours", *cells)
     rates = {scheme: failures / TEXT.instances for scheme, failures in TEXT.failures.items()}
     yield at("count", "Confidence fails on 11 (random masking), 174 (PAPL) and 209 (PUMA) of the diagnosed mazes.").by(
