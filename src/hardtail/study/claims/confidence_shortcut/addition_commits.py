@@ -1,4 +1,4 @@
-"""Claims about addition's wrong commits (section 3.4), on the last weights and the strata of study §7.1.
+"""Claims about addition's wrong commits (section 3.4), on the last weights and the strata of docs/study.md §7.1.
 
 The wrong commit of a failure is its most significant wrong cell, as in the authors' analysis; the evidence shows the
 first in time next to it.
@@ -94,7 +94,8 @@ def claims() -> Iterator[Claim]:
             Level(replace(cell, n=TEXT.instances), near_rate(cell.paper or 0.0))
             for cell in _rates(learned=False).values()
         ),
-        caveat="The paper does not say of how many; judged as shares of 2,700, which fits its counts (study §7.1).",
+        caveat="The paper does not say of how many; judged as shares of 2,700, which fits its counts "
+        "(docs/study.md §7.1).",
         reports="39; 367",
     )
     yield at(
@@ -130,8 +131,8 @@ def claims() -> Iterator[Claim]:
             f"On chains of 28 and more {SCHEMES[scheme]} commits the wrong cell at this step of 33 (median).",
         ).by(
             Level(_step(scheme), tolerance=tolerance),
-            caveat="The text says “as early as”, read as the median (study §7.1). Our steps count from 0; whether "
-            "the paper's do is not said.",
+            caveat="The text says “as early as”, read as the median (docs/study.md §7.1). Our steps count from 0; "
+            "whether the paper's do is not said.",
         )
 
     rates = _rates(learned=True)

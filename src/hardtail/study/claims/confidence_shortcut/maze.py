@@ -43,7 +43,7 @@ def claims() -> Iterator[Claim]:
             (tail("puma", "confidence", "30"), tail("puma", "dead-end", "4")),
         ),
         caveat="Longer corridors are drawn from straighter mazes: the texture of the walls changes with them "
-        "(study §3).",
+        "(docs/study.md §3).",
     )
     yield at("papl.between", "Under confidence PAPL lies between random masking and PUMA.").by(
         above(mean("random", "confidence"), mean("papl", "confidence")),

@@ -59,7 +59,8 @@ def claims() -> Iterator[Claim]:
             Level(Cell(failure_rate("maze", scheme), rate, TEXT.instances), near_rate(rate))
             for scheme, rate in rates.items()
         ),
-        caveat="The paper does not say of how many; judged as shares of 2,100, which fits its counts (study §7.2).",
+        caveat="The paper does not say of how many; judged as shares of 2,100, which fits its counts "
+        "(docs/study.md §7.2).",
         reports="11; 174; 209",
     )
     yield at("single-path", "In every failure the wrong cells are one contiguous path.").by(
