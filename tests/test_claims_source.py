@@ -114,6 +114,9 @@ def test_another_paper_is_another_package(paper: Path) -> None:
         (("numbers.4 = [0.5, 0.25]", ""), r"orders\.lsb\.numbers.*'4'"),
         (("numbers.4 =", "numbers.44 ="), r"orders\.lsb\.numbers.*'44'"),
         (("numbers.4 =", "numbers.4"), "line"),
+        (("{strata}", "{stratums}"), r"`claim`.*'stratums'"),
+        (('puma = "PUMA"', 'pumma = "PUMA"'), r"`schemes` has \['pumma'\]"),
+        (('{ "chain>=4" = 100 }', "{}"), r"\$\.strata\[0\]\.of"),
         (('where = "Table 7"', 'extends = "eight"'), r"eight\.toml"),
     ],
 )

@@ -11,16 +11,15 @@ from itertools import product
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
-from msgspec.structs import astuple
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import Positive, Share
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Weighted
 from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure
 from hardtail.study.claims.rules import Level
 
 T = TypeVar("T")
-Share = Annotated[float, Meta(ge=0, le=1)]
 Metric = Literal["exact_match", "cell_accuracy", "token_accuracy"]
 
 
@@ -30,7 +29,7 @@ class Stratum(Struct, frozen=True, forbid_unknown_fields=True):
     key: str
     row: str
     """Its heading."""
-    of: dict[str, int]
+    of: Annotated[dict[str, Positive], Meta(min_length=1)]
     """The task's strata behind it, with the number of instances that the source measured in each."""
     name: str = ""
     """What several strata together are called."""
@@ -51,10 +50,22 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Template(Struct, frozen=True, forbid_unknown_fields=True):
-    """The claims that the cells of a table make. Cells with the same id are one claim."""
+    """The claims that the cells of a table make: cells with the same id are one claim.
+
+    In braces: the keys `order`, `scheme` and `stratum`, all `strata`, and the `words` of the order and `scheme_words`.
+    """
 
     id: str
     sentence: str
+
+    def __post_init__(self) -> None:
+        try:
+            self.filled(**dict.fromkeys(("order", "scheme", "stratum", "strata", "words", "scheme_words"), ""))
+        except (LookupError, ValueError) as error:
+            raise ValueError(f"`claim` cannot be filled in: {error} in braces") from error
+
+    def filled(self, **words: str) -> tuple[str, str]:
+        return self.id.format(**words), self.sentence.format(**words)
 
 
 class Table(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,6 +87,8 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether it is about the hard tail of models that have learned the task."""
 
     def __post_init__(self) -> None:
+        if unknown := self.schemes.keys() - SCHEMES.keys():
+            raise ValueError(f"`schemes` has {sorted(unknown)}; known are {', '.join(SCHEMES)}")
         known = {stratum.key for stratum in self.strata}
         for order in self.orders:
             if odd := (order.numbers.keys() - known) | ({held.key for held in self.rows} - order.numbers.keys()):
@@ -104,8 +117,8 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
         made: dict[str, Claim] = {}
         strata = ", ".join(row.key for row in self.rows)
         for order, scheme, row in self._places():
-            words = {"order": order.key, "words": order.words, "scheme": scheme, "scheme_words": SCHEMES[scheme]}
-            name, sentence = (text.format(**words, stratum=row.key, strata=strata) for text in astuple(self.claim))
+            keys = {"order": order.key, "scheme": scheme, "stratum": row.key, "strata": strata}
+            name, sentence = self.claim.filled(**keys, words=order.words, scheme_words=SCHEMES[scheme])
             claim = made.get(name) or Claim(name, sentence, self.where, caveat=order.note)
             made[name] = replace(claim, checks=(*claim.checks, Level(self.cell(scheme, order, row))))
         return list(made.values())
@@ -185,7 +198,7 @@ def _raw(package: str, name: str) -> dict[str, Any]:
     """The content of a TOML file; what it does not say itself it takes from the file that it extends."""
     try:
         held = tomllib.loads(files(package).joinpath(f"{name}.toml").read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise HardtailError(f"{package}, {name}.toml cannot be read: {error}") from error
     extended = held.pop("extends", None)
     return held if extended is None else _raw(package, f"{name.rpartition('/')[0]}/{extended}") | held
