@@ -16,6 +16,7 @@ from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
+from hardtail.show.charts.colours import STEP_RAMP
 
 SCRIPTS = (
     "dom",
@@ -64,7 +65,7 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
     filled = {
         "title": _escaped(str(content.get("title", "hardtail"))),
         "policy": f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'",
-        "style": "".join(_text(f"{name}.css") for name in STYLES),
+        "style": _ramp_style() + "".join(_text(f"{name}.css") for name in STYLES),
         "content": _inert(content),
         "arrays": arrays,
         "program": program,
@@ -73,8 +74,15 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
 
 
 def bundle(names: Sequence[str]) -> str:
-    """ES modules as one script."""
-    return "\n".join(_as_function(name, _text(f"{name}.js")) for name in names)
+    """ES modules as one script, after the palette that they share with Python."""
+    palette = f"export const STEP_RAMP = {json.dumps(STEP_RAMP)};\n"
+    modules = {"palette": palette} | {name: _text(f"{name}.js") for name in names}
+    return "\n".join(_as_function(name, module) for name, module in modules.items())
+
+
+def _ramp_style() -> str:
+    shades = ", ".join("rgb({} {} {})".format(*shade) for shade in STEP_RAMP)
+    return f":root {{\n  --step-ramp: {shades};\n}}\n"
 
 
 def _as_function(name: str, module: str) -> str:
