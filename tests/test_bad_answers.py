@@ -29,7 +29,7 @@ from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.remask import P2
 from hardtail.show.scoreboard import eval_tables
-from hardtail.tasks.named import task_of_file
+from hardtail.tasks.named import task_of
 from hardtail.traces.files import load_trace, save_trace
 from hardtail.training.checkpoint import save_weights
 from tests.conftest import Command
@@ -379,8 +379,8 @@ def test_what_a_file_says_in_another_type_is_not_believed(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("config", [{"size": 9}, {"digits": 0}, {"digits": None}])
 def test_a_file_whose_task_cannot_be_is_named(config: dict[str, Any]) -> None:
-    with pytest.raises(HardtailError, match=r"^x\.npz has a configuration that its task cannot have"):
-        task_of_file("addition", config, "x.npz")
+    with pytest.raises(HardtailError, match=r"^x\.npz names no task .* none that the task addition can"):
+        task_of({"task": "addition", "config": config}, "x.npz")
 
 
 def evaluated(subject: Any) -> Any:

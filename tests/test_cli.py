@@ -217,7 +217,7 @@ def test_data_builds_saves_and_will_not_overwrite(shell: Shell, tmp_path: Path) 
     assert shell("data", "listops", "--split", "test", "-n", "50", "--out", str(out), "--preset", "paper") == 0
     instances, manifest = load_instances(out)
     assert len(instances) == 50
-    assert (manifest["task"], manifest["preset"], manifest["split"]) == ("listops", "paper", "test")
+    assert (manifest["task"]["name"], manifest["preset"], manifest["split"]) == ("listops", "paper", "test")
     assert shell("data", "listops", "--split", "test", "-n", "50", "--out", str(out)) == 2
     assert "--force" in shell.err
     assert shell("data", "listops", "--split", "test", "-n", "60", "--out", str(out), "--force", "--bare") == 0

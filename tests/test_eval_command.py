@@ -186,7 +186,7 @@ def test_a_run_on_a_task_that_is_not_registered_is_loaded_with_it(tmp_path: Path
         assert subject.task is mine
         with pytest.raises(HardtailError, match=r"its task has digits=8, and .*digits=7.* was given"):
             load_subject(str(source), task=MySums(digits=7))
-        with pytest.raises(HardtailError, match=r"MySums, and Addition was given"):
+        with pytest.raises(HardtailError, match=r"MySums, and addition was given"):
             load_subject(str(source), task=Addition(digits=8))
 
 

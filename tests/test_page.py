@@ -277,7 +277,7 @@ def test_a_wide_drawing_moves_with_its_commits_on_a_phone(opened: Open, tmp_path
 
 
 def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TASKS._paths, "markup", "tests.report_toys:Markup")
+    monkeypatch.setitem(TASKS._known, "markup", "tests.report_toys:Markup")
     path = tmp_path / "markup.html"
     write_page(path, *page_content(None, [], [markup_trace()]))
     page = opened("#theatre", path=path)

@@ -89,7 +89,7 @@ def test_a_mistake_is_one_sentence(text: str, words: str) -> None:
 def test_a_package_adds_policies_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("every-other", "tests.decoding_toys:EveryOther", "hardtail.policies")
     monkeypatch.setattr(hardtail.core.registry, "entry_points", EntryPoints([point]).select)
-    fresh: Registry[Policy] = Registry(POLICIES.kind, POLICIES.group, POLICIES.base, POLICIES.builtin)
+    fresh: Registry[type[Policy]] = Registry(POLICIES.kind, POLICIES.group, POLICIES.builtin, lambda found: None)
     assert fresh.names() == [*POLICIES.builtin, "every-other"]
     assert fresh.load("every-other") is EveryOther
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hardtail import HardtailError
-from hardtail.core.describe import describe, differences
+from hardtail.core.describe import differences
 from hardtail.models.transformer import Precision
 from hardtail.schemes import Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Fixed, Ramp, Stairs
@@ -96,7 +96,7 @@ def test_recorded_runs_are_of_these_recipes() -> None:
     for path in found:
         held = json.loads(path.read_text())
         entry = entry_named("{name}-s{seed}".format_map(held["fields"]))  # a run that was set aside has another folder
-        assert differences(held, describe(entry.recipe)) == [], path.parent.name
+        assert differences(held, entry.recipe.as_json()) == [], path.parent.name
 
 
 @pytest.mark.parametrize(

@@ -342,7 +342,7 @@ def test_only_the_pages_own_script_may_run(traces: list[Trace]) -> None:
 
 
 def test_markup_in_data_stays_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TASKS._paths, "markup", "tests.report_toys:Markup")
+    monkeypatch.setitem(TASKS._known, "markup", "tests.report_toys:Markup")
     content, arrays = page_content(None, [], [markup_trace()])
     page = page_of(content, arrays)
     assert EVIL not in page

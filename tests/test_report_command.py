@@ -131,9 +131,9 @@ def test_a_folder_that_is_no_run_is_one_sentence(report: Command, tmp_path: Path
 
 def test_a_runs_task_has_the_name_that_it_is_registered_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its class is called."""
-    monkeypatch.setitem(TASKS._paths, "mark_up", "tests.report_toys:Markup")
+    monkeypatch.setitem(TASKS._known, "mark_up", "tests.report_toys:Markup")
     monkeypatch.setattr(Markup, "name", "mark_up")
-    recipe = describe(recipe_named("addition-puma-smoke"))
+    recipe = recipe_named("addition-puma-smoke").as_json()
     recipe["fields"]["task"] = describe(Markup())
     lines(tmp_path / "run" / "log.jsonl", [])
     (tmp_path / "run" / "recipe.json").write_text(json.dumps(recipe))

@@ -15,7 +15,6 @@ from hardtail import HardtailError
 from hardtail.cli.train import Watcher
 from hardtail.cli.train import main as command
 from hardtail.core import files
-from hardtail.core.describe import describe
 from hardtail.training import checkpoint
 from hardtail.training.run import train
 from tests.test_run_files import HARDTAIL, quick, stop_after
@@ -63,12 +62,12 @@ def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
     ):
         train(quick("addition-papl"), papl.parent)
     tensors, progress = load(own), vars(checkpoint.load_state(random.parent, {}))
-    assert progress.pop("recipe") == describe(quick())
+    assert progress.pop("recipe") == quick().as_json()
     save_file(tensors, papl, metadata={"progress": json.dumps(progress)})
     assert not train(quick("addition-papl"), papl.parent, should_stop=lambda: True).finished
     again = checkpoint.load_state(papl.parent, {})
     assert again is not None
-    assert again.recipe == describe(quick("addition-papl"))
+    assert again.recipe == quick("addition-papl").as_json()
 
 
 def test_what_a_killed_writer_left_is_cleared_away(tmp_path: Path) -> None:
@@ -94,7 +93,7 @@ def test_another_run_is_told_apart_field_by_field(tmp_path: Path) -> None:
     (folder / "recipe.json").write_text(json.dumps(held))
     with pytest.raises(HardtailError, match="differs in retired; "):
         train(recipe, folder)
-    for damaged in (held | {"fields": None}, held | {"fields": [1]}, describe(recipe) | {"version": 2}, [held]):
+    for damaged in (held | {"fields": None}, held | {"fields": [1]}, recipe.as_json() | {"version": 2}, [held]):
         (folder / "recipe.json").write_text(json.dumps(damaged))
         with pytest.raises(HardtailError, match="differs in everything; "):
             train(recipe, folder)

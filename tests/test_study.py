@@ -14,8 +14,10 @@ import pytest
 from hardtail import HardtailError
 from hardtail.cli import main
 from hardtail.core.files import read_records, sole_writer
+from hardtail.core.provenance import origin
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.subject import Subject
+from hardtail.show.page.records import of_folder, recorded
 from hardtail.study import advance as moving
 from hardtail.study import store as storing
 from hardtail.study.advance import advance, measure, status
@@ -24,6 +26,7 @@ from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
 from hardtail.tasks.base import Part
 from hardtail.training import checkpoint
+from hardtail.training.probe import Probe, Probed
 from hardtail.training.run import train
 from tests.conftest import Command
 
@@ -159,6 +162,69 @@ def test_what_was_measured_of_other_weights_or_of_less_is_measured_again(tmp_pat
             path.write_text("".join(json.dumps(record | other) + "\n" for record in records))
         assert measure(tmp_path, device="cpu", n=5)
         assert [len(read_records(path)) for path in files] == [2 * len(records) for records in whole], other
+
+
+def test_a_run_out_of_patience_is_recorded_with_its_best_weights_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hardtail_command: Command
+) -> None:
+    run, whole = entry(), entry("addition-puma-smoke")
+    runs, store = tmp_path / "runs", Store(tmp_path / "results")
+    said: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Probe, "of", lambda self, model: Probed(2.5, 0))
+        assert train(run.recipe, runs / run.name, patience=5).step == 5
+        (found,) = status([run], runs, store)
+        assert (found.state, found.step) == ("trained", 5)
+        facts = of_folder(runs / run.name).facts
+        assert (facts["steps"], facts["commit"]) == (5, origin("cpu")["commit"])
+        (found,) = advance([run], runs, store, minutes=5, n=5, patience=5, say=said.append)
+    assert (found.state, found.step) == ("recorded", 5)
+    assert said[0] == f"{run.name}: out of patience at step 5 of 12"
+    for records in (store.evaluations(), store.diagnoses()):
+        assert {(record["checkpoint"], record["step"]) for record in records} == {("best_probe", 0)}
+    advance([whole], runs, store, minutes=5, n=5, patience=12)
+    first, second = store.index()
+    assert (first["steps"], first["patience"]) == (5, 5)
+    assert (second["steps"], "patience" in second) == (12, False)
+    assert store.log(run.name)[-1]["step"] == 5
+    assert [dict(record.facts)["steps"] for record in recorded(store)] == [5, 12]
+    monkeypatch.setattr("hardtail.study.grids.entries_named", lambda names: [run, whole])
+    _, out, _ = hardtail_command("study", "both", "--runs", str(runs), "--results", str(store.folder))
+    assert [line.split()[1:8:2] for line in out.splitlines() if line.startswith("│")] == [
+        [run.name, "recorded", "5", "12"],
+        [whole.name, "recorded", "12", "12"],
+    ]
+
+
+def test_a_run_out_of_patience_without_its_best_weights_trains_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, runs, store = entry(), tmp_path / "runs", Store(tmp_path / "results")
+    monkeypatch.setattr(Probe, "of", lambda self, model: Probed(2.5, 0))
+    train(run.recipe, runs / run.name, patience=5)
+    (runs / run.name / "best_probe.safetensors").unlink()
+    (found,) = advance([run], runs, store, minutes=5, n=5, patience=5)
+    assert "best_probe.safetensors is missing; put it back, or move finished.json away" in found.failure
+    (runs / run.name / "finished.json").unlink()
+    (found,) = advance([run], runs, store, minutes=5, n=5, patience=5)
+    assert (found.state, found.step, found.failure) == ("recorded", 12, "")
+
+
+@pytest.mark.parametrize("patience", [0, True, "5", None])
+def test_a_damaged_patience_in_the_index_is_named(tmp_path: Path, patience: Any) -> None:
+    line = {
+        "name": "a",
+        "arm": "a",
+        "task": "addition",
+        "seed": 1,
+        "steps": 5,
+        "commit": "c",
+        "device": "d",
+        "wall": 1.0,
+    }
+    (tmp_path / "index.jsonl").write_text(json.dumps(line | {"patience": patience}) + "\n")
+    with pytest.raises(HardtailError, match=r"line 1: patience is .*; the line is damaged"):
+        Store(tmp_path).index()
 
 
 def test_the_best_probe_stays_in_a_thinned_log(tmp_path: Path) -> None:

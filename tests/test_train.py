@@ -22,6 +22,7 @@ from hardtail.training.optimiser import AdamW, Flat
 from hardtail.training.probe import Probe, Probed
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
+from tests.conftest import Command
 
 FILES = ("last.safetensors", "best_probe.safetensors", "coverage.json", "log.jsonl")
 
@@ -92,6 +93,68 @@ def test_a_finished_run_is_found_finished(tmp_path: Path) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("*.safetensors")}
     assert "finished already" in train(recipe, tmp_path / "run").how
     assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("*.safetensors")}
+
+
+def test_a_run_out_of_patience_ends_and_goes_on_as_if_unbroken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probes every 2 steps up to step 4, then every 10; the best one is that of step 4, or of step 30."""
+    recipe = small("addition-puma")
+    folder = tmp_path / "run"
+    fall = {0: 2.6, 2: 2.5, 4: 2.4, 10: 2.45, 20: 2.4, 30: 2.3, 40: 2.5}
+    real = Probe.of
+    step = iter(fall)
+    monkeypatch.setattr(Probe, "of", lambda self, model: replace(real(self, model), nll=fall[next(step)]))
+    assert train(recipe, tmp_path / "whole").finished
+
+    step = iter(fall)
+    outcome = train(recipe, folder, patience=12)
+    assert (outcome.step, outcome.finished, outcome.patience) == (20, True, 12)
+    done = json.loads((folder / "finished.json").read_bytes())
+    assert (done["step"], done["patience"]) == (20, 12)
+    assert {"wall", "how", "commit", "device"} <= done.keys()
+    assert load_weights(folder / "best_probe.safetensors")[1]["step"] == 4
+    held = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for less in (12, 11, 1):
+        again = train(recipe, folder, patience=less)
+        assert (again.step, again.finished, again.patience) == (20, True, 12)
+        assert "finished already" in again.how
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == held
+
+    outcome = train(recipe, folder, patience=16)  # more, but it has run out as well
+    assert (outcome.step, outcome.patience) == (20, 16)
+    stops = iter([False] * 3 + [True])
+    outcome = train(recipe, folder, patience=17, should_stop=lambda: next(stops))
+    assert (outcome.step, outcome.finished) == (23, False)
+    assert not (folder / "finished.json").exists()
+    outcome = train(recipe, folder, patience=17)  # step 30 is better, and there is no time for 17 more
+    assert (outcome.step, outcome.finished, outcome.patience) == (40, True, None)
+    assert "patience" not in json.loads((folder / "finished.json").read_bytes())
+    assert contents(folder) == contents(tmp_path / "whole")
+    assert train(recipe, folder).patience is None
+
+
+def test_a_run_out_of_patience_needs_its_state_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = small("addition-random")
+    monkeypatch.setattr(Probe, "of", lambda self, model: Probed(2.5, 0))
+    assert train(recipe, tmp_path, patience=10).step == 10
+    (tmp_path / "state.safetensors").unlink()
+    assert train(recipe, tmp_path, patience=10).step == 10
+    with pytest.raises(HardtailError, match=r"ended at step 10, .* cannot go on: its state.safetensors is missing"):
+        train(recipe, tmp_path)
+    assert (tmp_path / "finished.json").exists()
+    (tmp_path / "finished.json").write_text('{"patience": 10}')
+    with pytest.raises(HardtailError, match=r"finished.json is damaged"):
+        train(recipe, tmp_path)
+
+
+@pytest.mark.parametrize("patience", [0, -5])
+def test_no_patience_at_all_is_refused(tmp_path: Path, patience: int, hardtail_command: Command) -> None:
+    told = f"the patience is {patience}; it is a number of steps, and at least 1"
+    with pytest.raises(HardtailError, match=told):
+        train(small("addition-random"), tmp_path / "run", patience=patience)
+    for words in (("train", "addition-random-smoke"), ("study", "advance", "addition-smoke")):
+        code, _, error = hardtail_command(*words, "--patience", str(patience))
+        assert (code, told in error) == (2, True)
+    assert not (tmp_path / "run").exists()
 
 
 def test_another_recipe_is_refused(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ Checkpoint = Annotated[
     Literal["last", "best_probe"] | None, arg(help="which of a run's weights [the one its recipe selects]")
 ]
 Device = Annotated[str | None, arg(help="cpu, cuda or cuda:1 [a GPU where there is one]")]
+Patience = Annotated[
+    int | None, arg(metavar="STEPS", help="end a run whose probe has not improved for so many steps [never]")
+]
 
 MOST = 100_000_000
 """Instances that one command makes at most."""

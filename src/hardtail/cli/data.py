@@ -172,11 +172,11 @@ def inspect(
     """Check a saved data set against its manifest and show what it holds."""
     from hardtail.core.files import load_instances
     from hardtail.show import instances as show
-    from hardtail.tasks.named import task_of_file
+    from hardtail.tasks.named import task_of
 
     with busy("loading"):
         instances, manifest = load_instances(file)
-    task = task_of_file(manifest.get("task"), manifest.get("config"), str(file))
+    task = task_of(manifest, str(file))
     shown = range(min(n, len(instances)))
     if as_json:
         for i in shown:

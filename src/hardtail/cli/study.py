@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import Device, app, asked_to_stop, busy, measured, open_console, positive, usable_device
+from hardtail.cli.common import (
+    Device,
+    Patience,
+    app,
+    asked_to_stop,
+    busy,
+    measured,
+    open_console,
+    positive,
+    usable_device,
+)
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
@@ -31,12 +41,14 @@ def study(
     results: Annotated[Path, arg(help="where finished runs are recorded")] = Path("results"),
     device: Device = None,
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum when a finished run is measured")] = 500,
+    patience: Patience = None,
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
     `advance` trains the next unfinished run, resuming it where it stands, stops in time or at Ctrl-C with a checkpoint,
     and measures and records what is finished. `prepare` draws all data that a grid needs into the folder that the
     environment variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set it there too.
+    With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
     from hardtail.study.store import Store
 
@@ -47,7 +59,7 @@ def study(
     elif words[0] == "prepare":
         _prepare(words[1:], n)
     elif words[0] == "advance":
-        _advance(words[1:], runs, store, minutes, device, n)
+        _advance(words[1:], runs, store, minutes, device, n, patience)
     else:
         _list_runs(words, runs, store)
 
@@ -99,10 +111,20 @@ def _prepare(names: tuple[str, ...], n: int) -> None:
     print(f"{named}: {made} sets of instances in {os.environ[KEPT]}")
 
 
-def _advance(names: tuple[str, ...], runs: Path, store: "Store", minutes: float, device: str | None, n: int) -> None:
+def _advance(
+    names: tuple[str, ...],
+    runs: Path,
+    store: "Store",
+    minutes: float,
+    device: str | None,
+    n: int,
+    patience: int | None,
+) -> None:
     from hardtail.study.advance import SPARE, advance
     from hardtail.study.grids import entries_named
+    from hardtail.training.run import refuse_no_patience
 
+    refuse_no_patience(patience)
     if not names:
         raise HardtailError("advance takes a grid or runs: hardtail study advance addition --minutes 9")
     if not minutes > SPARE / 60:
@@ -124,6 +146,7 @@ def _advance(names: tuple[str, ...], runs: Path, store: "Store", minutes: float,
             minutes=minutes,
             device=usable_device(device),
             n=n,
+            patience=patience,
             report=report,
             should_stop=stopping,
         )

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
-from hardtail.cli.common import Device, asked_to_stop, measured, usable_device
+from hardtail.cli.common import Device, Patience, asked_to_stop, measured, usable_device
 from hardtail.core.errors import HardtailError
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
-from hardtail.training.run import train
+from hardtail.training.run import refuse_no_patience, train
 
 
 def main(words: Sequence[str]) -> None:
@@ -35,13 +35,15 @@ def main(words: Sequence[str]) -> None:
         out: Annotated[Path | None, arg(help="run directory [runs/RECIPE-sSEED]")] = None,
         device: Device = None,
         data: Annotated[Path | None, arg(help="training data built by `hardtail data` [built here]")] = None,
+        patience: Patience = None,
         dry_run: Annotated[bool, arg(help="show what would run, and what it would cost")] = False,
     ) -> None:
+        refuse_no_patience(patience)
         folder = out or Path("runs") / f"{name}-s{recipe.seed}"
         if dry_run:
             _show(recipe, folder)
         else:
-            _train(name, recipe, folder, usable_device(device), data)
+            _train(name, recipe, folder, usable_device(device), data, patience)
 
     tyro.cli(
         command, args=rest, prog=f"hardtail train {name}", config=(FlagCreatePairsOff,), description=f"Train {name}."
@@ -81,12 +83,21 @@ def _duration(seconds: float) -> str:
     return f"{whole} second{'s' if whole > 1 else ''}"
 
 
-def _train(name: str, recipe: Recipe, folder: Path, device: str, data: Path | None) -> None:
+def _train(name: str, recipe: Recipe, folder: Path, device: str, data: Path | None, patience: int | None) -> None:
     watcher = Watcher(name, recipe)
     with asked_to_stop(lambda: watcher.began) as stopping, watcher.bar:
-        outcome = train(recipe, folder, device=device, data_file=data, report=watcher.report, should_stop=stopping)
+        outcome = train(
+            recipe,
+            folder,
+            device=device,
+            data_file=data,
+            patience=patience,
+            report=watcher.report,
+            should_stop=stopping,
+        )
     if outcome.finished:
-        print(f"{folder}: finished at step {outcome.step:,} ({outcome.how}); last.safetensors, best_probe.safetensors")
+        ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"
+        print(f"{folder}: {ended} at step {outcome.step:,} ({outcome.how}); last.safetensors, best_probe.safetensors")
     else:
         print(f"{folder}: stopped and saved at step {outcome.step:,}; the same command goes on from there")
         sys.exit(130)

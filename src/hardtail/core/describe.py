@@ -1,11 +1,14 @@
 """Configurations as JSON, with the classes they are of.
 
 A class of this package goes by its own name, so that a description outlives a move of its module; any other class by
-`package.module:Class`. Descriptions of before that, which have our modules' old paths too, read the same.
+`package.module:Class`. A task is `{"name": …, "fields": {…}}` (`tasks.named`). Older descriptions, which name tasks by
+their classes and our classes by old paths, compare as equal.
 """
 
 from dataclasses import fields, is_dataclass
 from typing import Any
+
+from hardtail.core.registry import TASKS
 
 OURS = "hardtail."
 
@@ -16,22 +19,36 @@ def described_name(kind: type) -> str:
 
 
 def short_name(name: str) -> str:
-    """A class as descriptions name it today, from how they named it at any time."""
+    """The name of a class in today's descriptions, from its name in a description of any age."""
     return name.partition(":")[2] if name.startswith(OURS) else name
 
 
 def describe(value: Any) -> Any:
     """Frozen dataclasses as `{"class": …, "fields": {…}}`, everything below them likewise."""
     if is_dataclass(value) and not isinstance(value, type):
-        inner = {item.name: describe(getattr(value, item.name)) for item in fields(value)}
-        return {"class": described_name(type(value)), "fields": inner}
+        return {"class": described_name(type(value)), "fields": described_fields(value)}
     if isinstance(value, list | tuple):
         return [describe(item) for item in value]
     return value
 
 
+def described_fields(config: Any) -> dict[str, Any]:
+    """The fields of a dataclass, each as `describe` writes it."""
+    return {item.name: describe(getattr(config, item.name)) for item in fields(config)}
+
+
+def registered_name(described: dict[str, Any]) -> str | None:
+    """The name of the task that is described, where its class is registered; else the class as `describe` names it."""
+    if isinstance(name := described.get("name"), str):
+        return name
+    if not isinstance(kind := described.get("class"), str):
+        return None
+    own = short_name(kind)
+    return next((name for name, path in TASKS.paths().items() if short_name(path) == own), own)
+
+
 def differences(held: Any, wanted: Any, name: str = "") -> list[str]:
-    """The dotted names of the fields in which two configurations, as `describe` has them, are not the same."""
+    """The dotted names of the fields in which two configurations, as `describe` writes them, differ."""
     if held == wanted:
         return []
     whole = [name or "everything"]
@@ -48,8 +65,6 @@ def differences(held: Any, wanted: Any, name: str = "") -> list[str]:
 
 
 def _head(described: dict[str, Any]) -> dict[str, Any]:
-    """Everything but the fields: the class, by its name of today."""
-    head = {key: value for key, value in described.items() if key != "fields"}
-    if isinstance(name := head.get("class"), str):
-        head["class"] = short_name(name)
-    return head
+    """Everything but the fields, with the class by its name of today."""
+    rest = {key: value for key, value in described.items() if key not in ("name", "class", "fields")}
+    return rest | {"name": registered_name(described)}

@@ -1,13 +1,25 @@
-"""The fields of a configuration (a task, a policy): `field=value` words, and whether the values fit."""
+"""The fields of a configuration (a task, a scheme, a policy): `field=value` words, and whether the values fit."""
 
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from hardtail.core.errors import HardtailError
 
+T = TypeVar("T")
 LARGE = 1 << 62
 """Whole numbers end here: a tensor holds no more, and sums of two must fit."""
+
+
+def configured(kind: type[T], given: Sequence[str], name: str) -> T:
+    """An instance of the dataclass `kind` with the fields that the words `given` set; errors start with `name`."""
+    values = read_fields(kind, given, name)
+    items = fields(kind)  # type: ignore[arg-type]
+    needed = [item.name for item in items if item.default is MISSING and item.default_factory is MISSING]
+    if missing := [field for field in needed if field not in values]:
+        raise HardtailError(f"{name}: {missing[0]} has no default; write '{name},{missing[0]}=VALUE'")
+    return kind(**values)
 
 
 def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, Any]:
@@ -47,6 +59,12 @@ def check_fields(config: Any, name: str, wide: Sequence[str] = ()) -> None:
 
 
 def _convert(what: str, value: str, hint: Any) -> Any:
+    if get_origin(hint) is UnionType and NoneType in get_args(hint):  # float | None
+        if value.lower() == "none":
+            return None
+        hint = next(member for member in get_args(hint) if member is not NoneType)
+    if is_dataclass(hint):
+        raise HardtailError(f"{what} is a configuration with fields of its own; one word cannot set it")
     if hint is bool:
         if value.lower() not in ("true", "false"):
             raise HardtailError(f"{what} is {value!r}; it is true or false")

@@ -82,11 +82,16 @@ def _locked(lock: Path, path: Path) -> IO[str] | None:
 
 def append_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     """Add records to a `.jsonl`, one a line: all of them or, where that fails, none."""
+    append_bytes(path, b"".join(json.dumps(record).encode() + b"\n" for record in records))
+
+
+def append_bytes(path: Path, lines: bytes) -> None:
+    """Add lines to a file: all of them or, where that fails, none."""
     held = path.read_bytes() if path.exists() else b""
     if held and not held.endswith(b"\n"):
-        raise HardtailError(f"{path} ends in the middle of a line; mend or move it, then try again")
+        raise HardtailError(f"{path} ends in the middle of a line; fix or move it, then try again")
     with atomic(path) as file:
-        file.write(held + b"".join(json.dumps(record).encode() + b"\n" for record in records))
+        file.write(held + lines)
 
 
 def read_object(path: Path) -> dict[str, Any] | None:

@@ -1,76 +1,106 @@
-"""Names to classes, loaded when asked for; other packages add theirs through entry points.
+"""Names to classes and functions, loaded when asked for; other packages add theirs through entry points.
 
-A package that declares `my_task = "my_package.tasks:MyTask"` under `[project.entry-points."hardtail.tasks"]` has added
-the task `my_task`, once it is installed; policies likewise under `hardtail.policies`.
+A package that declares `my_task = "my_package.tasks:MyTask"` under `[project.entry-points."hardtail.tasks"]` adds the
+task `my_task` once it is installed. Policies, schemes and recipes have the groups `hardtail.policies`,
+`hardtail.schemes` and `hardtail.recipes`.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, reduce
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import isabstract
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
     from hardtail.policies.base import Policy
+    from hardtail.schemes.base import Scheme
     from hardtail.tasks.base import Task
 
 T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Built-in and plugged-in classes of one kind. A name with a colon, `package.module:Class`, is loaded as it is."""
+    """Built-in and plugged-in things of one kind, each as `package.module:name`, which `load` also takes as it is.
 
-    def __init__(self, kind: str, group: str, base: str, builtin: Mapping[str, str]) -> None:
+    `fault` says what is wrong with an object that was loaded; None accepts it.
+    """
+
+    def __init__(
+        self, kind: str, group: str, builtin: Mapping[str, str | T], fault: Callable[[Any], str | None]
+    ) -> None:
         self.kind = kind
         self.group = group
-        self.base = base
         self.builtin = builtin
+        self._fault = fault
 
     @cached_property
-    def _paths(self) -> dict[str, str]:
-        paths = dict(self.builtin)
+    def _known(self) -> dict[str, str | T]:
+        known = dict(self.builtin)
         for point in entry_points(group=self.group):
-            if point.name in paths:
-                holder = paths[point.name]
-                warnings.warn(f"{self.kind} {point.name!r}: {point.value} is ignored for {holder}", stacklevel=2)
+            if point.name in known:
+                warnings.warn(
+                    f"{self.kind} {point.name!r}: {point.value} is ignored for {known[point.name]}", stacklevel=2
+                )
             else:
-                paths[point.name] = point.value
-        return paths
+                known[point.name] = point.value
+        return known
 
     def names(self) -> list[str]:
-        return list(self._paths)
+        return list(self._known)
 
-    def load(self, name: str) -> type[T]:
-        """The class called `name`; raises `HardtailError` where there is none or where it cannot be imported."""
-        path = name if ":" in name else self._paths.get(name)
+    def paths(self) -> dict[str, str]:
+        """Where each name is loaded from."""
+        return {name: path for name, path in self._known.items() if isinstance(path, str)}
+
+    def load(self, name: str) -> T:
+        """Return what is called `name`; raise HardtailError if there is none or it cannot be imported."""
+        path = name if ":" in name else self._known.get(name)
         if path is None:
             close = get_close_matches(name, self.names(), n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise HardtailError(f"there is no {self.kind} {name!r}{hint} Known: {', '.join(self.names())}")
+        if not isinstance(path, str):
+            return path
         try:
-            found = _import(path)
+            found: Any = _import(path)
         except (ImportError, AttributeError, ValueError) as error:
             raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}") from error
-        base = cast(type[T], _import(self.base))
-        if not (isinstance(found, type) and issubclass(found, base)) or isabstract(found):
-            raise HardtailError(f"{path!r} is no {self.kind}: it must be a complete subclass of {self.base}")
+        if fault := self._fault(found):
+            raise HardtailError(f"{path!r} is no {self.kind}: {fault}")
+        return found
+
+    def admit(self, path: str) -> T:
+        """Load `package.module:Class`, or a known name, and know it from now on in this process.
+
+        A file that names a class is never reason enough to import it; a person who names it is.
+        """
+        found = self.load(path)
+        if ":" in path and path not in self.paths().values():
+            self._known[path] = path
         return found
 
 
 def _import(path: str) -> object:
-    module, _, attribute = path.partition(":")
-    return getattr(import_module(module), attribute)
+    module, _, attributes = path.partition(":")
+    return reduce(getattr, attributes.split("."), import_module(module))
 
 
-TASKS: "Registry[Task]" = Registry(
+def _subclass_of(base: str) -> Callable[[Any], str | None]:
+    def fault(found: Any) -> str | None:
+        fits = isinstance(found, type) and issubclass(found, _import(base))  # type: ignore[arg-type]
+        return None if fits and not isabstract(found) else f"it must be a complete subclass of {base}"
+
+    return fault
+
+
+TASKS: "Registry[type[Task]]" = Registry(
     "task",
     "hardtail.tasks",
-    "hardtail.tasks.base:Task",
     {
         "addition": "hardtail.tasks.addition.task:Addition",
         "maze": "hardtail.tasks.maze.task:Maze",
@@ -78,12 +108,12 @@ TASKS: "Registry[Task]" = Registry(
         "countdown": "hardtail.tasks.countdown.task:Countdown",
         "sudoku": "hardtail.tasks.sudoku.task:Sudoku",
     },
+    _subclass_of("hardtail.tasks.base:Task"),
 )
 
-POLICIES: "Registry[Policy]" = Registry(
+POLICIES: "Registry[type[Policy]]" = Registry(
     "policy",
     "hardtail.policies",
-    "hardtail.policies.base:Policy",
     {
         "top1": "hardtail.policies.confidence:Top1",
         "max-logit": "hardtail.policies.confidence:MaxLogit",
@@ -102,5 +132,20 @@ POLICIES: "Registry[Policy]" = Registry(
         "remdm": "hardtail.policies.remask:ReMDM",
         "p2": "hardtail.policies.remask:P2",
     },
+    _subclass_of("hardtail.policies.base:Policy"),
 )
 """The logical orders that a task provides are policies too: `policies.named` knows them by their own names."""
+
+SCHEMES: "Registry[type[Scheme]]" = Registry(
+    "scheme",
+    "hardtail.schemes",
+    {
+        "random": "hardtail.schemes.random:Random",
+        "papl": "hardtail.schemes.papl:Papl",
+        "focal": "hardtail.schemes.papl:Focal",
+        "puma": "hardtail.schemes.puma:Puma",
+        "mixture": "hardtail.schemes.mixture:Mixture",
+    },
+    _subclass_of("hardtail.schemes.base:Scheme"),
+)
+"""The recipes are registered where they are made: `study.recipes.RECIPES`."""

@@ -27,6 +27,7 @@ from hardtail.policies.base import Commit, Policy
 from hardtail.policies.named import policy_named
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
+from hardtail.tasks.named import task_to_json
 from hardtail.traces.files import TraceWriter, trace_writer
 
 Record = dict[str, Any]
@@ -134,7 +135,7 @@ def traced(
 ) -> Iterator[Trace]:
     """The trace of one policy, part by part; it says what it is of."""
     task = subject.task
-    head = {"task": task.name, "config": task.config(), "policy": name, "stratum": stratum, "model": subject.name}
+    head = {"task": task_to_json(task), "policy": name, "stratum": stratum, "model": subject.name}
     return decode_stream(
         subject.denoiser,
         instances,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis import diagnose
 from hardtail.measuring.diagnosis.coverage import Histogram
@@ -15,7 +14,7 @@ from hardtail.measuring.diagnosis.cross import cross
 from hardtail.measuring.evaluate import Decoding, chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.named import task_of_file
+from hardtail.tasks.named import task_of
 from hardtail.traces.files import load_trace
 
 DEFAULT_N = 300
@@ -54,7 +53,8 @@ def explain_model(
                 parts.append(part)
                 progress(len(part))
         trace = Trace.concat(parts)
-        diagnosis = _head(trace.about, list(groups)) | diagnose(task, trace, subject.coverage, subject.order, groups)
+        diagnosis = _head(task, trace.about, list(groups))
+        diagnosis |= diagnose(task, trace, subject.coverage, subject.order, groups)
         if first is None:
             first = trace
         else:
@@ -69,15 +69,10 @@ def explain_model(
 def explain_trace(path: Path) -> dict[str, Any]:
     """The diagnosis of a trace that says its task, as those that `eval --traces` wrote do."""
     trace = load_trace(path)
-    if trace.about.get("task") is None:
-        raise HardtailError(
-            f"{path} does not say its task; decode it with about={{'task': task.name, 'config': task.config()}}, "
-            "or give a trace that `hardtail eval --traces` wrote"
-        )
-    task = task_of_file(trace.about.get("task"), trace.about.get("config"), str(path))
+    task = task_of(trace.about, str(path))
     stratum = trace.about.get("stratum")
     groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
-    return _head(trace.about, [stratum]) | diagnose(task, trace, groups=groups)
+    return _head(task, trace.about, [stratum]) | diagnose(task, trace, groups=groups)
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
@@ -91,7 +86,7 @@ def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
     return [Part(part.stratum, n or part.n) for part in own]
 
 
-def _head(about: Mapping[str, Any], strata: Sequence[Any]) -> dict[str, Any]:
+def _head(task: Task, about: Mapping[str, Any], strata: Sequence[Any]) -> dict[str, Any]:
     """Where a diagnosis comes from."""
     kept = {key: value for key, value in about.items() if key not in ("config", "stratum")}
-    return {"kind": "diagnosis", **kept, "strata": list(strata)}
+    return {"kind": "diagnosis", **kept, "task": task.name, "strata": list(strata)}

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from hardtail import zoo
-from hardtail.core.describe import describe, described_name, differences, short_name
+from hardtail.core.describe import differences, registered_name
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_object
-from hardtail.core.registry import TASKS
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.transformer import Precision
 from hardtail.tasks.base import Task
+from hardtail.tasks.named import task_from_json, task_to_json
 from hardtail.training.checkpoint import load_weights
 
 T = TypeVar("T")
@@ -103,30 +103,16 @@ def load_subject(
     return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder)
 
 
-def task_from_json(said: Any) -> Task:
-    """The task that `describe` wrote down; only registered classes are loaded, whatever a file names."""
-    if not isinstance(said, dict) or not isinstance(said.get("fields", {}), dict):
-        raise HardtailError(
-            f"its task is {reprlib.repr(said)}; it takes what `hardtail train` wrote, a class and fields"
-        )
-    for name in TASKS.names():
-        kind = TASKS.load(name)
-        if short_name(str(said.get("class"))) == described_name(kind):
-            return kind.preset("release", **said.get("fields", {}))
-    raise HardtailError(
-        f"the task {said.get('class')!r} is not registered here; known are {', '.join(TASKS.names())}; "
-        f"another one takes an entry point {TASKS.group!r}, or is given to `load_subject` as its task"
-    )
-
-
 def _agreed(said: Any, given: Task | None) -> Task:
     """The task that a file names; a given one in its place, unless the file says something else of it."""
     if given is None:
         return task_from_json(said)
-    own, name = describe(given), _said(said, "class", str) if isinstance(said, dict) else None
-    if name is None or name.rpartition(":")[2] != type(given).__qualname__:  # a script's own module is `__main__`
-        raise HardtailError(f"its task is {name}, and {own['class']} was given")
-    for field_name, value in (_said(said, "fields", dict) or {}).items():
+    own, theirs = task_to_json(given), said if isinstance(said, dict) else {}
+    name = registered_name(theirs)
+    # A class of a script has `__main__` as its module, whatever imports it afterwards.
+    if name is None or name.rpartition(":")[2] not in (own["name"], type(given).__qualname__):
+        raise HardtailError(f"its task is {name}, and {own['name']} was given")
+    for field_name, value in (_said(theirs, "fields", dict) or {}).items():
         if own["fields"].get(field_name) != value:
             raise HardtailError(f"its task has {field_name}={value!r}, and {given} was given")
     return given

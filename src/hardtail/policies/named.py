@@ -1,11 +1,10 @@
 """Policies by name, as the command line writes them: `top1`, `block,size=4`, `lsb`, `my_package.module:MyPolicy`."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
 from difflib import get_close_matches
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.fields import read_fields
+from hardtail.core.fields import configured
 from hardtail.core.registry import POLICIES
 from hardtail.policies.base import Policy
 from hardtail.policies.orders import Logical
@@ -23,12 +22,7 @@ def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
         return Logical(name)
     if ":" not in name and name not in POLICIES.names():
         raise HardtailError(_unknown(name, order_names))
-    kind = POLICIES.load(name)
-    values = read_fields(kind, words, name)
-    needed = [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
-    if missing := [field for field in needed if field not in values]:
-        raise HardtailError(f"{name}: {missing[0]} has no default; write '{name},{missing[0]}=VALUE'")
-    return kind(**values)
+    return configured(POLICIES.load(name), words, name)
 
 
 def _unknown(name: str, order_names: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
 from hardtail.tasks.base import Task
-from hardtail.tasks.named import task_of_file
+from hardtail.tasks.named import said_task, task_of
 from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.states import blocks, hidden_before
 
@@ -55,20 +55,13 @@ def stages(traces: Iterable[Trace]) -> list[Stage]:
     """Put traces together by task, model and policy; annotated instances and bare ones are two stages."""
     by_task: dict[str, list[Trace]] = {}
     for trace in traces:
-        key = [_said(trace, "task", str), _said(trace, "config", dict), list(trace.instances.arrays())]
+        key = [said_task(trace.about), list(trace.instances.arrays())]
         by_task.setdefault(json.dumps(key), []).append(trace)
     return [_stage(held) for held in by_task.values()]
 
 
-def _said(trace: Trace, key: str, kind: type) -> Any:
-    value = trace.about.get(key)
-    if not isinstance(value, kind):
-        raise HardtailError(f"a trace does not say its {key}; give one that `hardtail eval --traces` wrote")
-    return value
-
-
 def _stage(traces: Sequence[Trace]) -> Stage:
-    task = task_of_file(_said(traces[0], "task", str), _said(traces[0], "config", dict), "a trace")
+    task = task_of(traces[0].about, "a trace")
     for trace in traces:
         refuse_misfit(task, trace)
         _refuse_nonsense(task, trace)

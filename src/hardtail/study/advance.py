@@ -26,10 +26,11 @@ from hardtail.study.store import ANEW, Store
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.training.checkpoint import STATE, state_step
-from hardtail.training.run import FINISHED, train, usual_device
+from hardtail.training.run import FINISHED, refuse_no_patience, train, usual_device
 
 SPARE = 20.0
 """Seconds kept back for saving."""
+ONWARD = f"move {FINISHED} away, and the same command trains on from the run's saved state, the next probe the best"
 CONFIDENCE = ("top1", "max-logit", "margin", "entropy")
 
 
@@ -47,18 +48,27 @@ class Status:
 
 def status(entries: Sequence[Entry], runs: Path, store: Store) -> list[Status]:
     """Every entry's state, from the folders alone."""
-    recorded = store.names()
+    recorded = {line["name"]: line["steps"] for line in store.index()}
     found: list[Status] = []
     for entry in entries:
         folder = runs / entry.name
         if entry.name in recorded:
-            found.append(Status(entry, "recorded", entry.recipe.steps))
+            found.append(Status(entry, "recorded", recorded[entry.name]))
         elif (folder / FINISHED).exists():
-            found.append(Status(entry, "trained", entry.recipe.steps))
+            found.append(Status(entry, "trained", _ended_at(folder) or entry.recipe.steps))
         else:
             started = (folder / STATE).exists()
             found.append(Status(entry, "started" if started else "missing", state_step(folder)))
     return found
+
+
+def _ended_at(folder: Path) -> int | None:
+    """The step that a run ended at, as it says itself; None where that cannot be read."""
+    try:
+        step = (read_object(folder / FINISHED) or {}).get("step")
+    except HardtailError:  # whoever moves it on is told
+        return None
+    return step if isinstance(step, int) else None
 
 
 def advance(
@@ -69,6 +79,7 @@ def advance(
     minutes: float,
     device: str | None = None,
     n: int = 500,
+    patience: int | None = None,
     say: Callable[[str], None] = print,
     report: Callable[[Entry, dict[str, Any]], None] = lambda entry, line: None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -76,8 +87,9 @@ def advance(
     """Work through the entries for so long. Whatever is begun is saved in time and goes on at the next call.
 
     Several processes may work on one grid: each takes a run that no other is at. A run that fails holds up no other,
-    but for a full disk or results that cannot be written, where the next would fail too.
+    but for a full disk or results that cannot be written, where the next would fail too. `patience` is `train`'s.
     """
+    refuse_no_patience(patience)
     deadline = time.monotonic() + 60 * minutes - SPARE
 
     def over() -> bool:
@@ -97,10 +109,12 @@ def advance(
             report(entry, line)
 
         try:
-            outcome = train(entry.recipe, folder, device=device, report=tell, should_stop=over)
+            outcome = train(entry.recipe, folder, device=device, patience=patience, report=tell, should_stop=over)
             if not outcome.finished:
                 say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
                 break
+            if outcome.patience:
+                say(f"{entry.name}: out of patience at step {outcome.step:,} of {entry.recipe.steps:,}")
             with sole_writer(folder):
                 if entry.name in store.names():
                     continue
@@ -126,13 +140,17 @@ def _full_disk(error: HardtailError) -> bool:
 def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lambda: False) -> bool:
     """Evaluate and diagnose a finished run: every order, every stratum, both kinds of weights; whether all is done.
 
+    The last weights of a run that ran out of patience are not those of its whole training: only the best are measured.
     Each stratum is kept once it is measured, and is not measured again; what is left when time is `over` is left.
     """
     evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
-    kinds: tuple[Kind, ...] = ("last", "best_probe")
+    whole = "patience" not in (read_object(folder / FINISHED) or {})
+    kinds: tuple[Kind, ...] = ("last", "best_probe") if whole else ("best_probe",)
     decoding = Decoding(device=device)
     for kind in kinds:
         if not (weights := folder / f"{kind}.safetensors").exists():
+            if not whole:
+                raise HardtailError(f"{weights} is missing; put it back, or {ONWARD}")
             stand_in = "" if kind == "last" else ", the last weights as the best"
             raise HardtailError(f"{weights} is missing; put it back, or {ANEW}{stand_in}")
     for kind in kinds:

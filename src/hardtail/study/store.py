@@ -1,6 +1,7 @@
 """The record of what was run: one folder a run under `results/`, small text only, and an index. Nothing is rewritten.
 
-`index.jsonl`              one line a run: name, arm, seed, task, steps, commit, device, wall seconds
+`index.jsonl`              one line a run: name, arm, seed, task, steps, commit, device, wall seconds; and its patience,
+                           where that ran out before the last step
 `NAME/recipe.json`         what was trained
 `NAME/log.jsonl`           what it measured of itself, thinned
 `NAME/coverage.json`       the mask states it was trained on
@@ -123,7 +124,10 @@ def _fault(entry: Record) -> str | None:
             return f"{key} is {entry[key]!r}; the line is damaged"
     if Path(entry["name"]).name != entry["name"] or entry["name"] == "..":
         return f"{entry['name']!r} is not the name of a folder beside the index"
-    return None if entry["steps"] > 0 else f"steps is {entry['steps']}; the line is damaged"
+    for key in ("steps", "patience"):
+        if not isinstance(number := entry.get(key, 1), int) or isinstance(number, bool) or number < 1:
+            return f"{key} is {number!r}; the line is damaged"
+    return None
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -135,7 +139,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _entry(name: str, arm: str, run: Path) -> dict[str, Any]:
     """The line of the index about a finished run."""
-    from hardtail.measuring.subject import task_from_json  # here alone: reading results needs no torch
+    from hardtail.tasks.named import task_from_json
 
     finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))
     fields = recipe["fields"]
@@ -149,6 +153,7 @@ def _entry(name: str, arm: str, run: Path) -> dict[str, Any]:
         "device": finished.get("device"),
         "wall": finished.get("wall"),
         "how": finished.get("how"),
+        **{key: finished[key] for key in ("patience",) if key in finished},
     }
     if fault := _fault(entry):
         raise HardtailError(f"{run / 'finished.json'} is damaged ({fault}); {ANEW}")

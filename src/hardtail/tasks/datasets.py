@@ -19,6 +19,7 @@ from hardtail.core.seeds import Stream, Streams
 from hardtail.core.types import Instances
 from hardtail.core.version import __version__
 from hardtail.tasks.base import Part, Task
+from hardtail.tasks.named import task_to_json
 
 CHUNK = 1000
 TRAIN = "train"
@@ -205,9 +206,8 @@ def _problems(instances: Instances) -> list[bytes]:
 def _manifest(task: Task, split: str, facts: dict[str, Any], instances: Instances) -> dict[str, Any]:
     return {
         "hardtail": __version__,
-        "task": task.name,
+        "task": task_to_json(task),
         "preset": task.preset_name(),
-        "config": task.config(),
         "split": split,
         **facts,
         "distinct": len(set(_problems(instances))),

@@ -1,17 +1,66 @@
-"""Tasks that a file names. Only registered classes are loaded, whatever the file says."""
+"""Tasks in files, as `{"name": …, "fields": {…}}`. Only registered classes are loaded, whatever a file says.
 
+The name is the registered one, or `package.module:Class` for a task that is not registered. Older files are read too:
+recipes and weights name the class (`{"class": …, "fields": …}`), traces and data sets have `task` and `config`.
+"""
+
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+from hardtail.core.describe import described_fields, described_name, registered_name
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 from hardtail.tasks.base import Task
 
 
-def task_of_file(name: object, config: object, whose: str) -> Task:
-    """The registered task `name` in the configuration that was saved with it."""
-    if not isinstance(name, str) or name not in TASKS.names():
-        raise HardtailError(f"{whose} is of the task {name!r}; known are {', '.join(TASKS.names())}")
-    if not isinstance(config, dict):
-        raise HardtailError(f"{whose} does not say how its task {name} is configured")
+def task_to_json(task: Task) -> dict[str, Any]:
+    """A task as every file holds it."""
+    own = task.name in TASKS.names() and TASKS.load(task.name) is type(task)
+    return {"name": task.name if own else described_name(type(task)), "fields": described_fields(task)}
+
+
+def task_from_json(said: object) -> Task:
+    """The registered task that a file names, with its fields."""
+    if not isinstance(said, dict) or not isinstance(said.get("fields", {}), dict):
+        raise HardtailError(
+            f"its task is {reprlib.repr(said)}; it takes what `hardtail train` wrote, a name and fields"
+        )
+    name = registered_name(said)
+    if (kind := _registered(name)) is None:
+        raise HardtailError(
+            f"the task {name!r} is not registered here; known are {', '.join(TASKS.names())}; another one takes an "
+            f"entry point {TASKS.group!r}, --task package.module:Class, or `load_subject(…, task=…)`"
+        )
     try:
-        return TASKS.load(name).preset("release", **config)
+        return kind.preset("release", **said.get("fields", {}))
     except (TypeError, HardtailError) as error:
-        raise HardtailError(f"{whose} has a configuration that its task cannot have ({error})") from error
+        raise HardtailError(f"its fields are none that the task {kind.name} can have ({error})") from error
+
+
+def _registered(name: str | None) -> type[Task] | None:
+    """The registered class that a file calls `name`; the classes of a script have `__main__` as their module."""
+    if name is None or name in TASKS.names():
+        return None if name is None else TASKS.load(name)
+    _, script, own = name.partition("__main__:")
+    kinds = map(TASKS.load, TASKS.names())
+    return next((kind for kind in kinds if name == described_name(kind) or (script and own == kind.__qualname__)), None)
+
+
+def task_of(about: Mapping[str, Any], whose: str) -> Task:
+    """The task of a trace or a data set, from what its manifest says; `whose` names the file in errors."""
+    if about.get("task") is None:
+        raise HardtailError(
+            f"{whose} does not say its task; decode it with about={{'task': task_to_json(task)}}, or give a file that "
+            "hardtail wrote (`eval --traces`, `data build`)"
+        )
+    try:
+        return task_from_json(said_task(about))
+    except HardtailError as error:
+        raise HardtailError(f"{whose} names no task that can be used here: {error}") from error
+
+
+def said_task(about: Mapping[str, Any]) -> object:
+    """What a manifest says about its task, in today's form."""
+    task = about.get("task")
+    return {"name": task, "fields": about.get("config")} if isinstance(task, str) else task

@@ -3,12 +3,14 @@
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
+from hardtail.core.describe import describe
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import check_fields
 from hardtail.models.transformer import Precision
 from hardtail.schemes.base import Scheme
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
+from hardtail.tasks.named import task_to_json
 from hardtail.training.optimiser import AdamW
 from hardtail.training.step import AttentionPrecision
 
@@ -110,6 +112,12 @@ class Recipe:
                 raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if not 0 <= self.seed < 1 << 64:
             raise HardtailError(f"the seed is {self.seed}; it is at least 0 and below 2 to the power of 64")
+
+    def as_json(self) -> dict[str, Any]:
+        """The recipe as runs keep it: `describe`d, with its task as every file holds tasks."""
+        described: dict[str, Any] = describe(self)
+        described["fields"]["task"] = task_to_json(self.task)
+        return described
 
 
 def _check(config: Any, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hardtail.core.describe import describe, differences
+from hardtail.core.describe import differences
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import clear_parts, load_instances, read_object, sole_writer
 from hardtail.core.provenance import origin
@@ -24,6 +24,7 @@ from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
 from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
+from hardtail.tasks.named import said_task, task_to_json
 from hardtail.training.checkpoint import (
     ELSEWHERE,
     STATE,
@@ -55,6 +56,8 @@ class Outcome:
     folder: Path
     how: str
     """How the step ran, in words."""
+    patience: int | None = None
+    """The patience that ran out before the last step; None where none did."""
 
 
 def train(
@@ -63,14 +66,17 @@ def train(
     *,
     device: str | None = None,
     data_file: Path | None = None,
+    patience: int | None = None,
     report: Report = lambda entry: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Train `recipe` in `folder`: start it, go on where it stopped, or find it finished.
 
-    `report` gets every log entry; `should_stop` is asked between steps, and a run that it stops has been saved.
-    It seeds torch's global generator, or sets it to the saved state's.
+    `patience` ends the run at the first probe that is so many steps or more after the best one; without it, or
+    with more of it, such a run goes on. `report` gets every log entry; `should_stop` is asked between steps, and a run
+    that it stops has been saved. It seeds torch's global generator, or sets it to the saved state's.
     """
+    refuse_no_patience(patience)
     folder.mkdir(parents=True, exist_ok=True)
     with sole_writer(folder):
         _refuse_another(folder, recipe)
@@ -79,13 +85,15 @@ def train(
         if (done := read_object(folder / FINISHED)) is not None:
             ours = load_instances(data_file)[1]["sha256"] if data_file else ""
             _refuse_other_data(folder, done.get("data", {}).get("sha256", ""), ours)
-            return Outcome(recipe.steps, True, folder, "nothing: it was finished already")
+            if (ended := _ended(folder, done, recipe, patience)) is not None:
+                return ended
         run = _Run(recipe, folder, torch.device(device or usual_device()), data_file)
         try:
-            write_json(folder / "recipe.json", describe(recipe))  # only now: a recipe that cannot run claims nothing
+            write_json(folder / "recipe.json", recipe.as_json())  # only now: a recipe that cannot run claims nothing
             run.resume()
+            (folder / FINISHED).unlink(missing_ok=True)  # of a run that ran out of patience, and goes on
             with _own_matmul_precision():
-                return run.go(report, should_stop)
+                return run.go(report, should_stop, patience)
         except BrokenPipeError:  # of whoever read the reports
             raise
         except OSError as error:  # most often a full disk
@@ -93,6 +101,28 @@ def train(
                 f"{folder} cannot be written: {error.strerror or error}; {run.kept()}. "
                 "Once that is mended, the same command goes on from there"
             ) from error
+
+
+def refuse_no_patience(patience: int | None) -> None:
+    if patience is not None and patience < 1:
+        raise HardtailError(f"the patience is {patience}; it is a number of steps, and at least 1")
+
+
+def _ended(folder: Path, done: dict[str, Any], recipe: Recipe, patience: int | None) -> Outcome | None:
+    """The outcome of a run that `finished.json` says has ended; None for one that had less patience, and goes on."""
+    how = "nothing: it was finished already"
+    if (had := done.get("patience")) is None:
+        return Outcome(recipe.steps, True, folder, how)
+    if not isinstance(had, int) or not isinstance(step := done.get("step"), int):
+        raise HardtailError(f"{folder / FINISHED} is damaged; move it away, and the run goes on from its saved state")
+    if patience is not None and patience <= had:
+        return Outcome(step, True, folder, how, had)
+    if not (folder / STATE).exists():
+        raise HardtailError(
+            f"{folder} ended at step {step:,}, when a patience of {had:,} steps had run out, and cannot go on: its "
+            f"{STATE} is missing; put it back, or move {FINISHED} away to begin the run anew"
+        )
+    return None
 
 
 @contextmanager
@@ -107,7 +137,7 @@ def _own_matmul_precision() -> Iterator[None]:
 
 def _refuse_another(folder: Path, recipe: Recipe) -> None:
     """A folder belongs to one recipe."""
-    path, wanted = folder / "recipe.json", describe(recipe)
+    path, wanted = folder / "recipe.json", recipe.as_json()
     if not path.exists():
         if left := [name for name in (STATE, FINISHED) if (folder / name).exists()]:
             raise HardtailError(f"{folder} has a {left[0]} but no recipe.json to say of what run; {ELSEWHERE}")
@@ -138,7 +168,7 @@ class _Run:
 
     def __init__(self, recipe: Recipe, folder: Path, device: torch.device, data_file: Path | None) -> None:
         self.recipe, self.folder, self.device = recipe, folder, device
-        self.progress = Progress(recipe=describe(recipe))
+        self.progress = Progress(recipe=recipe.as_json())
         self.source: dict[str, Any] = {}
         task, sizes, watch = recipe.task, recipe.sizes, recipe.watch
         self.shape = Shape(
@@ -164,13 +194,15 @@ class _Run:
         self.probe = Probe(Corpus.on(device, measured["probe"], task.vocabulary.mask_id), task.vocabulary.size)
         self.natural = measured.get("natural", measured["probe"].take(slice(watch.decoded)))
         self.hard = measured["hard"]
+        self.probed = 0
+        """The step of the latest probe."""
 
     def _training_data(self, data_file: Path | None) -> Instances:
         recipe = self.recipe
         if data_file is None:
             return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
-        if (manifest.get("task"), manifest.get("config")) != (recipe.task.name, describe(recipe.task)["fields"]):
+        if differences(said_task(manifest), task_to_json(recipe.task)):
             raise HardtailError(f"{data_file} holds other data than {recipe.task.name} as this recipe has it")
         if (split := manifest.get("split")) not in (data.TRAIN, "all"):
             raise HardtailError(
@@ -189,6 +221,7 @@ class _Run:
             # Of a stretch after the saved step, which is run again and on a GPU comes out a little different: what was
             # best before is gone, so the next probe is the best.
             self.progress.best_probe, self.progress.best_step = math.inf, -1
+        self.probed = max((entry["step"] for entry in self.progress.log if "probe_nll" in entry), default=0)
         with (self.folder / "log.jsonl").open("w") as log:  # entries after the saved step will come again
             log.writelines(json.dumps(entry) + "\n" for entry in self.progress.log)
 
@@ -201,7 +234,7 @@ class _Run:
                 f"{', '.join(fields)}; put the run's own state back, or remove it to begin the run anew"
             )
 
-    def go(self, report: Report, should_stop: Callable[[], bool]) -> Outcome:
+    def go(self, report: Report, should_stop: Callable[[], bool], patience: int | None) -> Outcome:
         how = self.step.compile()
         said = {"how": how, **origin(str(self.device)), **self.source}
         report(self._note(said))
@@ -211,6 +244,9 @@ class _Run:
             self.progress.wall = before + time.monotonic() - began
             report(self._note(entry))
         while self.progress.step < self.recipe.steps:
+            if patience is not None and self._waited() >= patience:
+                self._save()
+                return self._finish(said, patience)
             if should_stop():
                 self.progress.wall = before + time.monotonic() - began
                 self._save()
@@ -226,8 +262,17 @@ class _Run:
         if self.progress.best_step < 0:  # gone after the last step's own probe: only the last weights are left
             self._probe()
         self._save()
-        write_json(self.folder / FINISHED, {"step": self.progress.step, "wall": round(self.progress.wall, 3), **said})
-        return Outcome(self.progress.step, True, self.folder, how)
+        return self._finish(said, None)
+
+    def _waited(self) -> int:
+        """Steps from the best probe to the latest one."""
+        return self.probed - self.progress.best_step if self.progress.best_step >= 0 else 0
+
+    def _finish(self, said: dict[str, Any], patience: int | None) -> Outcome:
+        step, wall = self.progress.step, round(self.progress.wall, 3)
+        ran_out = {} if patience is None else {"patience": patience}
+        write_json(self.folder / FINISHED, {"step": step, "wall": wall, **ran_out, **said})
+        return Outcome(step, True, self.folder, said["how"], patience)
 
     # -- measuring ----------------------------------------------------------------------------------------------
 
@@ -251,7 +296,7 @@ class _Run:
         return self.judge
 
     def _probe(self) -> dict[str, float]:
-        found = self.probe.of(self._judge())
+        found, self.probed = self.probe.of(self._judge()), self.progress.step
         guessing = math.log(self.shape.vocab_size)
         if not found.nll < LOST * guessing:
             raise self._diverged(f"the probe's NLL is {found.nll:.3g}, where guessing has {guessing:.2g}")
@@ -314,6 +359,6 @@ class _Run:
         write_json(self.folder / "coverage.json", coverage)
 
     def _save_weights(self, kind: str) -> None:
-        about = {"recipe": describe(self.recipe), "step": self.progress.step, "kind": kind}
+        about = {"recipe": self.recipe.as_json(), "step": self.progress.step, "kind": kind}
         views = self.step.flat.views(self.step.flat.ema_P)
         save_weights(self.folder / f"{kind}.safetensors", views, self.shape, about)

@@ -66,7 +66,7 @@ def recorded(store: Store) -> list[RunRecord]:
 
 def of_folder(folder: Path) -> RunRecord:
     """A run directory that `hardtail train` wrote, finished or not."""
-    from hardtail.measuring.subject import task_from_json
+    from hardtail.tasks.named import task_from_json
 
     try:
         fields = json.loads((folder / "recipe.json").read_bytes())["fields"]
@@ -77,7 +77,7 @@ def of_folder(folder: Path) -> RunRecord:
             "arm": fields["name"] or folder.name,
             "task": task_from_json(fields["task"]).name,
             "seed": fields["seed"],
-            "steps": fields["steps"],
+            "steps": ended["step"] if "patience" in ended else fields["steps"],
             **{key: ended.get(key) for key in ("commit", "device", "wall")},
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -257,6 +257,8 @@ class Reached(_Recorded):
         whose = f"{entry['name']}, log"
         at = [(number(line, ("step",), whose), number(line, ("natural",), whose)) for line in decoded]
         reached = [step for step, natural in at if natural is not None and natural >= self.level]
+        if not reached and "patience" in entry:  # it ended early, and might have reached it yet
+            return None
         step = reached[0] if reached else at[-1][0]
         return _sample_of(entry, entry, "training log", "natural", max(step or 0.0, 1.0), None, share=False)
 
@@ -275,6 +277,8 @@ class LateLoss(_Recorded):
         return f"{SCHEMES[self.scheme]}: mean training loss from {self.start:.0%} to {self.end:.0%} of training"
 
     def _sample(self, results: Results, entry: Record) -> Sample | None:
+        if "patience" in entry:  # it ended early, and has no late part of the training that is meant
+            return None
         whose = f"{entry['name']}, log"
         lines = [
             (number(line, ("step",), whose), number(line, ("loss",), whose)) for line in results.log(entry["name"])

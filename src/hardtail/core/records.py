@@ -1,0 +1,273 @@
+"""Records: what was measured, as frozen types that are checked once, where a file is read.
+
+A line or file that is not what its type says raises HardtailError with the file, the line and the field; code behind
+that door does not check again. `schema` says how a record was written: it is absent in files of before it (schema 1),
+and a number above `SCHEMA` is refused. Keys that a type does not know are ignored.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import append_bytes, atomic
+
+SCHEMA = 2
+T = TypeVar("T")
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+Positive = Annotated[int, Meta(ge=1, le=1 << 53)]
+Seconds = Annotated[float, Meta(ge=0)]
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """What every measurement says of itself. None is a fact that is unknown, or that old lines do not have."""
+
+    task: str | None = None
+    policy: str
+    model: str | None = None
+    recipe: str | None = None
+    seed: int | None = None
+    """The seed of the training."""
+    checkpoint: str | None = None
+    """Which weights: `last` or `best_probe`."""
+    step: Count | None = None
+    """The training step of the weights."""
+    decode_precision: str = "fp32"
+    reading: str | None = None
+    """The task's configuration, by the name of its preset."""
+    data_seed: int | None = None
+    """The seed of the instances; None is the seed of the training."""
+    commit_rule: str = "1 a step"
+    restrict: bool = False
+    temperature: float = 0.0
+    decode_seed: int = 0
+    commit: str | None = None
+    device: str | None = None
+
+    @property
+    def plainly_decoded(self) -> bool:
+        """One cell a step, nothing sampled or restricted, on the instances and random orders of the run's own seed, in
+        the precision that all runs are measured in."""
+        own = self.data_seed in (None, self.seed) and self.decode_seed == 0
+        rule = self.commit_rule, self.restrict, self.temperature
+        return own and rule == ("1 a step", False, 0.0) and self.decode_precision == "fp32"
+
+
+class _Measured(Head, frozen=True, kw_only=True):
+    stratum: str
+    n: Positive
+    """Instances."""
+
+
+class Accuracy(_Measured, frozen=True, kw_only=True, tag="accuracy"):
+    """One policy on one stratum."""
+
+    exact_match: Share
+    low: Share | None = None
+    high: Share | None = None
+    cell_accuracy: Share | None = None
+    valid: Share | None = None
+    """Answers that solve the problem, gold or not."""
+    steps: Count | None = None
+    wall: Seconds | None = None
+
+
+class Probe(_Measured, frozen=True, kw_only=True, tag="probe"):
+    """One pass with every cell hidden."""
+
+    probe_nll: float
+
+
+class Reveal(_Measured, frozen=True, kw_only=True, tag="reveal"):
+    """One pass over half-revealed answers."""
+
+    token_accuracy: Share
+    tokens: Count | None = None
+    low: Share | None = None
+    high: Share | None = None
+
+
+class Paired(_Measured, frozen=True, kw_only=True, tag="paired"):
+    """Two policies on the same instances."""
+
+    against: str
+    only_first: Count
+    only_second: Count
+    p: Share
+
+
+Measurement = Accuracy | Probe | Reveal | Paired
+"""A line of `evaluations.jsonl`."""
+
+
+class DataFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The training data of a run that was given a file."""
+
+    file: str
+    sha256: str
+    count: Count | None = None
+
+
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a run's `log.jsonl`: what was measured after a step, or where a session began."""
+
+    step: Count
+    loss: float | None = None
+    norm: float | None = None
+    probe_nll: float | None = None
+    probe_guessed: Count | None = None
+    natural: Share | None = None
+    hard: Share | None = None
+    hard_logical: Share | None = None
+    how: str | None = None
+    commit: str | None = None
+    device: str | None = None
+    data: DataFile | None = None
+    wall: Seconds | None = None
+    tokens: Count | None = None
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """`finished.json`: a run has ended."""
+
+    step: Positive
+    wall: Seconds
+    commit: str
+    device: str
+    how: str | None = None
+    data: DataFile | None = None
+    patience: Positive | None = None
+    """The patience that ran out before the last step; None where none did."""
+
+
+class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `index.jsonl`, or the same of a run directory; an unfinished run has no commit, device and wall."""
+
+    name: str
+    arm: str
+    task: str
+    seed: int
+    steps: Positive
+    commit: str | None = None
+    device: str | None = None
+    wall: Seconds | None = None
+    how: str | None = None
+    patience: Positive | None = None
+
+    def __post_init__(self) -> None:
+        if Path(self.name).name != self.name or self.name == "..":
+            raise ValueError(f"{self.name!r} is not the name of a folder next to the index")
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """`coverage.json`: the mask states of training, by hidden count, and their hidden cells by count and rank."""
+
+    by_count: tuple[Count, ...]
+    by_count_and_rank: tuple[tuple[Count, ...], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.by_count) != len(self.by_count_and_rank) or len(set(map(len, self.by_count_and_rank))) != 1:
+            raise ValueError("by_count and by_count_and_rank must have as many rows, and every row as many ranks")
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _as_it_is(held: dict[str, Any], schema: int) -> dict[str, Any]:
+    return held
+
+
+Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
+"""From a record as it was written under a schema to what it is today."""
+
+
+def read_jsonl(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> list[T]:
+    """The records of a `.jsonl`, none where there is no such file."""
+    lines = enumerate(_bytes(path).split(b"\n") if path.exists() else [], start=1)
+    return [parse(line, kind, f"{path}, line {number}", upgrade) for number, line in lines if line.strip()]
+
+
+def read_measurements(path: Path) -> list[Measurement]:
+    """The lines of an `evaluations.jsonl`."""
+    return read_jsonl(path, cast("type[Measurement]", Measurement))
+
+
+def read_json(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> T | None:
+    """The record that is a whole file; None where there is no such file."""
+    return parse(_bytes(path), kind, str(path), upgrade) if path.exists() else None
+
+
+def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -> T:
+    """The record in some JSON; errors start with `where` it is from."""
+    try:
+        held = msgspec.json.decode(raw)
+    except (ValueError, RecursionError) as error:
+        raise HardtailError(f"{where}: not JSON that can be read ({error})") from error
+    if not isinstance(held, dict):
+        raise HardtailError(f"{where}: not a JSON object")
+    schema = held.get("schema", 1)
+    if type(schema) is not int or not 1 <= schema <= SCHEMA:
+        raise HardtailError(
+            f"{where}: schema is {schema!r}, and this version of hardtail reads 1 to {SCHEMA}; a newer one wrote it"
+        )
+    try:
+        return msgspec.convert(upgrade(held, schema), kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise HardtailError(f"{where}: {_field_first(str(error))}; the record is damaged") from error
+
+
+def _field_first(message: str) -> str:
+    """msgspec's "Expected `int`, got `str` - at `$.n`" as "n: expected `int`, got `str`"."""
+    said, _, at = message.partition(" - at ")
+    field = re.sub(r"^[`$.]+|`$", "", at)
+    return f"{field}: {said[:1].lower()}{said[1:]}" if field else said[:1].lower() + said[1:]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def as_json(record: msgspec.Struct) -> dict[str, Any]:
+    """A record as JSON holds it, without what is unknown; a number that is not finite is None."""
+    held = msgspec.json.decode(msgspec.json.encode(record, enc_hook=_plain))
+    kind = {"kind": held.pop("kind")} if "kind" in held else {}
+    return {**kind, "schema": SCHEMA, **{key: value for key, value in held.items() if value is not None}}
+
+
+def append_jsonl(path: Path, records: Iterable[msgspec.Struct]) -> None:
+    """Add records to a `.jsonl`, one a line: all of them or, where that fails, none."""
+    append_bytes(path, lines_of(records))
+
+
+def lines_of(records: Iterable[msgspec.Struct]) -> bytes:
+    return b"".join(msgspec.json.encode(as_json(record)) + b"\n" for record in records)
+
+
+def write_record(path: Path, record: msgspec.Struct) -> None:
+    """A record as a whole file, atomically."""
+    with atomic(path) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(as_json(record)), indent=1) + b"\n")
+
+
+def json_list(records: Iterable[msgspec.Struct]) -> str:
+    """Records as one JSON list, for programs."""
+    return msgspec.json.format(msgspec.json.encode([as_json(record) for record in records]), indent=1).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers as Python's."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be recorded")

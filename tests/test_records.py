@@ -1,0 +1,95 @@
+"""Records: parsed once, refused with file, line and field, and written so that they read back the same."""
+
+from pathlib import Path
+
+import pytest
+
+from hardtail import HardtailError
+from hardtail.core.records import (
+    SCHEMA,
+    Accuracy,
+    Coverage,
+    LogLine,
+    RunEntry,
+    append_jsonl,
+    as_json,
+    read_json,
+    read_jsonl,
+    read_measurements,
+)
+
+GOOD = '{"kind": "accuracy", "policy": "top1", "stratum": "natural", "n": 5, "exact_match": 0.5}'
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (GOOD.replace("0.5", "1.5"), "exact_match: expected `float` <= 1.0"),
+        (GOOD.replace("0.5", "NaN"), "not JSON"),
+        (GOOD.replace("0.5", "1e999"), "out of range"),
+        (GOOD.replace("0.5", '"x"'), "exact_match: expected `float"),
+        (GOOD.replace(": 5", ": 0"), "n: expected `int` >= 1"),
+        (GOOD.replace(": 5", ": true"), "n: expected `int`"),
+        (GOOD.replace(": 5", f": {'9' * 400}"), "n: "),
+        (GOOD.replace('"n": 5, ', ""), "missing required field `n`"),
+        (GOOD.replace("accuracy", "accurate"), "kind: invalid value 'accurate'"),
+        (GOOD.replace('"policy": "top1"', '"policy": ["top1"]'), "policy: expected `str`"),
+        ("[" * 200_000, "not JSON"),
+        (GOOD[:-1], "not JSON"),
+        ("[1, 2]", "not a JSON object"),
+        (GOOD.replace("{", f'{{"schema": {SCHEMA + 1}, ', 1), f"schema is {SCHEMA + 1}"),
+        (GOOD.replace("{", '{"schema": "new", ', 1), "schema is 'new'"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_file_line_and_field(tmp_path: Path, line: str, told: str) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    path.write_text(f"{GOOD}\n\n{line}\n")
+    with pytest.raises(HardtailError) as refused:
+        read_measurements(path)
+    assert str(refused.value).startswith(f"{path}, line 3: ")
+    assert told in str(refused.value)
+
+
+def test_lines_of_before_a_field_existed_have_its_default(tmp_path: Path) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    path.write_text(GOOD.replace("{", '{"retired": [1], ', 1) + "\n")
+    (record,) = read_measurements(path)
+    assert isinstance(record, Accuracy)
+    assert record.plainly_decoded
+    assert (record.checkpoint, record.data_seed, record.commit_rule) == (None, None, "1 a step")
+
+
+def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    made = Accuracy(policy="top1", stratum="a\u2028b", n=3, exact_match=1 / 3, seed=1 << 63, temperature=0.5)
+    append_jsonl(path, [made])
+    append_jsonl(path, [made])
+    assert read_measurements(path) == [made, made]
+    assert as_json(made)["schema"] == SCHEMA
+    assert "checkpoint" not in as_json(made)
+    assert not made.plainly_decoded
+
+
+def test_files_that_are_one_record(tmp_path: Path) -> None:
+    path = tmp_path / "coverage.json"
+    assert read_json(path, Coverage) is None
+    path.write_text('{"by_count": [0, 1], "by_count_and_rank": [[0]]}')
+    with pytest.raises(HardtailError, match=r"coverage\.json: .*as many rows"):
+        read_json(path, Coverage)
+    path.write_text('{"by_count": [0, -1], "by_count_and_rank": [[0], [1]]}')
+    with pytest.raises(HardtailError, match=r"by_count\[1\]: expected `int` >= 0"):
+        read_json(path, Coverage)
+
+
+def test_a_run_is_named_by_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_text('{"name": "../x", "arm": "a", "task": "t", "seed": 1, "steps": 2}\n')
+    with pytest.raises(HardtailError, match=r"line 1: '\.\./x' is not the name of a folder"):
+        read_jsonl(path, RunEntry)
+
+
+def test_a_log_line_needs_only_its_step(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 0, "how": "eager"}\n{"natural": 1.0}\n')
+    with pytest.raises(HardtailError, match=r"line 2: object missing required field `step`"):
+        read_jsonl(path, LogLine)
