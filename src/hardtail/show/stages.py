@@ -10,7 +10,6 @@ Shapes: N traced instances, P problems of the pool, A answer cells, T events, S 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
