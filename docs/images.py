@@ -16,8 +16,7 @@ from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
-from hardtail.show.figures.addition import failures_figure
-from hardtail.show.figures.maze import regions_figure
+from hardtail.show.figures import style
 from hardtail.show.figures.panels import charts_figure
 from hardtail.show.figures.states import states_figure
 from hardtail.show.figures.style import save
@@ -25,7 +24,6 @@ from hardtail.show.page.records import RunRecord, recorded
 from hardtail.show.sources import DecodePlan, decoded, load_models
 from hardtail.show.stages import stages
 from hardtail.study.store import Store
-from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.maze.task import Maze
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,10 +60,10 @@ def pictures(runs: dict[str, RunRecord]) -> Iterator[tuple[str, Any]]:
     plan = DecodePlan(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
     (stage,) = stages(decoded(load_models(MODELS, plan), plan))
     yield "states", states_figure(trained_and_visited("addition", released, stage))
-    assert isinstance(stage.task, Addition)
-    yield "failures", failures_figure(stage.task, stage.decoders[0].trace)
-    task, trace = planted_mazes()
-    yield "regions", regions_figure(task, trace)
+    for task, trace in ((stage.task, stage.decoders[0].trace), planted_mazes()):
+        with style.style():
+            found = task.figures(trace, style)
+        yield from found.items()
 
 
 def main() -> None:

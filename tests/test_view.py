@@ -30,8 +30,7 @@ from hardtail.policies.named import policy_named
 from hardtail.show.theatre import Theatre, open_theatre
 from hardtail.show.theatre.keyboard import Keyboard, keyboard
 from hardtail.show.theatre.replay import Replay
-from hardtail.show.theatre.scenes import HIDDEN
-from hardtail.show.theatre.watch import _scene, frame
+from hardtail.show.theatre.watch import HIDDEN, _scene, frame
 from hardtail.traces.commits import first_in_time, wrong_cells
 from hardtail.traces.files import load_trace, save_trace
 from hardtail.traces.states import hidden_before, standing
@@ -225,10 +224,10 @@ def test_states_are_those_of_the_trace_under_any_policy(policy: str) -> None:
     trace = decode(reciting(TASK, instances, instances.answer_NA, sure_NA), instances, policy_named(policy))
     hidden_NSA = hidden_before(trace)
     for row in range(3):
-        act = Replay.of(TASK, trace, row)
-        hidden_SA = act.token_SA == trace.mask_id
-        np.testing.assert_array_equal(hidden_SA[:-1], hidden_NSA[row, : act.steps])
-        np.testing.assert_array_equal(act.token_SA[-1], trace.answer_NA[row])
+        replay = Replay.of(TASK, trace, row)
+        hidden_SA = replay.token_SA == trace.mask_id
+        np.testing.assert_array_equal(hidden_SA[:-1], hidden_NSA[row, : replay.steps])
+        np.testing.assert_array_equal(replay.token_SA[-1], trace.answer_NA[row])
 
 
 def test_a_commit_says_what_it_did_not_wait_for(path: Path) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.noise import Moment
-from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
+from hardtail.schemes.base import Carried, Corpus, Scheme, View, log_likelihood
 from hardtail.schemes.random import Random
 
 
@@ -32,7 +32,11 @@ class Papl(Scheme):
         if not 0 <= self.alpha < inf:
             raise HardtailError(f"PAPL's alpha is {self.alpha}; it is a number, at least 0")
 
-    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+    @property
+    def pooled(self) -> bool:
+        return self.masking.pooled
+
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
@@ -57,7 +61,11 @@ class Focal(Scheme):
         if not 0 <= self.gamma < inf:
             raise HardtailError(f"the focal gamma is {self.gamma}; it is a number, at least 0")
 
-    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+    @property
+    def pooled(self) -> bool:
+        return self.masking.pooled
+
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:

@@ -14,7 +14,7 @@ from hardtail.show.charts.accuracy import kinds_of_weights, recorded_accuracy
 from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along
 from hardtail.show.charts.states import count_chart, rank_chart, trained_and_visited
 from hardtail.show.charts.training import training
-from hardtail.show.figures import addition, maze
+from hardtail.show.figures import style
 from hardtail.show.figures.panels import by_policy, charts_figure
 from hardtail.show.figures.states import single_ranks, states_figure
 from hardtail.show.figures.style import ensure_matplotlib, save, slug
@@ -25,8 +25,6 @@ from hardtail.show.stages import stages as stages_of
 from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.store import Store
-from hardtail.tasks.addition.task import Addition
-from hardtail.tasks.maze.task import Maze
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,7 +92,7 @@ def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
             if decoder.trace.exact_N.all():
                 continue
             name = decoder.model.removeprefix(f"{task.name}-"), decoder.policy
-            if isinstance(task, Addition) and "role_NA" in stage.problems.extras:
-                yield slug("failures", task.name, *name), addition.failures_figure(task, decoder.trace)
-            elif isinstance(task, Maze):
-                yield slug("regions", task.name, *name), maze.regions_figure(task, decoder.trace)
+            with style.style():
+                found = task.figures(decoder.trace, style)
+            for kind, figure in found.items():
+                yield slug(kind, task.name, *name), figure

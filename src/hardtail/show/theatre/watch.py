@@ -13,9 +13,9 @@ from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.show.instances import strata_line
 from hardtail.show.theatre.keyboard import keyboard
 from hardtail.show.theatre.replay import Event
-from hardtail.show.theatre.scenes import HIDDEN, scene
 from hardtail.show.theatre.theatre import Theatre
 
+HIDDEN = "·"
 SECONDS_A_STEP = 0.15
 """While playing."""
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -99,7 +99,7 @@ def _scene(theatre: Theatre) -> Text:
             return signs[cell], _NOW_WRONG if just else _WRONG
         return signs[cell], _NOW if just else _shade(since_A[cell] / max(replay.steps - 1, 1))
 
-    return scene(theatre.task, replay.one, look)
+    return theatre.task.drawing(replay.one, look)
 
 
 def _shade(part: float) -> str:
