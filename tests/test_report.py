@@ -159,7 +159,7 @@ def test_tables_name_runs_that_count_without_having_learned(tmp_path: Path) -> N
     assert dict(first.rows)["chain ≥ 4"][2].seeds == 2
     for path in write_tables(tmp_path / "tables", Results(Store(folder))):
         if path.stem == "addition-table-1" and path.suffix in (".md", ".tex"):
-            assert "not learned, and counted: addition-puma-tf32-s42" in path.read_text()
+            assert "included although never learned: addition-puma-tf32-s42" in path.read_text()
 
 
 def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Looking at results: report."""
+"""The command that writes the page and figures: report."""
 
 from pathlib import Path
 from typing import Annotated

@@ -25,6 +25,7 @@ SCRIPTS = (
     "address",
     "colours",
     "chart",
+    "ledger",
     "overview",
     "curves",
     "replay",

@@ -6,7 +6,8 @@ import { STEP_RAMP } from "./palette.js";
 export function stepColour(part) {
   const at = Math.min(Math.max(part, 0), 1) * (STEP_RAMP.length - 1);
   const low = Math.min(Math.floor(at), STEP_RAMP.length - 2);
-  const mixed = STEP_RAMP[low].map((channel, i) => Math.round(channel + (STEP_RAMP[low + 1][i] - channel) * (at - low)));
+  const [from, to] = [STEP_RAMP[low], STEP_RAMP[low + 1]];
+  const mixed = from.map((channel, i) => Math.round(channel + (to[i] - channel) * (at - low)));
   return { fill: `rgb(${mixed.join(" ")})`, ink: part < 0.5 ? "#ffffff" : "#0b1f33" };
 }
 
