@@ -198,7 +198,7 @@ def _evaluations(scheme: str, seed: int) -> list[dict[str, Any]]:
 def _diagnoses(scheme: str) -> list[dict[str, Any]]:
     early = {"random": 0.2, "papl": 0.4, "puma": 0.6}[scheme]
     groups = {"free": 1.0, "ready": 0.99, "unready": 0.8}
-    accuracy = {name: {"commits": 500, "right": 400, "accuracy": share} for name, share in groups.items()}
-    readiness = {"premature_share_of_dependent": early, "accuracy": accuracy}
+    accuracy = {name: {"commits": 500, "right": round(500 * share)} for name, share in groups.items()}
+    readiness = {"premature": round(500 * early), "dependent": 500, "accuracy": accuracy}
     head = {"kind": "diagnosis", "policy": "top1", "checkpoint": "last", "strata": ["chain>=28"]}
     return [head | {"readiness": readiness, "result": {"instances": 300}}]
