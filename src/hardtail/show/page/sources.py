@@ -76,7 +76,8 @@ def decoded(
     subjects: "Sequence[Subject]", showing: Showing, progress: Callable[[int], None] = lambda done: None
 ) -> Iterator[Trace]:
     """Every model under every policy on the same instances of every stratum."""
-    from hardtail.measuring.evaluate import Decoding, chosen_policies, measured_instances, traced
+    from hardtail.decoding.options import Decoding
+    from hardtail.measuring.evaluate import chosen_policies, measured_instances, traced
 
     decoding = Decoding(device=showing.device, batch=showing.batch)
     for subject in subjects:
