@@ -14,17 +14,15 @@ import hardtail
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
-from hardtail.show.figures.addition import failures_figure
+from hardtail.show.figures import style
 from hardtail.show.figures.charts import charts_figure
 from hardtail.show.figures.decodes import states, states_figure
-from hardtail.show.figures.maze import regions_figure
 from hardtail.show.figures.recorded import training
 from hardtail.show.figures.style import save
 from hardtail.show.page.records import RunRecord, recorded
 from hardtail.show.page.sources import Showing, decoded, load_models
 from hardtail.show.page.stages import stages
 from hardtail.study.store import Store
-from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.maze.task import Maze
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,10 +59,10 @@ def pictures(runs: dict[str, RunRecord]) -> Iterator[tuple[str, Any]]:
     showing = Showing(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
     (stage,) = stages(decoded(load_models(MODELS, showing), showing))
     yield "states", states_figure(states("addition", released, stage))
-    assert isinstance(stage.task, Addition)
-    yield "failures", failures_figure(stage.task, stage.decoders[0].trace)
-    task, trace = planted_mazes()
-    yield "regions", regions_figure(task, trace)
+    for task, trace in ((stage.task, stage.decoders[0].trace), planted_mazes()):
+        with style.style():
+            found = task.figures(trace, style)
+        yield from found.items()
 
 
 def main() -> None:

@@ -3,6 +3,9 @@
 Shapes: N instances, A answer cells, T events.
 """
 
+from dataclasses import asdict
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -76,3 +79,8 @@ def small(n: int = 30) -> Instances:
 def lsb_trace(sign: int = 1) -> Trace:
     """Addition from the lowest digit on, or from the highest."""
     return gold_trace(SMALL, small(), sign * small().orders["lsb"])
+
+
+def profiled(task: Task, trace: Trace) -> dict[str, Any]:
+    """A task's profile of a trace as plain nested objects."""
+    return asdict(task.profile(trace))

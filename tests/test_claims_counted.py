@@ -58,7 +58,7 @@ def test_tf32_runs_come_before_fp32_runs(tmp_path: Path) -> None:
 
 
 MASKED = Profiled(
-    "addition", "puma", ("profile", "wrong_commits", "top", "chain_masked_median"), "masked", usual="last"
+    "addition", "puma", ("profile", "wrong_commits", "lowest_index", "chain_masked_median"), "masked", usual="last"
 )
 
 
@@ -70,7 +70,7 @@ def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]
     lines = [
         head
         | {"strata": strata, "result": {"instances": n}}
-        | {"profile": {"wrong_commits": {"top": {"chain_masked_median": value}}}}
+        | {"profile": {"wrong_commits": {"lowest_index": {"chain_masked_median": value}}}}
         | other
         for strata, n, value, other in kept
     ]
@@ -112,7 +112,7 @@ def test_a_profile_without_failures_is_not_measured_and_says_so(tmp_path: Path) 
     made = Planted(tmp_path)
     made.plant(figure, 3.0)
     for diagnosis in made.diagnoses.values():
-        diagnosis["profile"]["wrong_commits"]["top"]["long_step_median"] = None
+        diagnosis["profile"]["wrong_commits"]["lowest_index"]["long_step_median"] = None
     judged = claim.judge(Results(made.written()))
     assert judged.verdict is Verdict.UNMEASURED
     assert "nothing to take it of" in judged.findings[0].remark
@@ -129,7 +129,7 @@ def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(t
             made.plant(figure, value)
         for (run, _, _), diagnosis in made.diagnoses.items():
             if run == "addition-puma-s42":
-                diagnosis["profile"]["wrong_commits"]["top"] |= {"plus_one_at_g": None, "minus_one_at_k": None}
+                diagnosis["profile"]["wrong_commits"]["lowest_index"] |= {"plus_one_at_g": None, "minus_one_at_k": None}
         return Results(made.written())
 
     unlike: dict[Figure, float] = {
@@ -153,7 +153,7 @@ def _wrong_digits(made: Planted, scheme: str, roles: Mapping[str, Mapping[str, i
     }
     for (run, _, _), diagnosis in made.diagnoses.items():
         if run.startswith(f"addition-{scheme}-"):
-            diagnosis["profile"] = {"wrong_commits": {"top": {"failures": failures, "roles": counted}}}
+            diagnosis["profile"] = {"wrong_commits": {"lowest_index": {"failures": failures, "roles": counted}}}
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_median_says_how_many_failures_it_is_over(tmp_path: Path) -> None:
     made.plant(masked, 1.0)
     made.plant(step, 3.0)
     for diagnosis in made.diagnoses.values():
-        diagnosis["profile"]["wrong_commits"]["top"] |= {"failures": 7, "long_failures": 5}
+        diagnosis["profile"]["wrong_commits"]["lowest_index"] |= {"failures": 7, "long_failures": 5}
     results = Results(made.written())
     assert [sample.n for figure in (masked, step) for sample in figure.samples(results)] == [7, 5]
     assert all(sample.interval is None for figure in (masked, step) for sample in figure.samples(results))

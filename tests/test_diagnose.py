@@ -15,13 +15,13 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 from hardtail.core.seeds import Stream
 from hardtail.measuring.diagnosis import diagnose
-from hardtail.measuring.diagnosis.calibration import calibration
 from hardtail.measuring.diagnosis.coverage import Histogram, compare, visits
 from hardtail.measuring.diagnosis.kendall import rank_correlation
 from hardtail.measuring.diagnosis.prerequisites import closure, direct, prerequisites
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.schemes.base import Corpus
 from hardtail.tasks.addition.task import Addition
+from hardtail.traces.calibration import calibration
 from hardtail.traces.states import hidden_before, standing, visited
 from hardtail.training.step import Coverage
 from tests.diagnose_toys import SMALL, Event, gold_trace, lsb_trace, remasked_trace, small, trace_of

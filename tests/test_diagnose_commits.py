@@ -9,11 +9,11 @@ from hardtail import HardtailError, Instances
 from hardtail.core.types import Trace
 from hardtail.tasks.listops.task import ListOps
 from hardtail.traces.commits import (
+    Spread,
     first_in_time,
-    lowest_in_index,
+    lowest_index,
     refuse_misfit,
     revealed_before,
-    summary,
     wrong_cells,
 )
 
@@ -62,7 +62,7 @@ WRONG_AGAIN = [(0, 1, 6), (0, 1, MASK), (1, 3, 5), (2, 1, 7), (3, 0, 0), (4, 2, 
 
 def test_the_first_wrong_commit_in_time_and_in_index() -> None:
     trace = told(RIGHT, TWO_WRONG)
-    first, lowest = (find(trace, wrong_cells(trace)) for find in (first_in_time, lowest_in_index))
+    first, lowest = (find(trace, wrong_cells(trace)) for find in (first_in_time, lowest_index))
     assert (first.row_K.tolist(), first.cell_K.tolist(), first.step_K.tolist()) == ([1], [3], [1])
     assert (first.token_K.tolist(), first.gold_K.tolist(), first.gold_rank_K.tolist()) == ([5], [3], [1])
     assert (lowest.row_K.tolist(), lowest.cell_K.tolist(), lowest.step_K.tolist()) == ([1], [1], [2])
@@ -72,13 +72,13 @@ def test_a_commit_that_was_taken_back_is_not_the_first_wrong_one() -> None:
     trace = told(TAKEN_BACK, WRONG_AGAIN)
     first = first_in_time(trace, wrong_cells(trace))
     assert (first.cell_K.tolist(), first.step_K.tolist(), first.token_K.tolist()) == ([3, 3], [1, 1], [5, 5])
-    lowest = lowest_in_index(trace, wrong_cells(trace))
+    lowest = lowest_index(trace, wrong_cells(trace))
     assert (lowest.cell_K.tolist(), lowest.step_K.tolist(), lowest.token_K.tolist()) == ([3, 1], [1, 2], [5, 7])
 
 
 def test_a_commit_sees_what_earlier_steps_wrote_and_nobody_hid_again() -> None:
     trace = told(TWO_WRONG, WRONG_AGAIN, [(0, 3, 5), (0, 0, 0), (0, 1, 1), (0, 2, 2)], visible=[])
-    seen_KA = revealed_before(trace, lowest_in_index(trace, wrong_cells(trace)))
+    seen_KA = revealed_before(trace, lowest_index(trace, wrong_cells(trace)))
     assert seen_KA.tolist() == [
         [True, False, False, True],
         [False, False, False, True],  # cell 1 had been written and hidden again
@@ -92,8 +92,8 @@ def test_cells_that_are_never_hidden_are_seen() -> None:
 
 
 def test_nothing_is_summed_up_as_none() -> None:
-    assert summary(np.array([])) == {"n": 0, "mean": None, "median": None, "low": None, "high": None}
-    assert summary(np.array([1, 2, 6])) == {"n": 3, "mean": 3, "median": 2, "low": 1, "high": 6}
+    assert Spread.of(np.array([])) == Spread(0, None, None, None, None)
+    assert Spread.of(np.array([1, 2, 6])) == Spread(3, 3, 2, 1, 6)
 
 
 def test_a_trace_of_another_task_is_refused_in_a_sentence() -> None:

@@ -13,6 +13,7 @@ from hardtail.policies.confidence import Top1
 from hardtail.tasks.countdown import profile as countdown
 from hardtail.tasks.countdown.solver import KINDS
 from hardtail.tasks.countdown.task import Countdown
+from tests.diagnose_toys import profiled
 from tests.planted_other import reciting
 
 TASK = Countdown()
@@ -57,14 +58,14 @@ def answered(texts: list[str], surest: int | None = None, tail: str = "") -> Tra
 )
 def test_what_an_answer_is_worth(text: str, verdict: str) -> None:
     trace = answered([text])
-    figures = countdown.profile(TASK, trace)
+    figures = profiled(TASK, trace)
     assert figures["validity"] == {name: int(name == verdict) for name in countdown.VALIDITY}
     assert figures["solved"] == (verdict in ("exact", "valid"))
     assert (figures["solved"] == 1) == TASK.check(trace.instances, trace.answer_NA)[0], "there are two definitions"
 
 
 def test_gold_with_other_padding_is_valid_but_not_exact() -> None:
-    figures = countdown.profile(TASK, answered([GOLD], tail="a"))
+    figures = profiled(TASK, answered([GOLD], tail="a"))
     assert (figures["failures"], figures["validity"]["valid"], figures["unsolved"]["answers"]) == (1, 1, 0)
     assert figures["inexact"]["kind"]["first_in_time"]["padding"] == 1
 
@@ -81,29 +82,29 @@ def test_gold_with_other_padding_is_valid_but_not_exact() -> None:
     ],
 )
 def test_the_kind_of_the_first_wrong_token(text: str, kind: str, equation: int) -> None:
-    figures = countdown.profile(TASK, answered([text]))["unsolved"]
-    for first in ("first_in_time", "first_in_position"):
+    figures = profiled(TASK, answered([text]))["unsolved"]
+    for first in ("first_in_time", "lowest_index"):
         assert figures["kind"][first] == {name: int(name == kind) for name in KINDS}
         assert figures["equation"][first] == {str(number): int(number == equation) for number in (-1, 0, 1, 2)}
 
 
 def test_first_in_time_is_not_first_in_position() -> None:
     wrong = "87+28=115,31-13=18,114-18=96"  # cells 1 and 8
-    figures = countdown.profile(TASK, answered([wrong], surest=8))["unsolved"]
+    figures = profiled(TASK, answered([wrong], surest=8))["unsolved"]
     assert figures["kind"]["wrong"]["operand"] == figures["kind"]["wrong"]["result"] == 1
     assert figures["kind"]["all"]["operator"] == figures["kind"]["all"]["equals"] == 3
     assert {name: position["mean"] for name, position in figures["position"].items()} == {
         "first_in_time": 8,
-        "first_in_position": 1,
+        "lowest_index": 1,
     }
-    assert figures["kind"]["first_in_time"]["result"] == figures["kind"]["first_in_position"]["operand"] == 1
-    in_time, in_position = figures["first_wrong"]["first_in_time"], figures["first_wrong"]["first_in_position"]
+    assert figures["kind"]["first_in_time"]["result"] == figures["kind"]["lowest_index"]["operand"] == 1
+    in_time, in_position = figures["first_wrong"]["first_in_time"], figures["first_wrong"]["lowest_index"]
     assert (in_time["step_mean"], in_position["step_mean"]) == (0, 2)
     assert in_time["probability_mean"] == pytest.approx(0.9)
 
 
 def test_a_valid_chain_is_inexact_but_not_unsolved() -> None:
-    figures = countdown.profile(TASK, answered([GOLD, "31-13=18,86+28=114,114-18=96", "95+1=96"]))
+    figures = profiled(TASK, answered([GOLD, "31-13=18,86+28=114,114-18=96", "95+1=96"]))
     assert (figures["instances"], figures["failures"]) == (3, 2)
     assert (figures["inexact"]["answers"], figures["unsolved"]["answers"]) == (2, 1)
     assert figures["solved"] == 2 / 3
@@ -113,7 +114,7 @@ def test_gold_has_an_empty_profile() -> None:
     instances: Instances = TASK.sample(30, Streams(1).named("gold"))
     sure_NA = np.full(instances.maskable_NA.shape, 0.9)
     trace = decode(reciting(TASK, instances, instances.answer_NA, sure_NA), instances, Top1())
-    figures = countdown.profile(TASK, trace)
+    figures = profiled(TASK, trace)
     assert (figures["failures"], figures["validity"]["exact"]) == (0, 30)
     assert figures["inexact"]["first_wrong"]["first_in_time"]["step_mean"] is None
     json.dumps(figures, allow_nan=False)
@@ -122,4 +123,4 @@ def test_gold_has_an_empty_profile() -> None:
 def test_bare_instances_are_refused_in_a_sentence() -> None:
     trace = answered(["95+1=96"])
     with pytest.raises(HardtailError, match=r"'target'.*without `--bare`"):
-        countdown.profile(TASK, replace(trace, instances=trace.instances.bare()))
+        profiled(TASK, replace(trace, instances=trace.instances.bare()))

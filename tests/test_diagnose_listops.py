@@ -17,6 +17,7 @@ from hardtail.policies.orders import LeftToRight, Logical, RightToLeft
 from hardtail.tasks.listops import profile as listops
 from hardtail.tasks.listops.task import ListOps
 from hardtail.traces.commits import first_in_time, wrong_cells
+from tests.diagnose_toys import profiled
 from tests.planted_other import hasty_listops, nodes_of, reciting
 
 TASK = ListOps()
@@ -73,7 +74,7 @@ TREE = "[S 1 [X 2 [N 3 8] 1] [N 9 4]]"
 
 
 def test_a_root_that_is_guessed_first() -> None:
-    figures = listops.profile(TASK, answered(TASK.parse([TREE]), {3: "1"}, first=[0, 3]))
+    figures = profiled(TASK, answered(TASK.parse([TREE]), {3: "1"}, first=[0, 3]))
     assert figures["height"]["all"] == {"1": 2, "2": 1, "3": 1}
     assert figures["height"]["first_in_time"] == {"1": 0, "2": 0, "3": 1}
     assert figures["depth"]["first_in_time"] == {"1": 1, "2": 0, "3": 0}
@@ -88,21 +89,21 @@ def test_a_root_that_is_guessed_first() -> None:
 
 def test_an_error_that_is_passed_on() -> None:
     trace = answered(TASK.parse([TREE]), {0: "8", 1: "8", 3: "3"}, first=[3, 0, 1])
-    figures = listops.profile(TASK, trace)
+    figures = profiled(TASK, trace)
     assert figures["wrong_nodes"] == 3
     assert figures["wrong_nodes_that_follow_from_their_children"] == 2 / 3  # 8 is passed on; 1 + 8 + 4 = 13
     assert {name: position["mean"] for name, position in figures["position"].items()} == {
         "first_in_time": 3,
-        "first_in_trace": 0,
+        "lowest_index": 0,
     }
-    assert figures["children"]["first_in_time"]["hidden_wrong"] == figures["children"]["first_in_trace"]["none"] == 1
-    assert figures["first_wrong"]["first_in_trace"]["step_mean"] == 1
+    assert figures["children"]["first_in_time"]["hidden_wrong"] == figures["children"]["lowest_index"]["none"] == 1
+    assert figures["first_wrong"]["lowest_index"]["step_mean"] == 1
     not_led = {"nodes": 1, "could": 0, "matches": 0, "share_of_could": None, "share": 0}
-    assert figures["leaf_only"]["first_in_trace"] == not_led
+    assert figures["leaf_only"]["lowest_index"] == not_led
 
 
 def test_a_leaf_only_value_that_is_gold_misled_nobody() -> None:
-    figures = listops.profile(TASK, answered(TASK.parse(["[X 9 [N 2 5]]"]), {1: "4"}, first=[1]))
+    figures = profiled(TASK, answered(TASK.parse(["[X 9 [N 2 5]]"]), {1: "4"}, first=[1]))
     assert figures["leaf_only"]["first_in_time"]["could"] == 0
 
 
@@ -117,7 +118,7 @@ def test_a_leaf_only_value_that_is_gold_misled_nobody() -> None:
     ],
 )
 def test_how_a_wrong_node_stood_with_its_children(changes: dict[int, str], order: list[int], state: str) -> None:
-    figures = listops.profile(TASK, answered(TASK.parse([TREE]), changes, first=order))
+    figures = profiled(TASK, answered(TASK.parse([TREE]), changes, first=order))
     assert figures["children"]["first_in_time"][state] == 1
 
 
@@ -128,14 +129,14 @@ def test_commits_of_one_pass_do_not_see_each_other() -> None:
     sure_NA = np.full(answer_NA.shape, 0.5)
     sure_NA[0, :2] = 0.9, 0.8
     trace = decode(reciting(TASK, instances, answer_NA, sure_NA), instances, Top1(), Decoding(Commit(each=2)))
-    assert listops.profile(TASK, trace)["children"]["first_in_time"]["hidden_right"] == 1
+    assert profiled(TASK, trace)["children"]["first_in_time"]["hidden_right"] == 1
 
 
 def test_wrong_padding_counts_only_where_the_whole_answer_is_scored() -> None:
     padding = {10: "a"}  # it is an f
-    assert listops.profile(TASK, answered(TASK.parse([TREE]), padding, []))["failures"] == 0
+    assert profiled(TASK, answered(TASK.parse([TREE]), padding, []))["failures"] == 0
     whole = replace(TASK, metric="answer")
-    figures = listops.profile(whole, answered(whole.parse([TREE]), padding, []))
+    figures = profiled(whole, answered(whole.parse([TREE]), padding, []))
     assert (figures["failures"], figures["after_the_trace_only"], figures["wrong_nodes"]) == (1, 1, 0)
     json.dumps(figures, allow_nan=False)
 
@@ -159,7 +160,7 @@ def test_who_sees_far_enough_is_right_in_every_order_and_has_an_empty_profile(po
     instances = sampled(4)
     trace = decode(hasty_listops(TASK, instances, w=4), instances, policy)
     assert trace.exact_N.all()
-    figures = listops.profile(TASK, trace)
+    figures = profiled(TASK, trace)
     assert figures["failures"] == figures["wrong_nodes"] == 0
     assert figures["leaf_only"]["wrong"]["share"] is None
     json.dumps(figures, allow_nan=False)
@@ -174,7 +175,7 @@ def test_haste_fails_exactly_on_trees_that_are_too_deep_where_the_digits_mislead
     failures = int(expected_NA.any(axis=1).sum())
     assert (failures > 10) == (depth > W), "the sample shows nothing"
 
-    figures = listops.profile(TASK, trace)
+    figures = profiled(TASK, trace)
     json.dumps(figures, allow_nan=False)
     assert figures["failures"] == figures["first_wrong"]["first_in_time"]["n"] == failures
     assert figures["wrong_nodes"] == expected_NA.sum()
@@ -205,4 +206,4 @@ def test_haste_never_fails_in_post_order() -> None:
 def test_bare_instances_are_refused_in_a_sentence() -> None:
     trace = answered(TASK.parse([TREE]), {0: "8"}, [])
     with pytest.raises(HardtailError, match=r"'kind_NA'.*without `--bare`"):
-        listops.profile(TASK, replace(trace, instances=trace.instances.bare()))
+        profiled(TASK, replace(trace, instances=trace.instances.bare()))

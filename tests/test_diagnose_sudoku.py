@@ -14,6 +14,7 @@ from hardtail.policies.confidence import Top1
 from hardtail.tasks.sudoku import profile as sudoku
 from hardtail.tasks.sudoku.solver.techniques import LEVELS
 from hardtail.tasks.sudoku.task import Sudoku
+from tests.diagnose_toys import profiled
 from tests.planted_other import reciting
 
 TASK = Sudoku()
@@ -50,7 +51,7 @@ def shares_a_unit(one: int, other: int) -> bool:
 
 def test_clashes_and_clusters_are_those_of_pairwise_comparison(mixed: Instances) -> None:
     answer_NA = spoilt(mixed, 0.7)
-    figures = sudoku.profile(TASK, answered(mixed, answer_NA))
+    figures = profiled(TASK, answered(mixed, answer_NA))
     wrong_NA = answer_NA != mixed.answer_NA
     clashing, shares, baselines = 0, [], []
     for i in range(1, len(mixed)):
@@ -84,7 +85,7 @@ def test_a_wrong_row_is_a_cluster_and_scattered_cells_are_none(mixed: Instances)
     ):
         answer_NA = puzzle.answer_NA.copy()
         answer_NA[0, cells] = answer_NA[0, cells] % 9 + 1
-        clusters = sudoku.profile(TASK, answered(puzzle, answer_NA))["clusters"]
+        clusters = profiled(TASK, answered(puzzle, answer_NA))["clusters"]
         assert (clusters["peer_wrong_given_wrong"] > clusters["baseline"]) == clustered
         assert (clusters["peer_wrong_given_wrong"] > 0) == clustered
 
@@ -95,7 +96,7 @@ def test_one_wrong_cell_clashes_and_makes_no_cluster(mixed: Instances) -> None:
     for token, without_digit in ((int(puzzle.answer_NA[0, cell]) % 9 + 1, 0), (0, 1), (TASK.vocabulary.id("="), 1)):
         answer_NA = puzzle.answer_NA.copy()
         answer_NA[0, cell] = token
-        figures = sudoku.profile(TASK, answered(puzzle, answer_NA))
+        figures = profiled(TASK, answered(puzzle, answer_NA))
         assert figures["wrong_cells_that_clash"] == 1
         assert figures["wrong_cells_without_a_digit"] == without_digit
         assert figures["clusters"] == {"boards": 0, "peer_wrong_given_wrong": None, "baseline": None}
@@ -106,7 +107,7 @@ def test_levels_of_wrong_cells_and_calibration_by_level(mixed: Instances) -> Non
     answer_NA = spoilt(mixed, 0.2)
     level_NA = mixed.extras["level_NA"]
     sure_NA = np.where(level_NA == 0, 0.9, 0.7)
-    figures = sudoku.profile(TASK, answered(mixed, answer_NA, sure_NA))
+    figures = profiled(TASK, answered(mixed, answer_NA, sure_NA))
     wrong_NA = answer_NA != mixed.answer_NA
     for level, name in enumerate(LEVELS):
         here_NA = level_NA == level
@@ -134,7 +135,7 @@ def test_the_first_wrong_commit_in_time_and_how_many_candidates_it_had(mixed: In
     answer_NA, sure_NA = puzzle.answer_NA.copy(), np.full((1, 81), 0.5)
     answer_NA[0, late], answer_NA[0, early] = candidate, excluded
     sure_NA[0, late], sure_NA[0, early] = 0.9, 0.8
-    figures = sudoku.profile(TASK, answered(puzzle, answer_NA, sure_NA))
+    figures = profiled(TASK, answered(puzzle, answer_NA, sure_NA))
     first, lowest = (figures["first_wrong"][name] for name in ("first_in_time", "lowest_index"))
     assert (first["step_mean"], lowest["step_mean"]) == (0, 1)
     assert (first["was_a_candidate"], lowest["was_a_candidate"]) == (1, 0)
@@ -151,13 +152,13 @@ def test_copies_of_givens_do_not_count_where_the_whole_answer_is_hidden(mixed: I
     answer_NA = puzzle.answer_NA.copy()
     given, blank = int(np.argmin(puzzle.scored_NA[0])), int(np.argmax(puzzle.scored_NA[0]))
     answer_NA[0, [given, blank]] = answer_NA[0, [given, blank]] % 9 + 1
-    figures = sudoku.profile(task, decode(reciting(task, puzzle, answer_NA, np.full((1, 81), 0.9)), puzzle, Top1()))
+    figures = profiled(task, decode(reciting(task, puzzle, answer_NA, np.full((1, 81), 0.9)), puzzle, Top1()))
     assert figures["wrong_cells"] == 1
     assert sum(level["commits"] for level in figures["calibration"].values()) == puzzle.scored_NA.sum()
 
 
 def test_gold_has_an_empty_profile(mixed: Instances) -> None:
-    figures = sudoku.profile(TASK, answered(mixed, mixed.answer_NA))
+    figures = profiled(TASK, answered(mixed, mixed.answer_NA))
     assert figures["failures"] == figures["wrong_cells"] == figures["first_wrong"]["first_in_time"]["n"] == 0
     assert figures["wrong_cells_that_clash"] is None
     json.dumps(figures, allow_nan=False)
@@ -166,4 +167,4 @@ def test_gold_has_an_empty_profile(mixed: Instances) -> None:
 def test_bare_instances_are_refused_in_a_sentence(mixed: Instances) -> None:
     trace = answered(mixed, mixed.answer_NA)
     with pytest.raises(HardtailError, match=r"'level_NA'.*without `--bare`"):
-        sudoku.profile(TASK, replace(trace, instances=mixed.bare()))
+        profiled(TASK, replace(trace, instances=mixed.bare()))

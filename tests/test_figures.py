@@ -22,11 +22,10 @@ from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.figures import recorded, write_figures
-from hardtail.show.figures.addition import chosen_failures, failures_figure
+from hardtail.show.figures import style as pen
 from hardtail.show.figures.charts import PAPER, charts_figure
 from hardtail.show.figures.decodes import chance_hidden, states
-from hardtail.show.figures.maze import ADDED, REMOVED, chosen_mazes, regions_figure
-from hardtail.show.figures.style import FAMILIES, save, slug, style
+from hardtail.show.figures.style import FAMILIES, save, slug, style, styled
 from hardtail.show.page.export import escaped, study_csv, study_latex, write_tables
 from hardtail.show.page.records import RunRecord
 from hardtail.show.page.records import recorded as recorded_runs
@@ -35,7 +34,9 @@ from hardtail.show.page.study_tables import study_tables
 from hardtail.study.claims import Results, addition
 from hardtail.study.store import Store
 from hardtail.tasks.addition.commits import wrong_commits
+from hardtail.tasks.addition.figures import chosen_failures, failures_figure
 from hardtail.tasks.addition.solver import G, K
+from hardtail.tasks.maze.figures import ADDED, REMOVED, chosen_mazes, regions_figure
 from hardtail.tasks.maze.task import Maze
 from hardtail.traces.commits import wrong_cells
 from tests.planted_other import local_maze, reciting
@@ -78,9 +79,9 @@ def series(axes: Any, colour: str) -> list[tuple[list[float], list[float]]]:
 
 
 def test_files_are_fit_for_a_paper_and_the_same_every_time(failing: Trace, tmp_path: Path) -> None:
-    paths = save(failures_figure(TASK, failing), tmp_path / "one", "figure")
+    paths = save(styled(failures_figure)(TASK, failing, pen), tmp_path / "one", "figure")
     with mpl.rc_context({"font.size": 20, "pdf.fonttype": 3, "font.family": "DejaVu Serif"}):  # a person's own settings
-        again = save(failures_figure(TASK, failing), tmp_path / "two", "figure")
+        again = save(styled(failures_figure)(TASK, failing, pen), tmp_path / "two", "figure")
     pdf, png, svg = (path.read_bytes() for path in paths)
     assert [path.suffix for path in paths] == [".pdf", ".png", ".svg"]
     assert [path.read_bytes() for path in again] == [pdf, png, svg]
@@ -112,7 +113,7 @@ def test_text_from_data_is_shown_not_read(failing: Trace, tmp_path: Path) -> Non
     (held,) = stages([hostile])
     written = write_figures(tmp_path / "figures", [], [held])
     assert {path.parent for path in written} == {tmp_path / "figures"}
-    assert r"$\frac{$ <script>" in words(failures_figure(TASK, hostile))
+    assert r"$\frac{$ <script>" in words(styled(failures_figure)(TASK, hostile, pen))
     assert slug("../../etc", "a b") == "etc-a-b"
 
 
@@ -135,22 +136,23 @@ def test_the_failures_shown_are_the_papers_two_kinds(failing: Trace) -> None:
 
 def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
     (chosen, *_) = chosen_failures(TASK, failing)
-    lines = wrong_commits(TASK, failing)["top"].records()
-    (line,) = [line for line in lines if line["instance"] == chosen.instance]
-    said = words(failures_figure(TASK, failing, [chosen]))
+    wrong_ones = wrong_commits(TASK, failing).lowest_index
+    lines = [wrong_ones.example(f) for f in range(len(wrong_ones))]
+    (line,) = [line for line in lines if line.instance == chosen.instance]
+    said = words(styled(failures_figure)(TASK, failing, pen, [chosen]))
     wrong = failing.answer_NA[chosen.instance, chosen.cell]
-    hidden = round(line["masked"] * line["chain"])
-    assert f"step {line['step'] + 1} of 13: writes {wrong} with p = {line['prob']:.4f}" in said
-    assert f"while {hidden} of {line['chain']} chain cells are masked" in said
-    assert f"carry chain: {line['chain']} cells" in said
-    alike = sum((other["role"], other["difference"]) == (line["role"], line["difference"]) for other in lines)
+    hidden = round((line.masked or 0) * line.chain)
+    assert f"step {line.step + 1} of 13: writes {wrong} with p = {line.prob:.4f}" in said
+    assert f"while {hidden} of {line.chain} chain cells are masked" in said
+    assert f"carry chain: {line.chain} cells" in said
+    alike = sum((other.role, other.difference) == (line.role, line.difference) for other in lines)
     assert f"{alike} of {len(lines)} failures" in said, "how typical it is"
 
 
 def test_without_a_failure_there_is_no_figure_of_one(stage: Stage) -> None:
     right = next(held.trace for held in stage.decoders if held.policy == "lsb")
     with pytest.raises(HardtailError, match="every sum of this trace is right"):
-        failures_figure(TASK, right)
+        styled(failures_figure)(TASK, right, pen)
 
 
 # -- curves -----------------------------------------------------------------------------------------------------------
@@ -226,7 +228,7 @@ def test_wrong_cells_of_a_maze_are_halved_in_the_colour_of_their_error() -> None
     trace = decode(denoiser, instances, policy_named("top1"), about=about)
     shown = chosen_mazes(trace)
     wrong_NA = wrong_cells(trace)[shown]
-    figure = regions_figure(task, trace)
+    figure = styled(regions_figure)(task, trace, pen)
     with style():
         figure.draw_without_rendering()
     assert halves(figure, ADDED) == int((wrong_NA & (gold_NA[shown] == off)).sum()) > 0
@@ -234,7 +236,7 @@ def test_wrong_cells_of_a_maze_are_halved_in_the_colour_of_their_error() -> None
     assert "planted" in words(figure)
     exact = decode(reciting(task, instances, gold_NA, np.full(gold_NA.shape, 0.9)), instances, policy_named("top1"))
     with pytest.raises(HardtailError, match="every maze of this trace is right"):
-        regions_figure(task, exact)
+        styled(regions_figure)(task, exact, pen)
 
 
 def test_a_planted_maze_says_so_wherever_it_is_drawn(tmp_path: Path) -> None:
@@ -242,7 +244,7 @@ def test_a_planted_maze_says_so_wherever_it_is_drawn(tmp_path: Path) -> None:
     instances = task.sample(4, hardtail.Streams(2).named("figures"), "natural")
     about = {"task": task.name, "config": task.config(), "policy": "top1", "note": "not a trained model"}
     trace = decode(local_maze(task, instances, 1), instances, policy_named("top1"), about=about)
-    assert "not a trained model" in words(regions_figure(task, trace))
+    assert "not a trained model" in words(styled(regions_figure)(task, trace, pen))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------

@@ -358,15 +358,31 @@ def test_markup_in_data_stays_data(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_modules_import_what_others_before_them_export() -> None:
     assert {path.stem for path in WEB.glob("*.js")} == set(SCRIPTS)
     exported: dict[str, set[str]] = {}
-    for name in SCRIPTS:
-        text = (WEB / f"{name}.js").read_text()
-        imports = re.findall(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', text, re.MULTILINE)
+
+    def check(text: str, folder: str) -> None:
+        imports = re.findall(rf'^import \{{([^}}]*)\}} from "{folder}/(\w+)\.js";$', text, re.MULTILINE)
         assert len(imports) == len(re.findall(r"^import\b", text, re.MULTILINE)), (
             "an import that the bundle cannot read"
         )
         for names, module in imports:
             assert {word.strip() for word in names.split(",")} <= exported[module]
+
+    for name in SCRIPTS:
+        text = (WEB / f"{name}.js").read_text()
+        check(text, r"\.")
         exported[name] = set(re.findall(r"^export (?:async )?(?:function|const|class) (\w+)", text, re.MULTILINE))
+        if name == "scenes":  # the tasks' scenes are put in here
+            for task in TASKS.builtin:
+                scene = TASKS.load(task).scene()
+                assert scene is not None
+                check(scene.script, "hardtail")
+                assert f'register("{task}", ' in scene.script
+
+
+def test_a_page_has_the_scenes_of_its_own_tasks_only(traces: list[Trace]) -> None:
+    page = page_of(*page_content(None, [], traces))
+    assert 'register("addition", ' in page
+    assert 'register("maze", ' not in page
 
 
 def test_the_page_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

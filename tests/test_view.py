@@ -30,8 +30,7 @@ from hardtail.policies.named import policy_named
 from hardtail.show.theatre import Theatre, open_theatre
 from hardtail.show.theatre.act import Act
 from hardtail.show.theatre.keyboard import Keyboard, keyboard
-from hardtail.show.theatre.scenes import HIDDEN
-from hardtail.show.theatre.watch import _scene, frame
+from hardtail.show.theatre.watch import HIDDEN, _scene, frame
 from hardtail.traces.commits import first_in_time, wrong_cells
 from hardtail.traces.files import load_trace, save_trace
 from hardtail.traces.states import hidden_before, standing

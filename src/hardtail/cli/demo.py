@@ -97,7 +97,7 @@ def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | Non
     if item is None or item.trace.exact_N.all():
         return None
     task = load_subject(zoo.PREFIX + item.model).task
-    wrong = wrong_commits(task, item.trace)["top"]
+    wrong = wrong_commits(task, item.trace).lowest_index
     i = int(wrong.instance_F[_example(wrong)])
     return _sentence(task, item, wrong), task.picture(item.trace.instances, i, item.trace.answer_NA[i])
 

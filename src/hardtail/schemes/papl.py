@@ -15,7 +15,7 @@ from hardtail.schemes.random import Random
 
 @dataclass(frozen=True)
 class Papl(Scheme):
-    """w_i = (1 + α·w̃_i) / |M| with w̃ = softmax over hidden cells of log p_i / τ, detached (PAPL; study §1.7).
+    """w_i = (1 + α·w̃_i) / |M| with w̃ = softmax over hidden cells of log p_i / τ, detached (PAPL; docs/study.md §1.7).
 
     The w̃_i of a sequence sum to 1, so its total weight is 1 + α/|M|: PAPL also favours lightly masked states.
     `matched` keeps that and drops the confidence: w_i = (1 + α/|M|) / |M|.
@@ -52,7 +52,7 @@ class Papl(Scheme):
 
 @dataclass(frozen=True)
 class Focal(Scheme):
-    """w_i = (1 - p_i)^γ / |M|, detached: what the model already knows counts less (Ye et al. 2025; study §10.2)."""
+    """w_i = (1 - p_i)^γ / |M|, detached: what the model knows counts less (Ye et al. 2025; docs/study.md §10.2)."""
 
     gamma: float = 2.0
     masking: Random = field(default_factory=Random)

@@ -2,7 +2,7 @@
 
 A buffer holds one chain per row of the batch. Every step trains on the chains as they stand and then reveals, in each,
 the cells that the same forward pass was most confident about. Three published readings differ in how many cells a stage
-reveals and in how chains begin (study §1.8, §10.1); each difference is a field here.
+reveals and in how chains begin (docs/study.md §1.8, §10.1); each difference is a field here.
 
 Shapes: B chains, A answer cells, V vocabulary.
 """

@@ -15,7 +15,7 @@ _CELL, _RATE = stream("cell"), stream("rate")
 
 @dataclass(frozen=True)
 class Random(Scheme):
-    """Hide each maskable cell with a probability drawn per sequence (study §1.6)."""
+    """Hide each maskable cell with a probability drawn per sequence (docs/study.md §1.6)."""
 
     draw: Literal["rate", "count"] = "rate"
     """`rate`: t ~ U(0,1), then each cell with probability t; `count`: a uniform number of cells from 1 to n."""

@@ -1,6 +1,7 @@
 """What a task is: the contract that every registered task keeps (`hardtail.testing` checks it).
 
-A task is a frozen dataclass; its fields are its configuration and its presets are named sets of fields.
+A task is a frozen dataclass; its fields are its configuration and its presets are named sets of fields. It must give
+what is abstract here. Everything else has a default that works for any task.
 
 Shapes: N instances, L sequence, A answer cells, E parents.
 """
@@ -19,11 +20,13 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.fields import check_fields
 from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream, words
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
+from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.text import Text
 
 
@@ -50,6 +53,8 @@ class Task(ABC):
     """Whether the study also measures it with half of the answer shown."""
     max_attempts: ClassVar[int] = 20_000
     """How often an instance is proposed again before its stratum counts as out of reach."""
+    scene_extras: ClassVar[tuple[str, ...]] = ()
+    """The keys of `Instances.extras` that the page's scene reads."""
     patience: ClassVar[float] = 20.0
     """Seconds without a hit after which it counts as out of reach too."""
 
@@ -156,27 +161,6 @@ class Task(ABC):
         """A stratum of this task by its name."""
         return Stratum.parse(text, {axis: self.labels.get(axis, ()) for axis in self.axes}, self.name)
 
-    def prompts(self, lines: Sequence[str]) -> list[str]:
-        """The problems in a text's lines: one a line, unless the task's field has its own formats."""
-        return list(lines)
-
-    def fetch(self, source: str) -> Path:
-        """The file that `source` names; tasks whose field keeps data elsewhere bring it here first."""
-        return Path(source)
-
-    def load(self, path: Path) -> Instances:
-        """Problems from a file that others made; tasks whose files hold more than problems keep what they say."""
-        return self.parse(self.prompts(read_lines(path)))
-
-    def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
-        """What the study keeps of a loaded file for one of its splits: up to `n` of every part, drawn at random."""
-        chosen: list[NDArray[np.intp]] = []
-        for part in self.splits()[split]:
-            inside = np.flatnonzero(self.stratum(part.stratum).holds(instances.strata))
-            shuffled = inside[np.argsort(rng.child(part.stratum).keys(inside.size), kind="stable")]
-            chosen.append(shuffled[: part.n])
-        return instances.take(np.concatenate(chosen))
-
     @abstractmethod
     def parse(self, prompts: Sequence[str]) -> Instances:
         """The given problems, solved and annotated; raises `HardtailError` for what is not a problem."""
@@ -225,27 +209,87 @@ class Task(ABC):
         parent_known = np.take_along_axis(known_NA, instances.parents_NAE.reshape(n, a * e).astype(np.int64), axis=1)
         return np.asarray(parent_known.reshape(n, a, e).all(axis=2))
 
+    # -- files that others made ---------------------------------------------------------------------------------
+
+    def prompts(self, lines: Sequence[str]) -> list[str]:
+        """The problems in a text's lines: one a line, unless the task's field has its own formats."""
+        return list(lines)
+
+    def fetch(self, source: str) -> Path:
+        """The file that `source` names; tasks whose field keeps data elsewhere bring it here first."""
+        return Path(source)
+
+    def load(self, path: Path) -> Instances:
+        """Problems from a file that others made; tasks whose files hold more than problems keep what they say."""
+        return self.parse(self.prompts(read_lines(path)))
+
+    def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
+        """What the study keeps of a loaded file for one of its splits: up to `n` of every part, drawn at random."""
+        chosen: list[NDArray[np.intp]] = []
+        for part in self.splits()[split]:
+            inside = np.flatnonzero(self.stratum(part.stratum).holds(instances.strata))
+            shuffled = inside[np.argsort(rng.child(part.stratum).keys(inside.size), kind="stable")]
+            chosen.append(shuffled[: part.n])
+        return instances.take(np.concatenate(chosen))
+
     # -- for people ---------------------------------------------------------------------------------------------
 
     def cell_name(self, cell: int) -> str:
         """A short name of an answer cell."""
         return f"c{cell + 1}"
 
-    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
-        """The problem and an answer (gold by default) as a person would draw it; wrong cells are red."""
+    def drawing(self, one: Instances, look: Look) -> "Text":
+        """A single instance as a person would draw it on a terminal, each answer cell as `look` says."""
         from rich.text import Text
 
-        gold_A = instances.answer(i)
-        shown_A = gold_A if answer_A is None else answer_A
-        text = Text(self.render(instances.take(slice(i, i + 1)))[0] + "  →  ")
-        for cell, token in enumerate(shown_A[: len(self.answer_text(instances, i))]):
-            text.append(self.vocabulary.decode(shown_A[cell : cell + 1]), cell_style(token == gold_A[cell]))
+        text = Text(f"{self.render(one)[0]}  →  ")
+        for cell in range(self.answer_len):
+            text.append(*look(cell))
         return text
 
+    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
+        """The drawing of a problem and an answer (gold by default); wrong cells are red unless the answer is valid."""
+        one = instances.take(slice(i, i + 1))
+        gold_A = one.answer(0)
+        shown_A = gold_A if answer_A is None else answer_A
+        valid = bool(self.check(one, shown_A[None])[0])
+        written_A = self.meaningful(one)[0] | (np.arange(self.answer_len) < len(self.answer_text(one, 0, shown_A)))
+        signs = self.vocabulary.decode(shown_A)
 
-def cell_style(right: bool, plain: str = "bold") -> str:
-    """How answer cells look wherever they are drawn."""
-    return plain if right else "bold white on red"
+        def look(cell: int) -> tuple[str, str]:
+            right = valid or shown_A[cell] == gold_A[cell]
+            return (signs[cell], "" if right else WRONG) if written_A[cell] else ("", "")
+
+        return self.drawing(one, look)
+
+    def roles(self, instances: Instances) -> Roles:
+        """The part that each answer cell plays in its problem."""
+        return Roles.none(instances)
+
+    @classmethod
+    def scene(cls) -> Scene | None:
+        """The task's drawing on the page: `scene.js` and `scene.css` next to its module, if they are there."""
+        return Scene.beside(cls)
+
+    def figures(self, trace: Trace, pen: Pen) -> "Mapping[str, Figure]":
+        """Figures of a trace that has failures, by name; matplotlib's settings are in place."""
+        return {}
+
+    # -- diagnosis ----------------------------------------------------------------------------------------------
+
+    def profile(self, trace: Trace) -> Any:
+        """What is particular to this task in the wrong commits of a trace: a `profile_type()`, or None."""
+        return None
+
+    @classmethod
+    def profile_type(cls) -> type | None:
+        """The frozen dataclass that profiles are of; its fields are plain values, mappings and such dataclasses."""
+        return None
+
+    @classmethod
+    def profile_renamed(cls) -> Mapping[str, str]:
+        """Keys of recorded profiles that have other names today; they are renamed at any depth."""
+        return {}
 
 
 def index_dtype(cells: int) -> type[np.signedinteger[Any]]:

@@ -64,3 +64,16 @@ def said_task(about: Mapping[str, Any]) -> object:
     """What a manifest says about its task, in today's form."""
     task = about.get("task")
     return {"name": task, "fields": about.get("config")} if isinstance(task, str) else task
+
+
+def profile_of_file(name: object, profile: Any) -> Any:
+    """A recorded profile of the task `name` with today's names of its keys."""
+    if not isinstance(name, str) or name not in TASKS.names():
+        return profile
+    return _renamed(profile, TASKS.load(name).profile_renamed())
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {names.get(key, key): _renamed(inner, names) for key, inner in value.items()}
+    return [_renamed(inner, names) for inner in value] if isinstance(value, list) else value

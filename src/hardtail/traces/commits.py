@@ -1,4 +1,4 @@
-"""The commits that a trace's wrong answers go back to, and small figures that JSON can hold.
+"""The commits that a trace's wrong answers go back to, and the small figures that task profiles are made of.
 
 A *wrong cell* is one that counts and does not hold its gold token at the end. The commit that it goes back to is the
 last one that wrote it, so a policy that hides cells again answers for what it let stand, not for what it took back.
@@ -6,18 +6,32 @@ last one that wrote it, so a policy that hides cells again answers for what it l
 Shapes: N instances, A answer cells, T events, K wrong commits (at most one an instance).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Trace
-from hardtail.tasks.base import Task
 from hardtail.traces.states import standing
 from hardtail.traces.summary import mean, median, share
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Shape(Protocol):
+    """What reading a trace needs to know of its task."""
+
+    name: ClassVar[str]
+
+    @property
+    def seq_len(self) -> int: ...
+
+    @property
+    def answer_len(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ def first_in_time(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Commits:
     return _of_cells(trace, event_NA, wrong_NA, np.where(wrong_NA, event_NA, never).argmin(axis=1))
 
 
-def lowest_in_index(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Commits:
+def lowest_index(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Commits:
     """The commit of each instance's wrong cell with the lowest index: what the study's scripts call the first wrong."""
     return _of_cells(trace, standing(trace).event_NA, wrong_NA, wrong_NA.argmax(axis=1))
 
@@ -84,10 +98,91 @@ def revealed_before(trace: Trace, commits: Commits) -> NDArray[np.bool_]:
 # -- figures ----------------------------------------------------------------------------------------------------
 
 
-def summary(value_K: Array) -> dict[str, Any]:
-    """Mean, median and extremes; None where there is nothing."""
-    low, high = (float(value_K.min()), float(value_K.max())) if value_K.size else (None, None)
-    return {"n": int(value_K.size), "mean": mean(value_K), "median": median(value_K), "low": low, "high": high}
+@dataclass(frozen=True)
+class Readings(Generic[T]):
+    """One figure in both readings of "the wrong commit" of an instance."""
+
+    first_in_time: T
+    lowest_index: T
+
+    def map(self, figure: Callable[[T], U]) -> "Readings[U]":
+        return Readings(figure(self.first_in_time), figure(self.lowest_index))
+
+
+@dataclass(frozen=True)
+class Wrong(Readings[T]):
+    """One figure of the wrong commits of both readings, and of all wrong cells."""
+
+    wrong: T
+
+    @classmethod
+    def among(
+        cls, firsts: Readings[Commits], wrong_NA: NDArray[np.bool_], figure: Callable[[tuple[Array, ...]], T]
+    ) -> "Wrong[T]":
+        """The figure of each group's cells, which are given as an index into [N, A]."""
+        found = firsts.map(lambda commits: figure((commits.row_K, commits.cell_K)))
+        return cls(found.first_in_time, found.lowest_index, figure(np.nonzero(wrong_NA)))
+
+
+@dataclass(frozen=True)
+class Groups(Wrong[T]):
+    """The same with all cells that could be wrong, for comparison."""
+
+    all: T
+
+    @classmethod
+    def of(
+        cls,
+        firsts: Readings[Commits],
+        wrong_NA: NDArray[np.bool_],
+        all_NA: NDArray[np.bool_],
+        figure: Callable[[tuple[Array, ...]], T],
+    ) -> "Groups[T]":
+        return cls(**vars(Wrong.among(firsts, wrong_NA, figure)), all=figure(np.nonzero(all_NA)))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean, median and extremes of `n` numbers; None where there are none."""
+
+    n: int
+    mean: float | None
+    median: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, value_K: Array) -> "Spread":
+        low, high = (float(value_K.min()), float(value_K.max())) if value_K.size else (None, None)
+        return cls(int(value_K.size), mean(value_K), median(value_K), low, high)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When `n` commits were made (steps count from 0), how sure the denoiser was, and where the gold token came."""
+
+    n: int
+    step_mean: float | None
+    step_median: float | None
+    probability_mean: float | None
+    probability_median: float | None
+    gold_ranked_second: float | None
+
+    @classmethod
+    def of(cls, commits: Commits) -> "Timing":
+        return cls(
+            n=len(commits),
+            step_mean=mean(commits.step_K),
+            step_median=median(commits.step_K),
+            probability_mean=mean(commits.prob_K),
+            probability_median=median(commits.prob_K),
+            gold_ranked_second=share((commits.gold_rank_K == 1).sum(), len(commits)),
+        )
+
+
+def wrong_commits_of(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Readings[Commits]:
+    """The wrong commit of each instance that has wrong cells, in both readings."""
+    return Readings(first_in_time(trace, wrong_NA), lowest_index(trace, wrong_NA))
 
 
 def count(kind_K: Array, names: Sequence[str]) -> dict[str, int]:
@@ -96,34 +191,16 @@ def count(kind_K: Array, names: Sequence[str]) -> dict[str, int]:
     return {name: int(number) for name, number in zip(names, found, strict=True)}
 
 
-def counts(groups: Mapping[str, Array], names: Sequence[str]) -> dict[str, dict[str, int]]:
-    """`count` of several groups: a table with a row for each."""
-    return {group: count(kind_K, names) for group, kind_K in groups.items()}
-
-
-def tallies(groups: Mapping[str, Array]) -> dict[str, dict[str, int]]:
-    """How many there are of each whole number in several groups; every row has the numbers that occur in any."""
-    number_U = np.unique(np.concatenate([value_K.ravel() for value_K in groups.values()]))
-    names = [str(int(number)) for number in number_U]
-    return {group: count(np.searchsorted(number_U, value_K), names) for group, value_K in groups.items()}
-
-
-def timing(commits: Commits) -> dict[str, Any]:
-    """When commits were made (steps count from 0), how sure the denoiser was, and where the gold token came."""
-    return {
-        "n": len(commits),
-        "step_mean": mean(commits.step_K),
-        "step_median": median(commits.step_K),
-        "probability_mean": mean(commits.prob_K),
-        "probability_median": median(commits.prob_K),
-        "gold_ranked_second": share((commits.gold_rank_K == 1).sum(), len(commits)),
-    }
+def tally(value_K: Array, among: Array) -> dict[str, int]:
+    """How many there are of each whole number that occurs in `among`, so that tables have the same columns."""
+    number_U = np.unique(among)
+    return count(np.searchsorted(number_U, value_K), [str(int(number)) for number in number_U])
 
 
 # -- bad input --------------------------------------------------------------------------------------------------
 
 
-def refuse_misfit(task: Task, trace: Trace) -> None:
+def refuse_misfit(task: Shape, trace: Trace) -> None:
     """A trace of another task, or of another size of this one."""
     given = trace.instances.tokens_NL.shape[1], trace.instances.answer_len
     if given != (task.seq_len, task.answer_len):
@@ -133,7 +210,7 @@ def refuse_misfit(task: Task, trace: Trace) -> None:
         )
 
 
-def annotation(task: Task, group: Mapping[str, Array], name: str) -> Array:
+def annotation(task: Shape, group: Mapping[str, Array], name: str) -> Array:
     """An array that bare instances lack."""
     if name not in group:
         raise HardtailError(

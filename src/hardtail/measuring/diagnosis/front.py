@@ -1,9 +1,8 @@
 """The one question "what happened in this decode?", answered for any task."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
-from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -20,11 +19,6 @@ from hardtail.tasks.base import Task
 from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.summary import mean, share
 
-Profile = Callable[[Task, Trace], dict[str, Any]]
-PROFILES: dict[str, str] = {
-    name: f"hardtail.tasks.{name}.profile:profile" for name in ("addition", "maze", "listops", "countdown", "sudoku")
-}
-"""Where each task's own part is, loaded when asked for; a package with another task adds its own."""
 _SHORT = {
     "by stratum": {"failures": "failed", "exact match": "exact", "gold second": "gold 2nd"},
     "by chain": {
@@ -83,8 +77,8 @@ def diagnose(
     if coverage is not None:
         counted_by = task.order_names[0] if order is None and task.order_names else order
         result["coverage"] = compare(trace, Histogram.from_json(coverage), counted_by).as_json()
-    if task.name in PROFILES:
-        result["profile"] = _profile_of(task.name)(task, trace)
+    if (profile := task.profile(trace)) is not None:
+        result["profile"] = asdict(profile)
     return cast(dict[str, Any], jsonable(result))
 
 
@@ -116,11 +110,6 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return jsonable(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _profile_of(name: str) -> Profile:
-    module, _, attribute = PROFILES[name].partition(":")
-    return cast(Profile, getattr(import_module(module), attribute))
 
 
 def _refuse(task: Task, trace: Trace) -> None:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.types import Array, Trace
-from hardtail.measuring.diagnosis.calibration import Calibration, calibration
 from hardtail.measuring.diagnosis.kendall import rank_correlation
 from hardtail.measuring.diagnosis.prerequisites import Missing, prerequisites
 from hardtail.tasks.base import Task
+from hardtail.traces.calibration import Calibration, calibration
 from hardtail.traces.states import blocks, standing
 from hardtail.traces.summary import mean, median, share
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
-from hardtail.show.figures import addition, decodes, maze, recorded
+from hardtail.show.figures import decodes, recorded, style
 from hardtail.show.figures.charts import charts_figure
 from hardtail.show.figures.style import ensure_matplotlib, save, slug
 from hardtail.show.page.export import write_tables
@@ -20,8 +20,6 @@ from hardtail.show.page.stages import Stage
 from hardtail.show.page.stages import stages as stages_of
 from hardtail.study.claims import Results
 from hardtail.study.store import Store
-from hardtail.tasks.addition.task import Addition
-from hardtail.tasks.maze.task import Maze
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +88,7 @@ def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
             if decoder.trace.exact_N.all():
                 continue
             name = decoder.model.removeprefix(f"{task.name}-"), decoder.policy
-            if isinstance(task, Addition) and "role_NA" in stage.problems.extras:
-                yield slug("failures", task.name, *name), addition.failures_figure(task, decoder.trace)
-            elif isinstance(task, Maze):
-                yield slug("regions", task.name, *name), maze.regions_figure(task, decoder.trace)
+            with style.style():
+                found = task.figures(decoder.trace, style)
+            for kind, figure in found.items():
+                yield slug(kind, task.name, *name), figure

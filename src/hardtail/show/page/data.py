@@ -34,6 +34,7 @@ def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequenc
         "judged": [_judged(words, results) for words, results in _by_weights(store)],
         "charts": [chart.as_json() for chart in charts],
         "stages": [packed(stage, pack) for stage in found],
+        "scenes": list(dict.fromkeys(scene for stage in found if (scene := stage.task.scene()))),
     }
     return jsonable(content), pack.text()
 

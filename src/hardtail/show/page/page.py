@@ -1,8 +1,8 @@
 """One HTML file with everything in it: markup, style, program and data. It opens from a disk and asks no network.
 
 The program is written as ES modules in `web/`; they are put one behind the other into a single script, each a function
-that returns its exports, because a page opened from a disk may not load modules. A content policy allows that script,
-by its hash, and no other.
+that returns its exports, because a page opened from a disk may not load modules. A task's `scene.js` is put among them
+and imports ours as `hardtail/NAME.js`. A content policy allows that script, by its hash, and no other.
 """
 
 import base64
@@ -16,6 +16,7 @@ from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
+from hardtail.tasks.parts import Scene
 
 SCRIPTS = (
     "dom",
@@ -27,21 +28,16 @@ SCRIPTS = (
     "curves",
     "replay",
     "tiles",
-    "scene_addition",
-    "scene_maze",
-    "scene_listops",
-    "scene_countdown",
-    "scene_sudoku",
-    "scene_plain",
+    "scenes",
     "choice",
     "controls",
     "pane",
     "theatre",
     "main",
 )
-"""The modules of `web/`, each after those it imports."""
+"""The modules of `web/`, each after those it imports; the tasks' scenes come after `scenes`."""
 STYLES = ("theme", "overview", "chart", "theatre", "scene", "phone")
-_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "(?:\.|hardtail)/(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
@@ -58,13 +54,15 @@ def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
 
 
 def page_of(content: Mapping[str, Any], arrays: str) -> str:
-    """The page's text: `content` is what JSON holds of it, `arrays` a `Pack`'s text."""
-    program = bundle(SCRIPTS)
+    """The page's text: `content` is what JSON holds of it, with the scenes of its tasks; `arrays` a `Pack`'s text."""
+    content = dict(content)
+    scenes = [Scene(*held) for held in content.pop("scenes", ())]
+    program = bundle([scene.script for scene in scenes])
     digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
     filled = {
         "title": _escaped(str(content.get("title", "hardtail"))),
         "policy": f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'",
-        "style": "".join(_text(f"{name}.css") for name in STYLES),
+        "style": "".join([*(_text(f"{name}.css") for name in STYLES), *(scene.style for scene in scenes)]),
         "content": _inert(content),
         "arrays": arrays,
         "program": program,
@@ -72,15 +70,17 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: filled[match[1]], _text("page.html"))
 
 
-def bundle(names: Sequence[str]) -> str:
-    """ES modules as one script."""
-    return "\n".join(_as_function(name, _text(f"{name}.js")) for name in names)
+def bundle(scenes: Sequence[str]) -> str:
+    """The page's ES modules, and those of the tasks' scenes, as one script."""
+    modules = {name: _as_function(_text(f"{name}.js"), f"const from_{name} = ") for name in SCRIPTS}
+    modules["scenes"] += "".join(map(_as_function, scenes))
+    return "\n".join(modules.values()).replace("</script", "<\\/script")
 
 
-def _as_function(name: str, module: str) -> str:
+def _as_function(module: str, assigned: str = "") -> str:
     exports = ", ".join(_EXPORT.findall(module))
     body = _EXPORT.sub("", _IMPORT.sub(r"const \1 = from_\2;", module))
-    return f"const from_{name} = (() => {{\n{body}return {{ {exports} }};\n}})();\n"
+    return f"{assigned}(() => {{\n{body}return {{ {exports} }};\n}})();\n"
 
 
 def _inert(content: Mapping[str, Any]) -> str:

@@ -18,7 +18,6 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.measuring.diagnosis.front import jsonable
 from hardtail.show.page.pack import Pack
-from hardtail.show.page.roles import roles
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import said_task, task_of
 from hardtail.traces.commits import first_in_time, refuse_misfit, wrong_cells
@@ -136,7 +135,7 @@ def _distinct(instances: Instances, stratum_N: NDArray[np.str_]) -> tuple[NDArra
 def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
     """A stage as JSON; its arrays go into `pack`."""
     task, problems = stage.task, stage.problems
-    found = roles(task, problems)
+    found = task.roles(problems)
     parents_PAE = problems.parents_NAE
     flags_PA = (
         problems.maskable_NA.astype(np.uint8)
@@ -161,7 +160,7 @@ def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
         "flags": pack.add(flags_PA, "u1"),
         "role": pack.add(found.role_NA, "u1"),
         "parents": pack.add(np.empty(0) if parents_PAE is None else parents_PAE, "i2"),
-        "notes": _notes(problems, pack),
+        "notes": _notes(task, problems, pack),
         "decoders": [
             _packed_decoder(task, decoder, row_N, pack)
             for decoder, row_N in zip(stage.decoders, stage.rows, strict=True)
@@ -169,10 +168,10 @@ def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
     }
 
 
-def _notes(problems: Instances, pack: Pack) -> dict[str, Any]:
-    """What single tasks' drawings show besides: where addition's longest chain ends, and which carries come in."""
-    kinds = {"chain_msb_N": "i2", "carry_in_NA": "u1"}
-    return {name: pack.add(problems.extras[name], kind) for name, kind in kinds.items() if name in problems.extras}
+def _notes(task: Task, problems: Instances, pack: Pack) -> dict[str, Any]:
+    """What else the task's scene reads."""
+    held = {name: problems.extras[name] for name in task.scene_extras if name in problems.extras}
+    return {name: pack.add(array, "u1" if array.dtype.kind == "b" else "i2") for name, array in held.items()}
 
 
 def _rounded(value_P: Array) -> list[Any]:

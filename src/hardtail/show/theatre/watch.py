@@ -12,9 +12,9 @@ from rich.text import Text
 from hardtail.show.instances import strata_line
 from hardtail.show.theatre.act import Event
 from hardtail.show.theatre.keyboard import keyboard
-from hardtail.show.theatre.scenes import HIDDEN, scene
 from hardtail.show.theatre.stage import Theatre
 
+HIDDEN = "·"
 TEMPO = 0.15
 """Seconds a step while playing."""
 IDLE = 0.5
@@ -98,7 +98,7 @@ def _scene(theatre: Theatre) -> Text:
             return signs[cell], _NOW_WRONG if just else _WRONG
         return signs[cell], _NOW if just else _shade(since_A[cell] / max(act.steps - 1, 1))
 
-    return scene(theatre.task, act.one, look)
+    return theatre.task.drawing(act.one, look)
 
 
 def _shade(part: float) -> str:

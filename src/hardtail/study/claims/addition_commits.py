@@ -20,7 +20,7 @@ ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("c
 """What two profiles have in common: place, direction, probability; of cells of which role, where not of all."""
 P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
 CELLS = ("g", "k", *P_CELLS, "carry_out")
-WRONG = ("profile", "wrong_commits", "top")
+WRONG = ("profile", "wrong_commits", "lowest_index")
 LAST_STEP = 32.0
 """Of 33 answer cells, written one a step; steps count from 0."""
 WORDS = {

@@ -98,7 +98,7 @@ def claims() -> list[Claim]:
 
 
 def _premature(scheme: str) -> Profiled:
-    path = ("profile", "wrong_commits", "top")
+    path = ("profile", "wrong_commits", "lowest_index")
     name, of = "committed before the cell it waits for", ((*path, "failures"),)
     return Profiled("addition", scheme, (*path, "premature"), name, of, usual="last", learned=True)
 

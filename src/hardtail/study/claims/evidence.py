@@ -22,6 +22,7 @@ from typing import Any, Literal
 from hardtail.core.errors import HardtailError
 from hardtail.measuring.statistics import Interval, t_interval, wilson
 from hardtail.study.store import Store
+from hardtail.tasks.named import profile_of_file
 
 Record = dict[str, Any]
 Reading = Literal["release", "paper"]
@@ -159,7 +160,11 @@ class Results:
 
     @cached_property
     def _diagnoses(self) -> Mapping[tuple[str, ...], Record]:
-        return fitting(self.store.diagnoses(), ("run", "policy", "checkpoint"), str(self.store.folder))
+        held = [
+            record | {"profile": profile_of_file(record.get("task"), record.get("profile"))}
+            for record in self.store.diagnoses()
+        ]
+        return fitting(held, ("run", "policy", "checkpoint"), str(self.store.folder))
 
 
 def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) -> str | None:

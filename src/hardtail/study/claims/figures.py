@@ -24,7 +24,7 @@ from hardtail.study.claims.evidence import (
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
 NO_SEED = "no seed has all of these figures"
-OTHERWISE = {"top": ("first", "first in time"), "failures_with": ("failures_only", "and no others")}
+OTHERWISE = {"lowest_index": ("first_in_time", "first in time"), "failures_with": ("failures_only", "and no others")}
 """Steps of paths in diagnoses, those of another reading, and what that one says."""
 SCHEMES = {"random": "random masking", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
 

@@ -167,7 +167,7 @@ def _wrong_commits() -> list[Claim]:
     total = sum(FAILURES.values())
     given = pooled(("neighbours", "grid", "wrong_given_wrong"), "P(neighbour wrong | wrong), walls included")
     baseline = pooled(("neighbours", "grid", "baseline"), "P(wrong), walls included")
-    cells = [("wrong_neighbours", str(number)) for number in range(5)]
+    cells = [("wrong_neighbours", number) for number in ("none", "one", "two", "three", "four")]
 
     def claim(name: str, sentence: str, *checks: Check, caveat: str = "", reports: str = "") -> Claim:
         return Claim(f"maze.commits.{name}", sentence, COMMITS, checks, caveat, reports)

@@ -1,14 +1,13 @@
 """The wrong commit of each failing sum: which cell, in which direction, how surely, how much of the chain known.
 
-Two readings of "the wrong commit": `top` is the most significant wrong cell of the final answer, which the study's own
-analysis takes (study §7.1), and `first` the wrong cell that was committed first (of several in one step the
-best-scored). Both are commits that stand at the end. Steps count from 0.
+Two readings of "the wrong commit": `lowest_index` is the most significant wrong cell of the final answer, which the
+study's own analysis takes (study §7.1), and `first_in_time` the wrong cell that was committed first (of several in one
+step the best-scored). Both are commits that stand at the end. Steps count from 0.
 
 Shapes: N instances, S steps, A answer cells, F failing instances that have a wrong commit.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +17,36 @@ from hardtail.tasks.addition.solver import ROLES
 from hardtail.tasks.base import Task
 from hardtail.traces.commits import (
     Commits,
+    Readings,
     annotation,
-    first_in_time,
-    lowest_in_index,
     refuse_misfit,
     revealed_before,
     wrong_cells,
+    wrong_commits_of,
 )
 from hardtail.traces.states import standing
 
 NO_DIGIT = 0
 """A difference that no wrong digit has."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One wrong commit, alone."""
+
+    instance: int
+    cell: int
+    role: str
+    chain: int
+    at_chain_msb: bool
+    difference: int | None
+    """None where the committed token is no digit."""
+    sign: int | None
+    prob: float
+    gold_rank: int
+    masked: float | None
+    step: int
+    ready: bool
 
 
 @dataclass(frozen=True)
@@ -61,21 +79,22 @@ class WrongCommits:
             difference_F > 5, difference_F - 10, np.where(difference_F < -5, difference_F + 10, difference_F)
         )
 
-    @property
-    def role_names(self) -> list[str]:
-        return [ROLES[role] for role in self.role_F]
-
-    def records(self, most: int | None = None) -> list[dict[str, Any]]:
-        """One line a failure, as JSON holds it, for the first `most`; a difference of null is no digit."""
-        columns = [getattr(self, f"{name}_F")[:most].tolist() for name in _RECORD]
-        lines = [dict(zip(_RECORD, values, strict=True)) for values in zip(*columns, strict=True)]
-        for line, role in zip(lines, self.role_names, strict=False):
-            line["role"] = role
-            if line["difference"] == NO_DIGIT:
-                line["difference"] = line["sign"] = None
-            if np.isnan(line["masked"]):
-                line["masked"] = None
-        return lines
+    def example(self, f: int) -> Example:
+        is_digit, masked = self.difference_F[f] != NO_DIGIT, float(self.masked_F[f])
+        return Example(
+            instance=int(self.instance_F[f]),
+            cell=int(self.cell_F[f]),
+            role=ROLES[self.role_F[f]],
+            chain=int(self.chain_F[f]),
+            at_chain_msb=bool(self.at_chain_msb_F[f]),
+            difference=int(self.difference_F[f]) if is_digit else None,
+            sign=int(self.sign_F[f]) if is_digit else None,
+            prob=float(self.prob_F[f]),
+            gold_rank=int(self.gold_rank_F[f]),
+            masked=None if np.isnan(masked) else masked,
+            step=int(self.step_F[f]),
+            ready=bool(self.ready_F[f]),
+        )
 
     def take(self, index: Array) -> "WrongCommits":
         return WrongCommits(**{name: array[index] for name, array in vars(self).items()})
@@ -84,27 +103,11 @@ class WrongCommits:
         return len(self.instance_F)
 
 
-_RECORD = (
-    "instance",
-    "cell",
-    "chain",
-    "at_chain_msb",
-    "difference",
-    "sign",
-    "prob",
-    "gold_rank",
-    "masked",
-    "step",
-    "ready",
-)
-
-
-def wrong_commits(task: Task, trace: Trace) -> dict[str, WrongCommits]:
-    """The wrong commit of each failing instance, by reading: `top` and `first`."""
+def wrong_commits(task: Task, trace: Trace) -> Readings[WrongCommits]:
+    """The wrong commit of each failing instance."""
     refuse_misfit(task, trace)
     wrong_NA = wrong_cells(trace) & standing(trace).there_NA
-    readings = {"top": lowest_in_index(trace, wrong_NA), "first": first_in_time(trace, wrong_NA)}
-    return {name: _annotated(task, trace, found) for name, found in readings.items()}
+    return wrong_commits_of(trace, wrong_NA).map(lambda found: _annotated(task, trace, found))
 
 
 def _annotated(task: Task, trace: Trace, found: Commits) -> WrongCommits:

@@ -1,25 +1,25 @@
-"""Addition's wrong-commit profile, beside what the paper says of it (its section 3.4; definitions as in study §7.1).
+"""Addition's wrong-commit profile (definitions as in study §7.1).
 
 Shapes: N instances, F failing instances that have a wrong commit.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.types import Array, Trace
-from hardtail.tasks.addition.commits import NO_DIGIT, WrongCommits, wrong_commits
+from hardtail.tasks.addition.commits import NO_DIGIT, Example, WrongCommits, wrong_commits
 from hardtail.tasks.addition.solver import P_ABOVE_G, P_BOTTOM, ROLES, G, K
 from hardtail.tasks.addition.task import DIAGNOSIS
 from hardtail.tasks.base import Task
+from hardtail.traces.commits import Readings
 from hardtail.traces.summary import mean, median
 
 LONG = 28
-"""The paper's hardest stratum: chains of so many cells and more."""
+"""Chains of this many cells and more are reported on their own."""
 EXAMPLES = 20
 """Failures that a profile shows one by one."""
 CHAINS = (0, *DIAGNOSIS)
@@ -103,79 +103,57 @@ class Summary:
             roles={name: Directions.of(difference_F[role_F == role]) for role, name in enumerate(ROLES)},
         )
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+
+@dataclass(frozen=True)
+class ChainLine:
+    """The wrong commits of the instances whose longest chain lies in one bin."""
+
+    chain: str
+    instances: int
+    failures: int
+    at_chain_msb: float | None
+    plus_one_at_g: float | None
+    minus_one_at_k: float | None
+    inside_chain: float | None
+    premature: float | None
+    confidence_mean: float | None
+    chain_masked_median: float | None
+    step_median: float | None
+
+    @classmethod
+    def of(cls, name: str, inside_N: NDArray[np.bool_], wrong: WrongCommits) -> "ChainLine":
+        found = vars(Summary.of(wrong.take(inside_N[wrong.instance_F])))
+        shared = {field.name: found[field.name] for field in fields(cls) if field.name in found}
+        return cls(chain=name, instances=int(inside_N.sum()), **shared)
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A sentence of the paper beside our figure for it."""
+class Profile:
+    """Everything about a trace's wrong commits."""
 
-    name: str
-    paper: str
-    ours: int | float | None
-
-
-def claims(summary: Summary) -> list[Claim]:
-    """The paper's aggregate sentences as rows. Theirs are for 32 digits and, it seems, the task's split `diagnosis`."""
-    return [
-        Claim("failures", "39 (random), 367 (PUMA)", summary.failures),
-        Claim("at the chain-MSB cell, of failures", "0.998 (random and PUMA)", summary.at_chain_msb),
-        Claim("+1, of failures at g cells", "nearly 1", summary.plus_one_at_g),
-        Claim("-1, of failures at k cells", "1", summary.minus_one_at_k),
-        Claim("mean probability of the wrong token", "0.997", summary.confidence_mean),
-        Claim("gold token ranked second, of failures", "consistently", summary.gold_second),
-        Claim("median part of the chain masked", "random 0.68, PUMA 1.00; PAPL 0.28", summary.chain_masked_median),
-        Claim(f"median step from 0, chain >= {LONG}", "random 12, PUMA 3 of 33", summary.long_step_median),
-        Claim("median step from 0", "PAPL 28 of 33", summary.step_median),
-        Claim("at p cells inside a chain, of failures", "PAPL only", summary.inside_chain),
-        Claim("off by nine, of failures at p cells", "PAPL", summary.nine_inside_chain),
-    ]
-
-
-def profile(task: Task, trace: Trace) -> dict[str, Any]:
-    """Everything about a trace's wrong commits, as JSON holds it."""
-    wrong = wrong_commits(task, trace)
-    summaries = {reading: Summary.of(found) for reading, found in wrong.items()}
-    chain_N = trace.instances.strata["chain"]
-    failures = int((~trace.exact_N).sum())
-    return {
-        "failures": failures,
-        "without_a_wrong_commit": failures - len(wrong["top"]),
-        "one_cell_in_both_readings": mean(wrong["top"].cell_F == wrong["first"].cell_F),
-        "paper": {reading: [asdict(claim) for claim in claims(found)] for reading, found in summaries.items()},
-        "wrong_commits": {reading: found.as_json() for reading, found in summaries.items()},
-        "by_chain": {reading: _by_chain(found, chain_N) for reading, found in wrong.items()},
-        "examples": {reading: found.records(EXAMPLES) for reading, found in wrong.items()},
-    }
-
-
-_BY_CHAIN = (
-    "at_chain_msb",
-    "plus_one_at_g",
-    "minus_one_at_k",
-    "inside_chain",
-    "premature",
-    "confidence_mean",
-    "chain_masked_median",
-    "step_median",
-)
-
-
-def _by_chain(wrong: WrongCommits, chain_N: Array) -> list[dict[str, Any]]:
+    failures: int
+    without_a_wrong_commit: int
+    one_cell_in_both_readings: float | None
+    wrong_commits: Readings[Summary]
+    by_chain: Readings[tuple[ChainLine, ...]]
     """A line for every bin of the longest chain that has instances."""
-    lines = []
-    for name, inside_N in chain_bins(chain_N).items():
-        found = Summary.of(wrong.take(inside_N[wrong.instance_F]))
-        lines.append(
-            {
-                "chain": name,
-                "instances": int(inside_N.sum()),
-                "failures": found.failures,
-                **{field: getattr(found, field) for field in _BY_CHAIN},
-            }
+    examples: Readings[tuple[Example, ...]]
+
+    @classmethod
+    def of(cls, task: Task, trace: Trace) -> "Profile":
+        wrong = wrong_commits(task, trace)
+        bins = chain_bins(trace.instances.strata["chain"])
+        failures = int((~trace.exact_N).sum())
+        return cls(
+            failures=failures,
+            without_a_wrong_commit=failures - len(wrong.lowest_index),
+            one_cell_in_both_readings=mean(wrong.lowest_index.cell_F == wrong.first_in_time.cell_F),
+            wrong_commits=wrong.map(Summary.of),
+            by_chain=wrong.map(
+                lambda found: tuple(ChainLine.of(name, inside_N, found) for name, inside_N in bins.items())
+            ),
+            examples=wrong.map(lambda found: tuple(map(found.example, range(min(len(found), EXAMPLES))))),
         )
-    return lines
 
 
 def chain_bins(chain_N: Array) -> dict[str, NDArray[np.bool_]]:

@@ -16,14 +16,18 @@ from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.seeds import below, words
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.addition.solver import ROLES, Digits, Sum, add
-from hardtail.tasks.base import Part, Task, cell_style, index_dtype
+from hardtail.tasks.base import Part, Task, index_dtype
+from hardtail.tasks.parts import Look, Pen, Roles
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.text import Text
+
+    from hardtail.tasks.addition.profile import Profile
 
 SWEEP = (2, 3, 4, 6, 8, 12, 16, 20, 24, 28)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28, 30, 32)
@@ -43,6 +47,7 @@ class Addition(Task):
     name: ClassVar[str] = "addition"
     axes: ClassVar[tuple[str, ...]] = ("chain",)
     order_names: ClassVar[tuple[str, ...]] = ("lsb",)
+    scene_extras: ClassVar[tuple[str, ...]] = ("chain_msb_N", "carry_in_NA")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"operands": "any", "sum": "modulo", "planting": "minimum"},
@@ -214,7 +219,7 @@ class Addition(Task):
             return None
         cell = int(wrong[-1])
         place = self.digits - cell
-        working = self._working(instances, i)
+        working = self.working(instances, i)
         role, carry = ROLES[working.role_NS[0, place]], int(working.carry_in_NS[0, place])
         given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         return (
@@ -222,7 +227,7 @@ class Addition(Task):
             f"{wrong.size} of {self.answer_len} digits are wrong"
         )
 
-    def _working(self, instances: Instances, i: int) -> Sum:
+    def working(self, instances: Instances, i: int) -> Sum:
         """How sum `i` comes about, from its prompt alone: bare instances have no annotations."""
         a_D, b_D = np.split(np.delete(instances.prompt(i).astype(np.int8), [self.digits, -1]), 2)
         return add(a_D[None, ::-1], b_D[None, ::-1])
@@ -232,20 +237,28 @@ class Addition(Task):
     def cell_name(self, cell: int) -> str:
         return f"10^{self.digits - cell}"
 
-    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
-        from rich.text import Text
+    def drawing(self, one: Instances, look: Look) -> "Text":
+        from hardtail.tasks.addition.draw import drawing
 
-        a, b = self.render(instances.take(slice(i, i + 1)))[0].split("+")
-        gold_A = instances.answer(i)
-        shown_A = gold_A if answer_A is None else answer_A
-        working = self._working(instances, i)
-        role_A, carry_A = working.role_NS[0, ::-1], working.carry_in_NS[0, ::-1]
-        top_cell = self.digits - int(working.chain_top_N[0])
-        in_chain = range(top_cell, top_cell + int(working.chain_N[0]))
-        text = Text.assemble(f"  a   {a}\n  b + {b}\n", ("  c  ", "bold"))
-        for cell, token in enumerate(shown_A):
-            style = cell_style(bool(token == gold_A[cell]), "bold reverse" if cell in in_chain else "bold")
-            text.append(self.vocabulary.decode(shown_A[cell : cell + 1]), style)
-        text.append("\nrole " + "".join("·" if ROLES[role] == "carry_out" else ROLES[role][0] for role in role_A))
-        text.append("\ncarry" + "".join("1" if carry else "·" for carry in carry_A), "dim")
-        return text
+        return drawing(self, one, look)
+
+    def roles(self, instances: Instances) -> Roles:
+        return Roles.of_extra(instances, "role_NA", ROLES)
+
+    def figures(self, trace: Trace, pen: Pen) -> "Mapping[str, Figure]":
+        from hardtail.tasks.addition.figures import failures_figure
+
+        return {"failures": failures_figure(self, trace, pen)} if "role_NA" in trace.instances.extras else {}
+
+    def profile(self, trace: Trace) -> "Profile":
+        return self.profile_type().of(self, trace)
+
+    @classmethod
+    def profile_type(cls) -> "type[Profile]":
+        from hardtail.tasks.addition.profile import Profile
+
+        return Profile
+
+    @classmethod
+    def profile_renamed(cls) -> Mapping[str, str]:
+        return {"top": "lowest_index", "first": "first_in_time"}

@@ -15,7 +15,8 @@ the same answers; kinds and equations (from 0; -1 behind the chain) are those of
 Shapes: N instances (F those that were not exact), A answer cells, K commits.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +26,16 @@ from hardtail.tasks.countdown.solver import KINDS
 from hardtail.tasks.countdown.task import Countdown
 from hardtail.tasks.countdown.text import read_equation
 from hardtail.traces.commits import (
+    Groups,
+    Readings,
+    Spread,
+    Timing,
     annotation,
     count,
-    counts,
-    first_in_time,
-    lowest_in_index,
     refuse_misfit,
-    summary,
-    tallies,
-    timing,
+    tally,
     wrong_cells,
+    wrong_commits_of,
 )
 from hardtail.traces.summary import share
 
@@ -42,19 +43,66 @@ VALIDITY = ("exact", "valid", "cheat", "wrong_target", "arithmetic", "malformed"
 EXACT, VALID, CHEAT, WRONG_TARGET, ARITHMETIC, MALFORMED = range(6)
 
 
-def profile(task: Countdown, trace: Trace) -> dict[str, Any]:
-    """Everything this module measures, as JSON holds it; a trace without failures has zero counts and None means."""
-    refuse_misfit(task, trace)
-    validity_N = validity(task, trace.instances, trace.answer_NA)
-    solved = int((validity_N <= VALID).sum())
-    return {
-        "instances": len(trace),
-        "failures": int((~trace.exact_N).sum()),
-        "validity": count(validity_N, VALIDITY),
-        "solved": share(solved, len(trace)),
-        "inexact": _first_wrong(task, trace.take(validity_N > EXACT)),
-        "unsolved": _first_wrong(task, trace.take(validity_N > VALID)),
-    }
+@dataclass(frozen=True)
+class Validity:
+    """How many answers are of each kind."""
+
+    exact: int
+    valid: int
+    cheat: int
+    wrong_target: int
+    arithmetic: int
+    malformed: int
+
+
+@dataclass(frozen=True)
+class FirstWrong:
+    """The wrong tokens of some answers, beside all their tokens."""
+
+    answers: int
+    first_wrong: Readings[Timing]
+    kind: Groups[Mapping[str, int]]
+    equation: Groups[Mapping[str, int]]
+    position: Readings[Spread]
+
+    @classmethod
+    def of(cls, task: Countdown, failing: Trace) -> "FirstWrong":
+        wrong_FA = wrong_cells(failing)
+        kind_FA, equation_FA = (annotation(task, failing.instances.extras, name) for name in ("kind_NA", "step_NA"))
+        firsts = wrong_commits_of(failing, wrong_FA)
+        groups = firsts, wrong_FA, np.ones_like(wrong_FA)
+        return cls(
+            answers=len(failing),
+            first_wrong=firsts.map(Timing.of),
+            kind=Groups.of(*groups, lambda at: count(kind_FA[at], KINDS)),
+            equation=Groups.of(*groups, lambda at: tally(equation_FA[at], equation_FA)),
+            position=firsts.map(lambda commits: Spread.of(commits.cell_K)),
+        )
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Everything this module measures; a trace without failures has zero counts and None means."""
+
+    instances: int
+    failures: int
+    validity: Validity
+    solved: float | None
+    inexact: FirstWrong
+    unsolved: FirstWrong
+
+    @classmethod
+    def of(cls, task: Countdown, trace: Trace) -> "Profile":
+        refuse_misfit(task, trace)
+        validity_N = validity(task, trace.instances, trace.answer_NA)
+        return cls(
+            instances=len(trace),
+            failures=int((~trace.exact_N).sum()),
+            validity=Validity(**count(validity_N, VALIDITY)),
+            solved=share((validity_N <= VALID).sum(), len(trace)),
+            inexact=FirstWrong.of(task, trace.take(validity_N > EXACT)),
+            unsolved=FirstWrong.of(task, trace.take(validity_N > VALID)),
+        )
 
 
 def validity(task: Countdown, instances: Instances, answer_NA: Array) -> NDArray[np.int8]:
@@ -80,21 +128,3 @@ def _judged(task: Countdown, instances: Instances, i: int, answer_A: Array, targ
     if verdict == CHEAT and last is not None and last[-1] != target:
         return WRONG_TARGET
     return verdict
-
-
-def _first_wrong(task: Countdown, failing: Trace) -> dict[str, Any]:
-    wrong_FA = wrong_cells(failing)
-    kind_FA, equation_FA = (annotation(task, failing.instances.extras, name) for name in ("kind_NA", "step_NA"))
-    firsts = {
-        "first_in_time": first_in_time(failing, wrong_FA),
-        "first_in_position": lowest_in_index(failing, wrong_FA),
-    }
-    places = {name: (commits.row_K, commits.cell_K) for name, commits in firsts.items()}
-    groups = {"all": np.nonzero(np.ones_like(wrong_FA)), "wrong": np.nonzero(wrong_FA), **places}
-    return {
-        "answers": len(failing),
-        "first_wrong": {name: timing(commits) for name, commits in firsts.items()},
-        "kind": counts({name: kind_FA[at] for name, at in groups.items()}, KINDS),
-        "equation": tallies({name: equation_FA[at] for name, at in groups.items()}),
-        "position": {name: summary(commits.cell_K) for name, commits in firsts.items()},
-    }

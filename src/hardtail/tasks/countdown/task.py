@@ -16,16 +16,19 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.base import Part, Task, cell_style
-from hardtail.tasks.countdown.solver import OPERATIONS, draw, solve, write_chains, write_prompts
+from hardtail.tasks.base import Part, Task
+from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, draw, solve, write_chains, write_prompts
 from hardtail.tasks.countdown.text import NUMBERS, read_chain, read_puzzle, read_row
+from hardtail.tasks.parts import Look, Roles
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from hardtail.tasks.countdown.profile import Profile
 
 TARGETS = range(10, 101)
 HELD_OUT = (14, 39, 41, 57, 62, 81, 87, 89, 96)
@@ -253,19 +256,26 @@ class Countdown(Task):
 
     # -- for people ---------------------------------------------------------------------------------------------
 
-    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
-        """The numbers and the target, then one equation a line; any valid chain is right, not only the gold one."""
-        from rich.text import Text
+    def drawing(self, one: Instances, look: Look) -> "Text":
+        from hardtail.tasks.countdown.draw import drawing
 
-        numbers, target = self._numbers(instances, i)
-        gold_A = instances.answer(i)
-        shown_A = gold_A if answer_A is None else answer_A
-        valid = self.fault(instances, i, shown_A) is None
-        text = Text(" ".join(map(str, numbers)) + f"  →  {target}\n  ")
-        for cell, character in enumerate(self.answer_text(instances, i, shown_A)):
-            style = cell_style(valid or bool(shown_A[cell] == gold_A[cell]))
-            text.append("\n  " if character == "," else character, style)
-        return text
+        return drawing(self, one, look)
+
+    def roles(self, instances: Instances) -> Roles:
+        return Roles.of_extra(instances, "kind_NA", KINDS)
+
+    def profile(self, trace: Trace) -> "Profile":
+        return self.profile_type().of(self, trace)
+
+    @classmethod
+    def profile_type(cls) -> "type[Profile]":
+        from hardtail.tasks.countdown.profile import Profile
+
+        return Profile
+
+    @classmethod
+    def profile_renamed(cls) -> Mapping[str, str]:
+        return {"first_in_position": "lowest_index"}
 
 
 def _split(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

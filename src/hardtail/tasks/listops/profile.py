@@ -9,7 +9,7 @@ Shapes: N instances (F those that failed), L sequence, A answer cells, E childre
 """
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,18 @@ from hardtail.tasks.listops.solver import EOS, KINDS, MAX, MEDIAN, MIN, OPERATOR
 from hardtail.tasks.listops.task import ListOps
 from hardtail.traces.commits import (
     Commits,
+    Groups,
+    Readings,
+    Spread,
+    Timing,
+    Wrong,
     annotation,
-    counts,
-    first_in_time,
-    lowest_in_index,
+    count,
     refuse_misfit,
     revealed_before,
-    summary,
-    tallies,
-    timing,
+    tally,
     wrong_cells,
+    wrong_commits_of,
 )
 from hardtail.traces.summary import share
 
@@ -40,40 +42,78 @@ CHILDREN = ("none", "revealed_right", "revealed_wrong", "hidden_right", "hidden_
 and all of them are right at the end, or some are not."""
 
 
-def profile(task: ListOps, trace: Trace) -> dict[str, Any]:
-    """Everything this module measures, as JSON holds it; a trace without failures has zero counts and None means.
+@dataclass(frozen=True)
+class LeafOnly:
+    """How many nodes hold their leaf-only value: of those where it could have misled, and of all."""
+
+    nodes: int
+    could: int
+    matches: int
+    share_of_could: float | None
+    share: float | None
+
+    @classmethod
+    def of(cls, value_K: Array, gold_K: Array, answer_K: Array) -> "LeafOnly":
+        """Values, gold and answer are digits; a value may be `NONE`."""
+        could_K = (value_K != NONE) & (value_K != gold_K)
+        matches = int((could_K & (value_K == answer_K)).sum())
+        return cls(
+            nodes=value_K.size,
+            could=int(could_K.sum()),
+            matches=matches,
+            share_of_could=share(matches, could_K.sum()),
+            share=share(matches, value_K.size),
+        )
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Everything this module measures; a trace without failures has zero counts and None means.
 
     `all` are the nodes of failing trees, for comparison with the wrong ones.
     """
-    refuse_misfit(task, trace)
-    failing = trace.take(~trace.exact_N)
-    kind_FA, depth_FA = (annotation(task, failing.instances.extras, name) for name in ("kind_NA", "node_depth_NA"))
-    height_FA = heights(task, failing.instances)
-    node_FA = kind_FA < EOS
-    wrong_FA = wrong_cells(failing) & node_FA
-    firsts = {
-        "first_in_time": first_in_time(failing, wrong_FA),
-        "first_in_trace": lowest_in_index(failing, wrong_FA),
-    }
-    places = {name: (commits.row_K, commits.cell_K) for name, commits in firsts.items()}
-    groups = {"all": np.nonzero(node_FA), "wrong": np.nonzero(wrong_FA), **places}
-    guessed = {name: at for name, at in groups.items() if name != "all"}
-    return {
-        "instances": len(trace),
-        "failures": len(failing),
-        "after_the_trace_only": int((~wrong_FA.any(axis=1)).sum()),
-        "wrong_nodes": int(wrong_FA.sum()),
-        "wrong_nodes_that_follow_from_their_children": _following(task, failing, wrong_FA),
-        "first_wrong": {name: timing(commits) for name, commits in firsts.items()},
-        "children": counts(
-            {name: children_states(task, failing, commits) for name, commits in firsts.items()}, CHILDREN
-        ),
-        "leaf_only": _leaf_only(task, failing, guessed),
-        "height": tallies({name: height_FA[at] for name, at in groups.items()}),
-        "depth": tallies({name: depth_FA[at] for name, at in groups.items()}),
-        "operator": counts({name: kind_FA[at] for name, at in groups.items()}, KINDS[: len(OPERATORS)]),
-        "position": {name: summary(commits.cell_K) for name, commits in firsts.items()},
-    }
+
+    instances: int
+    failures: int
+    after_the_trace_only: int
+    wrong_nodes: int
+    wrong_nodes_that_follow_from_their_children: float | None
+    first_wrong: Readings[Timing]
+    children: Readings[Mapping[str, int]]
+    leaf_only: Wrong[LeafOnly]
+    height: Groups[Mapping[str, int]]
+    depth: Groups[Mapping[str, int]]
+    operator: Groups[Mapping[str, int]]
+    position: Readings[Spread]
+
+    @classmethod
+    def of(cls, task: ListOps, trace: Trace) -> "Profile":
+        refuse_misfit(task, trace)
+        failing = trace.take(~trace.exact_N)
+        instances, zero = failing.instances, task.vocabulary.id("0")
+        kind_FA, depth_FA = (annotation(task, instances.extras, name) for name in ("kind_NA", "node_depth_NA"))
+        height_FA, heuristic_FA = heights(task, instances), leaf_only(task, instances)
+        gold_FA, answer_FA = (token_FA.astype(np.int64) - zero for token_FA in (instances.answer_NA, failing.answer_NA))
+        node_FA = kind_FA < EOS
+        wrong_FA = wrong_cells(failing) & node_FA
+        firsts = wrong_commits_of(failing, wrong_FA)
+        groups = firsts, wrong_FA, node_FA
+        return cls(
+            instances=len(trace),
+            failures=len(failing),
+            after_the_trace_only=int((~wrong_FA.any(axis=1)).sum()),
+            wrong_nodes=int(wrong_FA.sum()),
+            wrong_nodes_that_follow_from_their_children=_following(task, failing, wrong_FA),
+            first_wrong=firsts.map(Timing.of),
+            children=firsts.map(lambda commits: count(children_states(task, failing, commits), CHILDREN)),
+            leaf_only=Wrong.among(
+                firsts, wrong_FA, lambda at: LeafOnly.of(heuristic_FA[at], gold_FA[at], answer_FA[at])
+            ),
+            height=Groups.of(*groups, lambda at: tally(height_FA[at], height_FA[node_FA])),
+            depth=Groups.of(*groups, lambda at: tally(depth_FA[at], depth_FA[node_FA])),
+            operator=Groups.of(*groups, lambda at: count(kind_FA[at], KINDS[: len(OPERATORS)])),
+            position=firsts.map(lambda commits: Spread.of(commits.cell_K)),
+        )
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------
@@ -165,27 +205,6 @@ def _children(task: ListOps, instances: Instances) -> Array:
     if instances.parents_NAE is None:
         raise HardtailError(f"{task.name}: these instances carry no parents; build them without `--bare`")
     return instances.parents_NAE
-
-
-# -- figures ----------------------------------------------------------------------------------------------------
-
-
-def _leaf_only(task: ListOps, trace: Trace, groups: Mapping[str, tuple[Array, ...]]) -> dict[str, dict[str, Any]]:
-    """How many nodes of each group hold their leaf-only value: of those where it could have misled, and of all."""
-    heuristic_NA, zero = leaf_only(task, trace.instances), task.vocabulary.id("0")
-    figures = {}
-    for name, at in groups.items():
-        value_K, gold_K, answer_K = heuristic_NA[at], trace.instances.answer_NA[at], trace.answer_NA[at]
-        could_K = (value_K != NONE) & (value_K + zero != gold_K)
-        matches = int((could_K & (value_K + zero == answer_K)).sum())
-        figures[name] = {
-            "nodes": value_K.size,
-            "could": int(could_K.sum()),
-            "matches": matches,
-            "share_of_could": share(matches, could_K.sum()),
-            "share": share(matches, value_K.size),
-        }
-    return figures
 
 
 def _following(task: ListOps, trace: Trace, wrong_NA: NDArray[np.bool_]) -> float | None:

@@ -14,16 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.base import Part, Task, cell_style
-from hardtail.tasks.listops.solver import OPERATORS, annotate, draw
-from hardtail.tasks.listops.text import canonical, folded, spans
+from hardtail.tasks.base import Part, Task
+from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
+from hardtail.tasks.listops.text import canonical, spans
+from hardtail.tasks.parts import Look, Roles
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from hardtail.tasks.listops.profile import Profile
 
 _CELLS, _LENGTH = 20, 200
 _TRIES = 100_000
@@ -240,17 +243,23 @@ class ListOps(Task):
 
     # -- for people ---------------------------------------------------------------------------------------------
 
-    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
-        """The expression, then its tree: one operator a line with its value, sub-expressions below it."""
-        from rich.text import Text
+    def drawing(self, one: Instances, look: Look) -> "Text":
+        from hardtail.tasks.listops.draw import drawing
 
-        expression = self._expression(instances, i)
-        gold_A = instances.answer(i)
-        shown_A = gold_A if answer_A is None else answer_A
-        text = Text(expression)
-        cells = sorted((start, end, cell) for cell, (start, end) in enumerate(spans(expression)))
-        for start, end, cell in cells:
-            level = sum(outer_start < start and end < outer_end for outer_start, outer_end, _ in cells)
-            text.append(f"\n  {'  ' * level}{folded(expression[start:end])} = ")
-            text.append(_VOCABULARY.decode(shown_A[cell : cell + 1]), cell_style(bool(shown_A[cell] == gold_A[cell])))
-        return text
+        return drawing(self, one, look)
+
+    def roles(self, instances: Instances) -> Roles:
+        return Roles.of_extra(instances, "kind_NA", KINDS)
+
+    def profile(self, trace: Trace) -> "Profile":
+        return self.profile_type().of(self, trace)
+
+    @classmethod
+    def profile_type(cls) -> "type[Profile]":
+        from hardtail.tasks.listops.profile import Profile
+
+        return Profile
+
+    @classmethod
+    def profile_renamed(cls) -> Mapping[str, str]:
+        return {"first_in_trace": "lowest_index"}

@@ -14,14 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.base import Part, Task, cell_style
+from hardtail.tasks.base import Part, Task
 from hardtail.tasks.maze import solver
+from hardtail.tasks.parts import Look, Pen, Roles
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.text import Text
+
+    from hardtail.tasks.maze.profile import Profile
 
 SWEEP = (2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28)
@@ -239,20 +243,35 @@ class Maze(Task):
 
     # -- for people ---------------------------------------------------------------------------------------------
 
-    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
-        from rich.text import Text
+    def drawing(self, one: Instances, look: Look) -> "Text":
+        from hardtail.tasks.maze.draw import drawing
 
-        gold_A = instances.answer(i)
-        shown_A = gold_A if answer_A is None else answer_A
-        looks = {"#": ("██", "bright_black"), "0": ("  ", ""), "1": ("• ", "bold cyan")}
-        text = Text()
-        for cell, token in enumerate(shown_A):
-            sign = self.vocabulary.decode(shown_A[cell : cell + 1])
-            drawn, style = looks.get(sign, (f"{sign} ", "bold yellow"))
-            text.append(drawn, cell_style(bool(token == gold_A[cell]), style))
-            if cell % self.side == self.side - 1 and cell + 1 < self.answer_len:
-                text.append("\n")
-        return text
+        return drawing(self, one, look)
+
+    def roles(self, instances: Instances) -> Roles:
+        from hardtail.tasks.maze.profile import ROLES, roles
+
+        if not instances.orders:
+            return Roles.none(instances)
+        return Roles(ROLES, roles(self, instances).astype(np.uint8))
+
+    def figures(self, trace: Trace, pen: Pen) -> "Mapping[str, Figure]":
+        from hardtail.tasks.maze.figures import regions_figure
+
+        return {"regions": regions_figure(self, trace, pen)}
+
+    def profile(self, trace: Trace) -> "Profile":
+        return self.profile_type().of(self, trace)
+
+    @classmethod
+    def profile_type(cls) -> "type[Profile]":
+        from hardtail.tasks.maze.profile import Profile
+
+        return Profile
+
+    @classmethod
+    def profile_renamed(cls) -> Mapping[str, str]:
+        return {"0": "none", "1": "one", "2": "two", "3": "three", "4": "four"}
 
 
 def _span(lengths: Sequence[int]) -> str:

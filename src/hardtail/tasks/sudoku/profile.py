@@ -12,65 +12,105 @@ average. Both are averaged over the boards with at least two wrong cells.
 Shapes: N instances (F those that failed), A = C = 81 cells, K commits.
 """
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.types import Array, Instances, Trace
-from hardtail.measuring.diagnosis.calibration import calibration
 from hardtail.tasks.sudoku.solver.board import COUNT, PEERS, candidates_many
 from hardtail.tasks.sudoku.solver.techniques import LEVELS
 from hardtail.tasks.sudoku.task import Sudoku
+from hardtail.traces.calibration import Calibration, calibration
 from hardtail.traces.commits import (
     Commits,
+    Groups,
+    Readings,
+    Spread,
+    Timing,
     annotation,
-    counts,
-    first_in_time,
-    lowest_in_index,
+    count,
     refuse_misfit,
-    summary,
-    tallies,
-    timing,
+    tally,
     wrong_cells,
+    wrong_commits_of,
 )
 from hardtail.traces.states import standing
 from hardtail.traces.summary import mean, share
 
 
-def profile(task: Sudoku, trace: Trace) -> dict[str, Any]:
-    """Everything this module measures, as JSON holds it; a trace without failures has zero counts and None means.
+@dataclass(frozen=True)
+class Clusters:
+    """Clustering, averaged over the boards with at least two wrong cells."""
+
+    boards: int
+    peer_wrong_given_wrong: float | None
+    baseline: float | None
+
+    @classmethod
+    def of(cls, wrong_FA: NDArray[np.bool_], blank_FA: NDArray[np.bool_]) -> "Clusters":
+        p_F, baseline_F = peers_wrong(wrong_FA, blank_FA)
+        known_F = ~np.isnan(p_F)
+        return cls(int(known_F.sum()), mean(p_F[known_F]), mean(baseline_F[known_F]))
+
+
+@dataclass(frozen=True)
+class FirstWrong(Timing):
+    """When wrong commits were made, and how often the digit was still a candidate by the givens alone."""
+
+    was_a_candidate: float | None
+
+    @classmethod
+    def among(cls, commits: Commits, mask_FA: NDArray[np.int16]) -> "FirstWrong":
+        mask_K, digit_K = mask_FA[commits.row_K, commits.cell_K], commits.token_K.astype(np.int64)
+        possible_K = _is_digit(digit_K) & (mask_K >> np.maximum(digit_K - 1, 0) & 1 > 0)
+        return cls(**vars(Timing.of(commits)), was_a_candidate=share(possible_K.sum(), len(commits)))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Everything this module measures; a trace without failures has zero counts and None means.
 
     `all` are the blanks of failing boards, for comparison with the wrong ones; calibration is over all boards.
     """
-    refuse_misfit(task, trace)
-    level_NA = annotation(task, trace.instances.extras, "level_NA")
-    failed_N = ~trace.exact_N
-    failing, level_FA = trace.take(failed_N), level_NA[failed_N]
-    wrong_FA, mask_FA = wrong_cells(failing), candidates(failing.instances)
-    firsts = {
-        "first_in_time": first_in_time(failing, wrong_FA),
-        "lowest_index": lowest_in_index(failing, wrong_FA),
-    }
-    groups = {
-        "all": np.nonzero(failing.instances.scored_NA),
-        "wrong": np.nonzero(wrong_FA),
-        **{name: (commits.row_K, commits.cell_K) for name, commits in firsts.items()},
-    }
-    return {
-        "instances": len(trace),
-        "failures": len(failing),
-        "wrong_cells": int(wrong_FA.sum()),
-        "wrong_cells_that_clash": share((wrong_FA & clashes(failing.answer_NA)).sum(), wrong_FA.sum()),
-        "wrong_cells_without_a_digit": int((wrong_FA & ~_is_digit(failing.answer_NA)).sum()),
-        "wrong_cells_of_a_failure": summary(wrong_FA.sum(axis=1)),
-        "clusters": _clusters(failing, wrong_FA),
-        "first_wrong": {name: _begun(commits, mask_FA) for name, commits in firsts.items()},
-        "level": counts({name: level_FA[at] for name, at in groups.items()}, LEVELS),
-        "candidates": tallies({name: COUNT[mask_FA[at]] for name, at in groups.items()}),
-        "calibration": _calibration(trace, level_NA),
-    }
+
+    instances: int
+    failures: int
+    wrong_cells: int
+    wrong_cells_that_clash: float | None
+    wrong_cells_without_a_digit: int
+    wrong_cells_of_a_failure: Spread
+    clusters: Clusters
+    first_wrong: Readings[FirstWrong]
+    level: Groups[Mapping[str, int]]
+    candidates: Groups[Mapping[str, int]]
+    calibration: Mapping[str, Calibration]
+    """Confidence against accuracy of the commits of each level's cells, over all instances."""
+
+    @classmethod
+    def of(cls, task: Sudoku, trace: Trace) -> "Profile":
+        refuse_misfit(task, trace)
+        level_NA = annotation(task, trace.instances.extras, "level_NA")
+        failed_N = ~trace.exact_N
+        failing, level_FA = trace.take(failed_N), level_NA[failed_N]
+        wrong_FA, blank_FA = wrong_cells(failing), failing.instances.scored_NA
+        mask_FA = candidates(failing.instances)
+        firsts = wrong_commits_of(failing, wrong_FA)
+        groups = firsts, wrong_FA, blank_FA
+        return cls(
+            instances=len(trace),
+            failures=len(failing),
+            wrong_cells=int(wrong_FA.sum()),
+            wrong_cells_that_clash=share((wrong_FA & clashes(failing.answer_NA)).sum(), wrong_FA.sum()),
+            wrong_cells_without_a_digit=int((wrong_FA & ~_is_digit(failing.answer_NA)).sum()),
+            wrong_cells_of_a_failure=Spread.of(wrong_FA.sum(axis=1)),
+            clusters=Clusters.of(wrong_FA, blank_FA),
+            first_wrong=firsts.map(lambda commits: FirstWrong.among(commits, mask_FA)),
+            level=Groups.of(*groups, lambda at: count(level_FA[at], LEVELS)),
+            candidates=Groups.of(*groups, lambda at: tally(COUNT[mask_FA[at]], COUNT[mask_FA[blank_FA]])),
+            calibration=_calibrations(trace, level_NA),
+        )
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------
@@ -100,31 +140,7 @@ def _is_digit(answer_NA: Array) -> NDArray[np.bool_]:
     return (answer_NA >= 1) & (answer_NA <= 9)
 
 
-# -- figures ----------------------------------------------------------------------------------------------------
-
-
-def _calibration(trace: Trace, level_NA: Array) -> dict[str, Any]:
-    """Confidence against accuracy of the commits of each level's cells, over all instances."""
+def _calibrations(trace: Trace, level_NA: Array) -> dict[str, Calibration]:
     last = standing(trace)
-    figures = {}
-    for level, name in enumerate(LEVELS):
-        here_NA = last.there_NA & (level_NA == level)  # givens have no level
-        figures[name] = asdict(calibration(last.prob_NA[here_NA], last.right_NA[here_NA]))
-    return figures
-
-
-def _clusters(failing: Trace, wrong_FA: NDArray[np.bool_]) -> dict[str, Any]:
-    p_F, baseline_F = peers_wrong(wrong_FA, failing.instances.scored_NA)
-    known_F = ~np.isnan(p_F)
-    return {
-        "boards": int(known_F.sum()),
-        "peer_wrong_given_wrong": mean(p_F[known_F]),
-        "baseline": mean(baseline_F[known_F]),
-    }
-
-
-def _begun(commits: Commits, mask_FA: NDArray[np.int16]) -> dict[str, Any]:
-    """The figures of `timing`, and how often the committed digit was still a candidate by the givens alone."""
-    mask_K, digit_K = mask_FA[commits.row_K, commits.cell_K], commits.token_K.astype(np.int64)
-    possible_K = _is_digit(digit_K) & (mask_K >> np.maximum(digit_K - 1, 0) & 1 > 0)
-    return timing(commits) | {"was_a_candidate": share(possible_K.sum(), len(commits))}
+    inside = {name: last.there_NA & (level_NA == level) for level, name in enumerate(LEVELS)}  # givens have no level
+    return {name: calibration(last.prob_NA[here_NA], last.right_NA[here_NA]) for name, here_NA in inside.items()}

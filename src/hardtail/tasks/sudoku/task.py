@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.base import Part, Task, cell_style
+from hardtail.tasks.base import Part, Task
+from hardtail.tasks.parts import Look, Roles
 from hardtail.tasks.strata import Stratum
 from hardtail.tasks.sudoku import files
 from hardtail.tasks.sudoku.solver.beyond import BEYOND
@@ -40,6 +41,8 @@ from hardtail.tasks.sudoku.solver.techniques import LEVELS, SEARCH, levels_many,
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from hardtail.tasks.sudoku.profile import Profile
+
 TIERS = ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")
 CUTS = {"release": (0, 21, 41, 68, 105), "paper": (0, 17, 34, 51, 101)}
 TRAIN = (554_000, 16_000, 100, 1, 1, 1)
@@ -51,7 +54,6 @@ MIXED = 0.5
 """The share of puzzles beyond technique in ranges of the rating that both kinds of generated puzzles reach."""
 MOST_EXTRA = 4
 """The most extra clues that leave enough puzzles beyond technique."""
-_LEVEL_STYLES = ("bold green", "bold cyan", "bold blue", "bold magenta", "bold yellow")
 _ROWS_AT_ONCE = 50_000
 _TRIES = 200  # of a proposal that has not hit its range yet
 _VOCABULARIES = {blank: Vocabulary(f"{blank}123456789=") for blank in "0."}
@@ -294,27 +296,19 @@ class Sudoku(Task):
     def cell_name(self, cell: int) -> str:
         return f"r{cell // 9 + 1}c{cell % 9 + 1}"
 
-    def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
-        """Puzzle and answer side by side: solved cells in the colour of their technique level, wrong ones red."""
-        from rich.text import Text
+    def drawing(self, one: Instances, look: Look) -> "Text":
+        from hardtail.tasks.sudoku.draw import drawing
 
-        puzzle_A, gold_A = instances.tokens_NL[i, :81], instances.answer(i)
-        shown_A = gold_A if answer_A is None else answer_A
-        level_NA = instances.extras.get("level_NA", np.full((len(instances), 81), -1))
-        text = Text()
-        for row in range(9):
-            if row in (3, 6):
-                text.append("──────┼───────┼──────     ──────┼───────┼──────\n", "dim")
-            for grid_A in (puzzle_A, shown_A):
-                for cell in range(9 * row, 9 * row + 9):
-                    solved = "" if puzzle_A[cell] else (*_LEVEL_STYLES, "bold")[level_NA[i, cell]]
-                    right = grid_A is puzzle_A or bool(shown_A[cell] == gold_A[cell])
-                    sign = self.vocabulary.decode(grid_A[cell : cell + 1]) if 1 <= grid_A[cell] <= 9 else "·"
-                    text.append(sign, cell_style(right, "" if grid_A is puzzle_A else solved))
-                    text.append(" │ " if cell % 9 in (2, 5) else " ", "dim")
-                text.append("    " if grid_A is puzzle_A else "\n")
-        for level, style in enumerate(_LEVEL_STYLES):
-            if count := int((level_NA[i] == level).sum()):
-                text.append(f"{LEVELS[level]} {count}  ", style)
-        text.rstrip()
-        return text
+        return drawing(self, one, look)
+
+    def roles(self, instances: Instances) -> Roles:
+        return Roles.of_extra(instances, "level_NA", LEVELS)
+
+    def profile(self, trace: Trace) -> "Profile":
+        return self.profile_type().of(self, trace)
+
+    @classmethod
+    def profile_type(cls) -> "type[Profile]":
+        from hardtail.tasks.sudoku.profile import Profile
+
+        return Profile

@@ -2,6 +2,7 @@
 
 import { el, plural } from "./dom.js";
 import { OUTCOMES } from "./choice.js";
+import { sceneOf } from "./scenes.js";
 
 const LISTED = 1000;
 
@@ -60,20 +61,12 @@ export function problemEntries(choice, problems) {
   return more > 0 ? [...entries, el("p", { class: "note", text: `and ${plural(more, "problem")} more` })] : entries;
 }
 
-// What the colours of a drawing mean.
+// What the colours of a task's drawing mean.
 export function colourKey(task) {
-  const entry = (kind, words) => el("span", {}, el("i", { class: `swatch ${kind}` }), words);
-  const flags = [entry("key-flag", "before its prerequisites"), entry("key-parent", "what the cell waits for")];
-  if (task === "maze") {
-    const grounds = [entry("key-unknown", "hidden"), entry("key-on", "on the path"), entry("key-off", "off it")];
-    return [...grounds, entry("key-adds", "wrongly on"), entry("key-removes", "wrongly off"), ...flags];
-  }
-  const level = task === "sudoku" ? [el("span", {}, el("b", { text: "0–4 " }), "technique level")] : [];
+  const swatch = (kind, words) => el("span", {}, el("i", { class: `swatch ${kind}` }), words);
   return [
-    entry("key-ramp", "first to last commit"),
-    entry("key-wrong", "wrong"),
-    entry("key-bar", "probability"),
-    ...flags,
-    ...level,
+    ...sceneOf(task).legend(swatch),
+    swatch("key-flag", "before its prerequisites"),
+    swatch("key-parent", "what the cell waits for"),
   ];
 }

@@ -3,26 +3,14 @@
 import { el, shown, svg } from "./dom.js";
 import { stepColour } from "./colours.js";
 import { Replay } from "./replay.js";
-import { AdditionScene } from "./scene_addition.js";
-import { CountdownScene } from "./scene_countdown.js";
-import { ListOpsScene } from "./scene_listops.js";
-import { MazeScene } from "./scene_maze.js";
-import { PlainScene } from "./scene_plain.js";
-import { SudokuScene } from "./scene_sudoku.js";
+import { sceneOf } from "./scenes.js";
 
-const SCENES = {
-  addition: AdditionScene,
-  maze: MazeScene,
-  listops: ListOpsScene,
-  countdown: CountdownScene,
-  sudoku: SudokuScene,
-};
 const STRIP = 36;
 
 export class Pane {
   constructor(stage, decoder, problem, title, onStep) {
     this.replay = new Replay(stage, decoder, decoder.rowOf.get(problem));
-    this.scene = new (SCENES[stage.task] ?? PlainScene)(stage, problem, this.replay.gold);
+    this.scene = new (sceneOf(stage.task))(stage, problem, this.replay.gold);
     this.scene.node.setAttribute("aria-label", `${decoder.name}, the answer as it fills in`);
     this.state = el("span", { class: "state" });
     this.node = el(

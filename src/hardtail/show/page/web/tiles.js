@@ -35,6 +35,15 @@ export class Tile {
 }
 
 export class Scene {
+  // What the colours mean, as entries that `swatch(kind, words)` makes.
+  static legend(swatch) {
+    return [
+      swatch("key-ramp", "first to last commit"),
+      swatch("key-wrong", "wrong"),
+      swatch("key-bar", "probability"),
+    ];
+  }
+
   constructor(wide, high, least) {
     this.node = svg("svg", { class: "scene", viewBox: `0 0 ${wide} ${high}`, role: "img" });
     this.node.style.minWidth = `${least}px`;

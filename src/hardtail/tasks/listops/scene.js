@@ -1,8 +1,9 @@
 // A ListOps expression as a tree: operators get their values as they are committed.
 
-import { svg } from "./dom.js";
-import { Scene, Tile } from "./tiles.js";
-import { promptOf } from "./replay.js";
+import { svg } from "hardtail/dom.js";
+import { register } from "hardtail/scenes.js";
+import { Scene, Tile } from "hardtail/tiles.js";
+import { promptOf } from "hardtail/replay.js";
 
 const LEAF = 22;
 const NODE = 38;
@@ -45,7 +46,7 @@ function placed(node, depth, cursor) {
   cursor.deepest = Math.max(cursor.deepest, depth);
 }
 
-export class ListOpsScene extends Scene {
+class ListOpsScene extends Scene {
   constructor(stage, problem) {
     const { root, operators } = treeOf(promptOf(stage, problem));
     const cursor = { at: 12, deepest: 0 };
@@ -80,3 +81,5 @@ export class ListOpsScene extends Scene {
     }
   }
 }
+
+register("listops", ListOpsScene);

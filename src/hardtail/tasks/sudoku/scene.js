@@ -1,12 +1,17 @@
 // A Sudoku board; the small number in a blank cell is the technique level that it takes.
 
-import { svg } from "./dom.js";
-import { Scene, Tile } from "./tiles.js";
-import { roleOf } from "./replay.js";
+import { el, svg } from "hardtail/dom.js";
+import { register } from "hardtail/scenes.js";
+import { Scene, Tile } from "hardtail/tiles.js";
+import { roleOf } from "hardtail/replay.js";
 
 const SIZE = 46;
 
-export class SudokuScene extends Scene {
+class SudokuScene extends Scene {
+  static legend(swatch) {
+    return [...super.legend(swatch), el("span", {}, el("b", { text: "0–4 " }), "technique level")];
+  }
+
   constructor(stage, problem) {
     super(9 * SIZE + 8, 9 * SIZE + 8, 300);
     this.stacked = false;
@@ -29,3 +34,5 @@ export class SudokuScene extends Scene {
     this.node.append(lines);
   }
 }
+
+register("sudoku", SudokuScene);

@@ -1,4 +1,4 @@
-// Any other task: its prompt as text, its answer as a row of cells.
+// Which drawing a task has on the stage. A task's own scene.js registers it by the task's name.
 
 import { Scene, Tile } from "./tiles.js";
 import { promptOf } from "./replay.js";
@@ -7,7 +7,8 @@ const WIDTH = 30;
 const HEIGHT = 40;
 const ACROSS = 24;
 
-export class PlainScene extends Scene {
+// Any other task: its prompt as text, its answer as rows of cells.
+class PlainScene extends Scene {
   constructor(stage, problem) {
     const prompt = promptOf(stage, problem).join("");
     const lines = prompt.match(/.{1,60}/gsu) ?? [""];
@@ -21,4 +22,14 @@ export class PlainScene extends Scene {
       this.add(new Tile(cell, 10 + column * WIDTH, top + row * (HEIGHT + 6), WIDTH - 3, HEIGHT));
     }
   }
+}
+
+const registered = new Map();
+
+export function register(task, scene) {
+  registered.set(task, scene);
+}
+
+export function sceneOf(task) {
+  return registered.get(task) ?? PlainScene;
 }

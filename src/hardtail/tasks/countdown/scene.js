@@ -1,13 +1,14 @@
 // Countdown: the numbers and the target, then the chain of equations, one a line as gold breaks it.
 
-import { svg } from "./dom.js";
-import { Scene, Tile } from "./tiles.js";
-import { promptOf } from "./replay.js";
+import { svg } from "hardtail/dom.js";
+import { register } from "hardtail/scenes.js";
+import { Scene, Tile } from "hardtail/tiles.js";
+import { promptOf } from "hardtail/replay.js";
 
 const WIDTH = 31;
 const HEIGHT = 40;
 
-export class CountdownScene extends Scene {
+class CountdownScene extends Scene {
   constructor(stage, problem, gold) {
     const numbers = promptOf(stage, problem).join("").slice(0, -1).split(",");
     const lines = linesOf(stage, gold);
@@ -59,3 +60,5 @@ function linesOf(stage, gold) {
   });
   return lines.filter((line) => line.length);
 }
+
+register("countdown", CountdownScene);

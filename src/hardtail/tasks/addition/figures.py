@@ -1,4 +1,4 @@
-"""Failures on long carry chains, digit by digit: the paper's first figure from a trace.
+"""Failures on long carry chains, digit by digit, as a figure.
 
 Shapes: A answer cells, F failing instances.
 """
@@ -11,10 +11,10 @@ import numpy as np
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Trace
-from hardtail.show.figures.style import CHAIN, HIDDEN, INK, PAGE, RULE, SOFT, WRONG, bare, ramp, sheet, source, styled
 from hardtail.tasks.addition.commits import WrongCommits, chain_cells, wrong_commits
 from hardtail.tasks.addition.solver import ROLES, G, K
 from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.parts import Pen
 from hardtail.traces.commits import annotation
 from hardtail.traces.states import hidden_before, standing
 
@@ -53,7 +53,8 @@ def chosen_failures(task: Addition, trace: Trace, most: int = 2) -> list[Failure
     """The failures to show: one in which a k cell lost its carry and one in which a g cell got one that never came,
     as far as there are such, the surest first; then others of the longest chains. What was wrong first comes first."""
     readings = wrong_commits(task, trace)
-    found, later_F = readings["top"], readings["top"].cell_F != readings["first"].cell_F
+    found = readings.lowest_index
+    later_F = found.cell_F != readings.first_in_time.cell_F
     if not len(found):
         raise HardtailError("there is no failure to draw: every sum of this trace is right")
     best_F = np.lexsort((-found.prob_F, -found.chain_F, ~found.at_chain_msb_F, later_F))
@@ -78,21 +79,20 @@ def _failure(found: WrongCommits, f: int) -> Failure:
     )
 
 
-@styled
-def failures_figure(task: Addition, trace: Trace, failures: Sequence[Failure] | None = None) -> "Figure":
+def failures_figure(task: Addition, trace: Trace, pen: Pen, failures: Sequence[Failure] | None = None) -> "Figure":
     """Operands, roles and answer of failing sums, the chain marked, and what was known at the wrong commit."""
     shown = chosen_failures(task, trace) if failures is None else failures
-    figure = sheet(PAGE, HEIGHT * len(shown), arranged=False)
+    figure = pen.sheet(pen.PAGE, HEIGHT * len(shown), arranged=False)
     for place, failure in enumerate(shown):
         bottom = 1 - (place + 1) / len(shown)
         axes = figure.add_axes((0.005, bottom, 0.99, 1 / len(shown)))
-        _draw(axes, task, trace.take(np.array([failure.instance])), failure, chr(ord("a") + place))
+        _draw(axes, pen, task, trace.take(np.array([failure.instance])), failure, chr(ord("a") + place))
     return figure
 
 
-def _draw(axes: "Axes", task: Addition, one: Trace, failure: Failure, letter: str) -> None:
+def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure, letter: str) -> None:
     cells, instances = task.answer_len, one.instances
-    bare(axes)
+    pen.bare(axes)
     axes.set_xlim(_left(cells), cells)
     axes.set_ylim(9.3, -2.8)
     steps = int(one.step_NT[0][one.happened_NT[0]].max()) + 1
@@ -105,32 +105,39 @@ def _draw(axes: "Axes", task: Addition, one: Trace, failure: Failure, letter: st
     digits = task.digits
     texts = {A: f" {prompt_A[:digits]}", B: f" {prompt_A[digits + 1 : -1]}", GOLD: task.vocabulary.decode(gold_A)}
 
-    _chain(axes, chain_A)
+    _chain(axes, pen, chain_A)
     for row, name in enumerate(ROWS):
         said = f"seen at step {failure.step + 1}" if row == SEEN else name
-        axes.text(-0.5, _SHIFT[row] + 0.5, said, ha="right", va="center", color=SOFT)
+        axes.text(-0.5, _SHIFT[row] + 0.5, said, ha="right", va="center", color=pen.SOFT)
     for row, text in texts.items():
         for cell, sign in enumerate(text):
-            _sign(axes, cell, row, sign, size=8)
-    axes.plot([0, cells], [_SHIFT[ROLE] - 0.02] * 2, color=RULE, linewidth=0.6)
+            _sign(axes, cell, row, sign, color=pen.INK, size=8)
+    axes.plot([0, cells], [_SHIFT[ROLE] - 0.02] * 2, color=pen.RULE, linewidth=0.6)
     for cell in range(cells):
         kind = ROLES[role_A[cell]][0] if ROLES[role_A[cell]] != "carry_out" else "·"
-        _sign(axes, cell, ROLE, kind, color=SOFT if kind == "p" else INK, weight="normal" if kind == "p" else "bold")
+        _sign(
+            axes,
+            cell,
+            ROLE,
+            kind,
+            color=pen.SOFT if kind == "p" else pen.INK,
+            weight="normal" if kind == "p" else "bold",
+        )
         wrong = answer_A[cell] != gold_A[cell]
-        fill, ink = ramp(step_A[cell] / max(steps - 1, 1))
+        fill, ink = pen.ramp(step_A[cell] / max(steps - 1, 1))
         _sign(axes, cell, STEP, str(step_A[cell] + 1), fill=fill, color=ink, size=6.5)
         written = task.vocabulary.decode(answer_A[cell : cell + 1])
         if wrong:
-            _sign(axes, cell, ANSWER, written, fill=WRONG, color="white", weight="bold", size=8)
+            _sign(axes, cell, ANSWER, written, fill=pen.WRONG, color="white", weight="bold", size=8)
         else:
-            _sign(axes, cell, ANSWER, written, size=8)
+            _sign(axes, cell, ANSWER, written, color=pen.INK, size=8)
         if cell == failure.cell:
-            _sign(axes, cell, SEEN, "?", fill="white", edge=WRONG, color=WRONG, weight="bold", size=8)
+            _sign(axes, cell, SEEN, "?", fill="white", edge=pen.WRONG, color=pen.WRONG, weight="bold", size=8)
         elif hidden_A[cell]:
-            _sign(axes, cell, SEEN, "", fill=HIDDEN)
+            _sign(axes, cell, SEEN, "", fill=pen.HIDDEN, color=pen.INK)
         else:
             _sign(axes, cell, SEEN, written, fill=fill, color=ink, size=8)
-    _words(axes, task, one, failure, int((chain_A & hidden_A).sum()), int(chain_A.sum()), steps, letter)
+    _words(axes, pen, task, one, failure, int((chain_A & hidden_A).sum()), int(chain_A.sum()), steps, letter)
 
 
 def _left(cells: int) -> float:
@@ -138,7 +145,7 @@ def _left(cells: int) -> float:
     return -cells * GUTTER / (1 - GUTTER)
 
 
-def _chain(axes: "Axes", chain_A: Array) -> None:
+def _chain(axes: "Axes", pen: Pen, chain_A: Array) -> None:
     """The chain as a band through all rows, with a bracket over it."""
     from matplotlib.patches import Rectangle
 
@@ -146,10 +153,12 @@ def _chain(axes: "Axes", chain_A: Array) -> None:
     if not inside.size:
         return
     start, end = int(inside[0]), int(inside[-1]) + 1
-    axes.add_patch(Rectangle((start, -0.05), end - start, _SHIFT[SEEN] - 0.05, facecolor=CHAIN, linewidth=0))
-    axes.plot([start + 0.1, start + 0.1, end - 0.1, end - 0.1], [-0.15, -0.5, -0.5, -0.15], color=SOFT, linewidth=0.8)
+    axes.add_patch(Rectangle((start, -0.05), end - start, _SHIFT[SEEN] - 0.05, facecolor=pen.CHAIN, linewidth=0))
+    axes.plot(
+        [start + 0.1, start + 0.1, end - 0.1, end - 0.1], [-0.15, -0.5, -0.5, -0.15], color=pen.SOFT, linewidth=0.8
+    )
     words = f"carry chain: {end - start} cells whose digits sum to 9"
-    axes.text((start + end) / 2, -0.62, words, ha="center", va="bottom", color=SOFT)
+    axes.text((start + end) / 2, -0.62, words, ha="center", va="bottom", color=pen.SOFT)
 
 
 def _sign(
@@ -160,7 +169,7 @@ def _sign(
     *,
     fill: object = None,
     edge: str | None = None,
-    color: str = INK,
+    color: str,
     weight: str = "normal",
     size: float = 7,
 ) -> None:
@@ -177,7 +186,15 @@ def _sign(
 
 
 def _words(
-    axes: "Axes", task: Addition, one: Trace, failure: Failure, hidden: int, chain: int, steps: int, letter: str
+    axes: "Axes",
+    pen: Pen,
+    task: Addition,
+    one: Trace,
+    failure: Failure,
+    hidden: int,
+    chain: int,
+    steps: int,
+    letter: str,
 ) -> None:
     """What happened, in a heading and below the drawing."""
     kind = ROLES[failure.role]
@@ -187,8 +204,8 @@ def _words(
     left = _left(task.answer_len)
     typical = f"{failure.alike} of {failure.failures} failures"
     heading = axes.text(left, -2.1, f"({letter}) {place}: {what}", va="center", fontweight="bold", fontsize=7.5)
-    axes.annotate(f"  {typical}", (1, 0), xycoords=heading, va="bottom", color=SOFT)
-    axes.text(task.answer_len, -2.1, source(one), ha="right", va="center", color=SOFT)
+    axes.annotate(f"  {typical}", (1, 0), xycoords=heading, va="bottom", color=pen.SOFT)
+    axes.text(task.answer_len, -2.1, pen.source(one), ha="right", va="center", color=pen.SOFT)
 
     event = int(standing(one).event_NA[0, failure.cell])
     wrong, gold = (
@@ -208,10 +225,10 @@ def _words(
         xytext=(at - 1 if fits else end, _SHIFT[STEP] + 2.1),
         ha="left" if fits else "right",
         va="center",
-        color=WRONG,
+        color=pen.WRONG,
         arrowprops={
             "arrowstyle": "-|>",
-            "color": WRONG,
+            "color": pen.WRONG,
             "linewidth": 0.9,
             "shrinkA": 0,
             "shrinkB": 0,

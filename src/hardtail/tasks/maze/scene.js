@@ -1,8 +1,9 @@
 // A maze that fills in: path, ways off it, and wrong commits as diagonal halves.
 
-import { svg } from "./dom.js";
-import { Scene } from "./tiles.js";
-import { promptOf } from "./replay.js";
+import { svg } from "hardtail/dom.js";
+import { register } from "hardtail/scenes.js";
+import { Scene } from "hardtail/tiles.js";
+import { promptOf } from "hardtail/replay.js";
 
 const SIZE = 20;
 
@@ -39,7 +40,17 @@ class MazeCell {
   }
 }
 
-export class MazeScene extends Scene {
+class MazeScene extends Scene {
+  static legend(swatch) {
+    return [
+      swatch("key-unknown", "hidden"),
+      swatch("key-on", "on the path"),
+      swatch("key-off", "off it"),
+      swatch("key-adds", "wrongly on"),
+      swatch("key-removes", "wrongly off"),
+    ];
+  }
+
   constructor(stage, problem) {
     const side = Math.round(Math.sqrt(stage.cells));
     super(side * SIZE, side * SIZE, 260);
@@ -51,3 +62,5 @@ export class MazeScene extends Scene {
     }
   }
 }
+
+register("maze", MazeScene);

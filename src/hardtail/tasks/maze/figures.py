@@ -1,4 +1,4 @@
-"""Wrong commits on the maze's grid: the paper's third figure from a trace.
+"""Wrong commits on the maze's grid, as a figure.
 
 Shapes: H rows, W columns, A = H × W answer cells.
 """
@@ -11,9 +11,9 @@ import numpy as np
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Trace
-from hardtail.show.figures.style import INK, PAGE, SOFT, bare, sheet, source, styled
 from hardtail.tasks.maze.profile import ADDITION, REMOVAL, directions, grids
 from hardtail.tasks.maze.task import Maze
+from hardtail.tasks.parts import Pen
 from hardtail.traces.commits import first_in_time, wrong_cells
 
 if TYPE_CHECKING:
@@ -35,23 +35,22 @@ def chosen_mazes(trace: Trace, most: int = ACROSS) -> list[int]:
     return by_size[np.unique(np.linspace(0, len(by_size) - 1, min(most, len(by_size))).astype(int))].tolist()
 
 
-@styled
-def regions_figure(task: Maze, trace: Trace, rows: Sequence[int] | None = None) -> "Figure":
+def regions_figure(task: Maze, trace: Trace, pen: Pen, rows: Sequence[int] | None = None) -> "Figure":
     """Mazes with their answer paths; half of each wrong cell says how it errs, a ring which wrong commit was first."""
     rows = chosen_mazes(trace) if rows is None else rows
     lines = ceil(len(rows) / ACROSS)
-    figure = sheet(PAGE, 0.3 + lines * (PAGE / ACROSS + 0.18))
+    figure = pen.sheet(pen.PAGE, 0.3 + lines * (pen.PAGE / ACROSS + 0.18))
     panels = figure.subplots(lines, ACROSS, squeeze=False).ravel()
     for axes in panels:
-        bare(axes)
+        pen.bare(axes)
     for place, (axes, row) in enumerate(zip(panels, rows, strict=False)):
-        _draw(axes, task, trace.take(np.array([row])), chr(ord("a") + place))
-    figure.legend(handles=_legend(), loc="outside upper center", ncols=6)
-    figure.supxlabel(source(trace), fontsize=7, color=SOFT)
+        _draw(axes, pen, task, trace.take(np.array([row])), chr(ord("a") + place))
+    figure.legend(handles=_legend(pen), loc="outside upper center", ncols=6)
+    figure.supxlabel(pen.source(trace), fontsize=7, color=pen.SOFT)
     return figure
 
 
-def _draw(axes: "Axes", task: Maze, one: Trace, letter: str) -> None:
+def _draw(axes: "Axes", pen: Pen, task: Maze, one: Trace, letter: str) -> None:
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Circle
 
@@ -68,7 +67,7 @@ def _draw(axes: "Axes", task: Maze, one: Trace, letter: str) -> None:
     first = first_in_time(one, wrong_cells(one))
     row, column = divmod(int(first.cell_K[0]), side)
     axes.add_patch(Circle((column + 0.5, row + 0.5), 0.95, fill=False, edgecolor="white", linewidth=2.4))
-    axes.add_patch(Circle((column + 0.5, row + 0.5), 0.95, fill=False, edgecolor=INK, linewidth=1.1))
+    axes.add_patch(Circle((column + 0.5, row + 0.5), 0.95, fill=False, edgecolor=pen.INK, linewidth=1.1))
     hidden = int(one.instances.maskable_NA[0].sum())
     axes.set_title(
         f"({letter}) {int(wrong_A.sum())} wrong, the first at step {int(first.step_K[0]) + 1} of {hidden}",
@@ -89,11 +88,11 @@ def _halves(axes: "Axes", task: Maze, gold_A: Array, answer_A: Array, wrong_A: A
         axes.add_collection(PolyCollection(at_K2[:, None] + corner_32, facecolors=colour, linewidths=0))
 
 
-def _legend() -> list[object]:
+def _legend(pen: Pen) -> list[object]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    ring = Line2D([], [], linestyle="none", marker="o", markersize=6, markerfacecolor="none", markeredgecolor=INK)
+    ring = Line2D([], [], linestyle="none", marker="o", markersize=6, markerfacecolor="none", markeredgecolor=pen.INK)
     ring.set_label("first wrong commit")
     end = Line2D([], [], linestyle="none", marker="o", markersize=5, color=END, label="start, goal")
     return [

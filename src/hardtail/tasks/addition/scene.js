@@ -1,15 +1,16 @@
 // Addition in columns: operands, roles, the sum being written, and the longest carry chain.
 
-import { svg } from "./dom.js";
-import { Scene, Tile } from "./tiles.js";
-import { promptOf, roleOf } from "./replay.js";
+import { svg } from "hardtail/dom.js";
+import { register } from "hardtail/scenes.js";
+import { Scene, Tile } from "hardtail/tiles.js";
+import { promptOf, roleOf } from "hardtail/replay.js";
 
 const WIDTH = 27;
 const HEIGHT = 30;
 const EDGE = 50;
 const ROWS = { carry: 14, a: 36, b: 60, sum: 90, gold: 119, role: 137 };
 
-export class AdditionScene extends Scene {
+class AdditionScene extends Scene {
   constructor(stage, problem) {
     const cells = stage.cells;
     super(EDGE + cells * WIDTH + 8, 164, Math.min(720, cells * 21 + 60));
@@ -61,3 +62,5 @@ export class AdditionScene extends Scene {
     for (const look of looks) this.gold[look.cell].textContent = look.wrong ? look.goldSign : "";
   }
 }
+
+register("addition", AdditionScene);

@@ -1,0 +1,87 @@
+"""The optional parts of a task, as the rest of hardtail asks for them: drawing, roles, page scene and figures.
+
+Shapes: N instances, A answer cells.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.types import Instances, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Look = Callable[[int], tuple[str, str]]
+"""From an answer cell to its sign and style. A drawing has its own style where that is empty, and leaves out a cell
+without a sign."""
+WRONG = "bold white on red"
+NO_ROLE = 255
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The part that each answer cell plays: `role_NA` indexes `names`; `NO_ROLE` is a cell that plays none."""
+
+    names: tuple[str, ...]
+    role_NA: NDArray[np.uint8]
+
+    @classmethod
+    def none(cls, instances: Instances) -> "Roles":
+        return cls((), np.full(instances.maskable_NA.shape, NO_ROLE, dtype=np.uint8))
+
+    @classmethod
+    def of_extra(cls, instances: Instances, extra: str, names: Sequence[str]) -> "Roles":
+        """Roles that instances carry as an annotation, -1 where a cell has none; bare instances have no roles."""
+        if extra not in instances.extras:
+            return cls.none(instances)
+        index_NA = instances.extras[extra]
+        return cls(tuple(names), np.where(index_NA < 0, NO_ROLE, index_NA).astype(np.uint8))
+
+
+class Scene(NamedTuple):
+    """A task's drawing on the page: a JavaScript module that registers it, and its style sheet."""
+
+    script: str
+    style: str
+
+    @classmethod
+    def beside(cls, kind: type) -> "Scene | None":
+        """`scene.js` and `scene.css` in the package of a class, or of the nearest class it inherits from."""
+        packages = (sys.modules[held.__module__].__package__ for held in kind.__mro__)
+        for folder in (files(package) for package in packages if package):
+            if (folder / "scene.js").is_file():
+                style = folder / "scene.css"
+                return cls(_text(folder / "scene.js"), _text(style) if style.is_file() else "")
+        return None
+
+
+def _text(path: Traversable) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+class Pen(Protocol):
+    """What figures are drawn with: colours, widths and empty sheets, the same for all tasks."""
+
+    INK: str
+    SOFT: str
+    RULE: str
+    WRONG: str
+    CHAIN: str
+    HIDDEN: str
+    PAGE: float
+
+    def sheet(self, width: float, height: float, *, arranged: bool = True) -> "Figure": ...
+
+    def bare(self, axes: "Axes") -> None: ...
+
+    def ramp(self, part: float) -> tuple[tuple[float, float, float], str]: ...
+
+    def source(self, trace: Trace) -> str: ...
