@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hardtail.measuring.subject import Kind, Subject
-    from hardtail.models.transformer import Precision
+    from hardtail.models.precision import Precision
     from hardtail.tasks.base import Task
 
 TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `hardtail tasks`, or package.module:Class")]

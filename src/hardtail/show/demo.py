@@ -9,7 +9,8 @@ import numpy as np
 from hardtail import zoo
 from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
-from hardtail.measuring.evaluate import Decoding, accuracy, chosen_policies, measured_instances, traced
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import accuracy, chosen_policies, measured_instances, traced
 from hardtail.measuring.subject import load_subject
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.tasks.addition.commits import NO_DIGIT, WrongCommits, wrong_commits

@@ -84,7 +84,8 @@ def decoded(
     subjects: "Sequence[Subject]", plan: DecodePlan, progress: Callable[[int], None] = lambda done: None
 ) -> Iterator[Trace]:
     """Every model under every policy on the same instances of every stratum."""
-    from hardtail.measuring.evaluate import Decoding, chosen_policies, measured_instances, traced
+    from hardtail.decoding.options import Decoding
+    from hardtail.measuring.evaluate import chosen_policies, measured_instances, traced
 
     decoding = Decoding(device=plan.device, batch=plan.batch)
     for subject in subjects:
