@@ -73,7 +73,7 @@ def test_paper_reading() -> None:
 
 @pytest.mark.parametrize("k", [1, 4, 12, 28, 32])
 def test_planted_chains(k: int) -> None:
-    """Study §2: the chain is k almost exactly, and hardly any other position propagates."""
+    """docs/study.md §2: the chain is k almost exactly, and hardly any other position propagates."""
     instances = hardtail.task("addition").sample(2000, Streams(0).named("planted"), f"chain>={k}")
     chain = instances.strata["chain"]
     assert chain.min() >= k
@@ -84,7 +84,7 @@ def test_planted_chains(k: int) -> None:
 
 
 def test_planted_places_at_28() -> None:
-    """Study §2: for k = 28 the chain touches the top digit in about a fifth of the instances, and the bottom too."""
+    """docs/study.md §2: for k = 28 the chain touches the top digit in about a fifth of the sums, and the bottom too."""
     instances = hardtail.task("addition").sample(4000, Streams(0).named("places"), "chain>=28")
     msb = instances.extras["chain_msb_N"]
     assert (msb == 0).mean() == pytest.approx(1 / 5, abs=0.03)
@@ -100,7 +100,7 @@ def test_minimum_planting_leaves_the_rest_free() -> None:
 
 
 def test_natural_chains_are_short() -> None:
-    """Study §2: of 20,000 natural pairs about 71 % have a longest chain of 1, and none goes above 6 or 7."""
+    """docs/study.md §2: of 20,000 natural pairs about 71 % have a longest chain of 1, and none goes above 6 or 7."""
     chain = hardtail.task("addition").sample(20_000, Streams(42).named("addition/train")).strata["chain"]
     share = np.bincount(chain, minlength=8) / chain.size
     assert share[:5] == pytest.approx([0.0345, 0.714, 0.2247, 0.0238, 0.0027], abs=0.01)

@@ -40,7 +40,7 @@ def test_train_and_test_never_meet() -> None:
 
 
 def test_keeping_apart_leaves_the_law_alone() -> None:
-    """The line goes through the problems, not through their difficulty (study §4: half the trees have depth 1)."""
+    """The split is by problem, not by difficulty (docs/study.md §4: half the trees have depth 1)."""
     depth = build(hardtail.task("listops"), "train", n=20_000).instances.strata["depth"]
     assert np.bincount(depth, minlength=6)[1:] / 20_000 == pytest.approx([0.52, 0.261, 0.131, 0.057, 0.031], abs=0.03)
 

@@ -124,7 +124,7 @@ def test_farthest_endpoints() -> None:
 
 
 def test_figures_of_the_study() -> None:
-    """Study §3: 197 hidden cells, corridor quantiles, path length, and what the released strata really change."""
+    """docs/study.md §3: 197 hidden cells, corridor quantiles, path length, and what the released strata change."""
     task = hardtail.task("maze")
     natural = task.sample(3000, Streams(0).named("natural"))
     assert (natural.maskable_NA.sum(axis=1) == 197).all()

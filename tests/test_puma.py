@@ -1,4 +1,4 @@
-"""PUMA's buffer against its promises, and the three readings of it (study §1.8, §10.1)."""
+"""PUMA's buffer against its promises, and the three readings of it (docs/study.md §1.8, §10.1)."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -49,7 +49,7 @@ def test_chains_only_ever_reveal(reading: str) -> None:
 
 
 def test_release_counts() -> None:
-    """n_reveal = max(1, ⌈n / (K - s)⌉), so 8 cells in 3 stages go 8, 5, 2 (study §1.8)."""
+    """n_reveal = max(1, ⌈n / (K - s)⌉), so 8 cells in 3 stages go 8, 5, 2 (docs/study.md §1.8)."""
     data = corpus(300)
     scheme = Puma(stages=Fixed(3), threshold=None)
     shown = [view.hidden_BA.sum(1) for view, _ in views(scheme, data, 7)]
@@ -81,7 +81,7 @@ def test_oracle_order_follows_the_ranks() -> None:
 
 
 def test_stairs_match_the_study() -> None:
-    """Study §1.8: addition climbs 3, 6, 9, 12, 15, 16 every 25,000 of 300,000 steps."""
+    """docs/study.md §1.8: addition climbs 3, 6, 9, 12, 15, 16 every 25,000 of 300,000 steps."""
     stairs = Stairs(3, 16, 3)
     steps = torch.tensor([0, 24_999, 25_000, 50_000, 75_000, 100_000, 125_000, 299_999])
     assert stairs.at(steps, 300_000).tolist() == [3, 3, 6, 9, 12, 15, 16, 16]
@@ -91,7 +91,7 @@ def test_stairs_match_the_study() -> None:
 
 
 def test_official_with_random_scores_is_uniform_masking() -> None:
-    """Study §10.1: revealed = min(round(n·u), n-1) with u uniform, and any cell as likely as any other."""
+    """docs/study.md §10.1: revealed = min(round(n·u), n-1) with u uniform, and any cell as likely as any other."""
     task = hardtail.task("addition", digits=19)
     data = Corpus.on(CPU, task.sample(2000, Streams(0).named("uniform")), MASK, "lsb")
     n = 20

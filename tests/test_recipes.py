@@ -22,7 +22,7 @@ from hardtail.training.optimiser import AdamW
 from hardtail.training.recipe import Sizes, Watch
 
 STUDY: dict[str, tuple[Any, ...]] = {
-    # L/H/d, dropout, steps, lr, floor, warm-up, weight decay, eval_every, N train, PAPL's α, PUMA's K (study §1.4–§1.8)
+    # docs/study.md §1.4–§1.8: L/H/d, dropout, steps, lr, floor, warm-up, weight decay, eval_every, N train, α, PUMA's K
     "addition": ((2, 2, 128), 0.1, 300_000, 1e-3, 1e-4, 2000, 0.1, 5000, 20_000, 1.0, Stairs(3, 16, 3)),
     "maze": ((3, 3, 192), 0.1, 50_000, 3e-4, 1e-5, 2000, 0.01, 5000, 10_000, 5.0, Stairs(10, 40, 3)),
     "listops": ((3, 3, 192), 0.1, 300_000, 3e-4, 1e-5, 2000, 0.01, 5000, 20_000, 5.0, Stairs(2, 10, 2)),
@@ -62,7 +62,7 @@ def test_the_released_settings(name: str) -> None:
     ],
 )
 def test_the_text_as_written(scheme: str, expected: Scheme) -> None:
-    """Study §8: every scheme changes to what the text says, and stays the scheme that its name says."""
+    """docs/study.md §8: every scheme changes to what the text says, and stays the scheme that its name says."""
     recipe = recipe_named(f"addition-{scheme}-paper")
     assert recipe.scheme == expected
     assert recipe.sizes == Sizes(2, 2, 128, mlp_ratio=3, dropout=0.0)
@@ -146,7 +146,7 @@ def test_fields_whose_types_only_a_checker_knows_are_let_be() -> None:
 
 
 def test_a_dry_run_shows_the_cost_and_writes_nothing(tmp_path: Any) -> None:
-    """Parameters of study §1.3 at MLP ratio 4; any field is a flag, the scheme's too."""
+    """Parameters of docs/study.md §1.3 at MLP ratio 4; any field is a flag, the scheme's too."""
     words = ["maze-random", "--dry-run", "--scheme.weighting", "batch", "--batch", "128"]
     done = subprocess.run(
         [sys.executable, "-m", "hardtail", "train", *words], capture_output=True, text=True, cwd=tmp_path

@@ -58,7 +58,7 @@ def test_every_task_trains_and_measures_itself(task: str, tmp_path: Path) -> Non
 
 
 def test_curves_start_before_training(tmp_path: Path) -> None:
-    """The initial weights are probed (study §1.5) and decoded, once, however early the first session stops."""
+    """The initial weights are probed (docs/study.md §1.5) and decoded, once, however early the first session stops."""
     recipe = small("addition-random")
     train(recipe, tmp_path / "run", should_stop=lambda: True)
     train(recipe, tmp_path / "run")
@@ -108,7 +108,7 @@ def test_the_precision_of_other_work_in_the_process_is_left_alone(
 
 
 def test_the_lowest_probe_is_kept_beside_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Probes every eval_every / 5 in the first tenth, then every eval_every, and at the end (study §1.5)."""
+    """Probes every eval_every / 5 in the first tenth, then every eval_every, and at the end (docs/study.md §1.5)."""
     values = iter([6.0, 5.0, 4.0, 2.0, 3.0, 2.5, 2.0])
     monkeypatch.setattr(Probe, "of", lambda self, model: Probed(next(values), 0))
     train(quick(), tmp_path / "run")

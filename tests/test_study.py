@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hardtail import HardtailError
+from hardtail import HardtailError, data
 from hardtail.cli import main
 from hardtail.core.files import read_records, sole_writer
 from hardtail.core.provenance import origin
@@ -20,7 +20,7 @@ from hardtail.measuring.subject import Subject
 from hardtail.show.page.records import of_folder, recorded
 from hardtail.study import advance as moving
 from hardtail.study import store as storing
-from hardtail.study.advance import advance, measure, status
+from hardtail.study.advance import advance, measure, prepare, status
 from hardtail.study.grids import GRIDS, Entry, entries_named, entry_named, grid_named
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
@@ -162,6 +162,16 @@ def test_what_was_measured_of_other_weights_or_of_less_is_measured_again(tmp_pat
             path.write_text("".join(json.dumps(record | other) + "\n" for record in records))
         assert measure(tmp_path, device="cpu", n=5)
         assert [len(read_records(path)) for path in files] == [2 * len(records) for records in whole], other
+
+
+def test_what_is_prepared_is_all_that_a_run_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that cannot draw trains and measures; nothing is drawn there, not even to see that it can be."""
+    run = entry()
+    monkeypatch.setenv(data.KEPT, str(tmp_path / "data"))
+    prepare([run], n=5)
+    monkeypatch.setattr(data, "_draw", lambda *given: pytest.fail(f"it was to be drawn: {given[1:4]}"))
+    (found,) = advance([run], tmp_path / "runs", Store(tmp_path / "results"), minutes=5, n=5)
+    assert (found.state, found.failure) == ("recorded", "")
 
 
 def test_a_run_out_of_patience_is_recorded_with_its_best_weights_alone(

@@ -231,7 +231,7 @@ def test_weights_are_saved_once_and_load(tmp_path: Path) -> None:
 
 
 def test_every_recipe_can_be_made() -> None:
-    for name in RECIPES:
+    for name in RECIPES.names():
         recipe = recipe_named(name)
         assert recipe.watch.order in recipe.task.order_names, name
     with pytest.raises(HardtailError, match="addition-puma"):

@@ -41,6 +41,10 @@ Patience = Annotated[
     int | None, arg(metavar="STEPS", help="end a run whose probe has not improved for so many steps [never]")
 ]
 
+OwnTask = Annotated[
+    str | None, arg(name="task", metavar="CLASS", help="a run's task, if it is no plug-in: package.module:Class")
+]
+
 MOST = 100_000_000
 """Instances that one command makes at most."""
 
@@ -67,12 +71,27 @@ def usable_device(given: str | None) -> str:
 
 
 def load(
-    run: str, kind: "Kind | None", device: str, precision: "Precision" = "fp32", *, compiled: bool = False
+    run: str,
+    kind: "Kind | None",
+    device: str,
+    precision: "Precision" = "fp32",
+    *,
+    task: str | None = None,
+    compiled: bool = False,
 ) -> "Subject":
-    """The model that a person named."""
+    """The model that a person named, and the class of its task where they gave that."""
     from hardtail.measuring.subject import load_subject
 
-    return load_subject(run, kind=kind, device=device, precision=precision, compiled=compiled)
+    own = admit_task(task)
+    subject = load_subject(run, kind=kind, device=device, precision=precision, compiled=compiled)
+    if own is not None and type(subject.task) is not own:
+        raise HardtailError(f"{run} is a run on {subject.task.name}, and --task is {task}; leave it out")
+    return subject
+
+
+def admit_task(path: str | None) -> "type[Task] | None":
+    """Let files name the task that a person gave as `--task`, for as long as this command runs."""
+    return None if path is None else TASKS.admit(path)
 
 
 def positive(flag: str, value: int) -> None:

@@ -9,7 +9,9 @@ from tyro.conf import Positional, arg
 from hardtail.cli.common import (
     Checkpoint,
     Device,
+    OwnTask,
     Run,
+    admit_task,
     app,
     busy,
     load,
@@ -33,6 +35,7 @@ def evaluate(
     ] = (),
     strata: Annotated[tuple[str, ...], arg(help="natural, 'chain>=28' … [all of the study's]")] = (),
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 500,
+    task: OwnTask = None,
     kind: Checkpoint = None,
     each: Annotated[int | None, arg(help="cells that a step commits [1]")] = None,
     steps: Annotated[int | None, arg(help="instead: steps in all, each with its share of the cells")] = None,
@@ -65,7 +68,7 @@ def evaluate(
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
     device = usable_device(device)
-    subject = load(run, kind, device, precision, compiled=compiled)
+    subject = load(run, kind, device, precision, task=task, compiled=compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
     decoding = Decoding(Commit(1 if each is None else each, steps), batch, device, seed, restrict, temperature)
     data_seed = subject.seed if data_seed is None else data_seed
@@ -112,6 +115,7 @@ def diagnose(
     ] = (),
     strata: Annotated[tuple[str, ...], arg(help="strata to explain [the study's diagnosis set]")] = (),
     n: Annotated[int | None, arg(aliases=["-n"], help="instances of each stratum [the study's]")] = None,
+    task: OwnTask = None,
     kind: Checkpoint = None,
     seed: Annotated[int | None, arg(help="seed of the instances [the run's]")] = None,
     device: Device = None,
@@ -139,10 +143,11 @@ def diagnose(
     for run in runs:
         if run.endswith(".npz"):
             with busy(f"explaining {run}"):
+                admit_task(task)
                 diagnoses, kept = [explain_trace(Path(run))], out
         else:
             chosen = usable_device(device)
-            subject = load(run, kind, chosen)
+            subject = load(run, kind, chosen, task=task)
             decoding = Decoding(batch=batch, device=chosen)
             with progress_bar(f"decoding {subject.name}", None) as advance:
                 diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=seed, progress=advance)

@@ -5,7 +5,17 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import Checkpoint, Device, app, busy, positive, progress_bar, usable_device
+from hardtail.cli.common import (
+    Checkpoint,
+    Device,
+    OwnTask,
+    admit_task,
+    app,
+    busy,
+    positive,
+    progress_bar,
+    usable_device,
+)
 
 
 @app.command
@@ -19,6 +29,7 @@ def report(
     policies: Annotated[tuple[str, ...], arg(help="decoding orders [top1 and the task's logical order]")] = (),
     strata: Annotated[tuple[str, ...], arg(help="what models are decoded on [an easy stratum and a hard one]")] = (),
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 100,
+    task: OwnTask = None,
     kind: Checkpoint = None,
     seed: Annotated[int | None, arg(help="seed of the instances [the first model's]")] = None,
     device: Device = None,
@@ -40,6 +51,7 @@ def report(
         from hardtail.show.figures import ensure_matplotlib, write_all
 
         ensure_matplotlib()
+    admit_task(task)
     sources = sorted_sources(runs)
     store = open_results(results)
     with busy("reading"):

@@ -1,7 +1,9 @@
 """`hardtail train RECIPE [any field as a flag]`: words for people, no logic."""
 
+import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +14,8 @@ from tyro.conf import FlagCreatePairsOff, arg
 
 from hardtail.cli.common import Device, Patience, asked_to_stop, measured, usable_device
 from hardtail.core.errors import HardtailError
+from hardtail.core.registry import SCHEMES
+from hardtail.schemes.named import scheme_named
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
@@ -29,6 +33,11 @@ def main(words: Sequence[str]) -> None:
         )
     name, *rest = words
     recipe = recipe_named(name)
+    text, rest = _scheme(rest)
+    if text is not None:
+        words_of = re.sub(r"[^\w.=]+", "-", text)
+        recipe = replace(recipe, scheme=scheme_named(text), name=f"{recipe.name}-{words_of}")
+    name = recipe.name
 
     def command(
         recipe: Annotated[Recipe, arg(name="")] = recipe,
@@ -50,13 +59,28 @@ def main(words: Sequence[str]) -> None:
     )
 
 
+def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The value of `--scheme`, which decides what other flags there are, and the remaining words."""
+    rest = list(words)
+    for at, word in enumerate(rest):
+        if word.startswith("--scheme="):
+            return word.partition("=")[2], rest[:at] + rest[at + 1 :]
+        if word == "--scheme":
+            if at + 1 == len(rest):
+                raise HardtailError("--scheme takes a scheme, for example --scheme papl,alpha=5")
+            return rest[at + 1], rest[:at] + rest[at + 2 :]
+    return None, rest
+
+
 def _list_recipes() -> None:
-    print("usage: hardtail train RECIPE [any field as a flag] [--out DIR] [--dry-run]\n\nRecipes (each with --help):")
-    for name in RECIPES:
+    print("usage: hardtail train RECIPE [--scheme SCHEME] [any field as a flag] [--out DIR] [--dry-run]\n")
+    print(f"SCHEME is one of {', '.join(SCHEMES.names())}, or package.module:Class; fields follow: papl,alpha=5")
+    print("RECIPE is package.module:function, or one of these (each with --help):")
+    for name in RECIPES.names():
         if not name.endswith(("-paper", "-smoke", "-small")):
             print(
                 f"  {name}",
-                *(f"{name}-{kind}" for kind in ("paper", "smoke", "small") if f"{name}-{kind}" in RECIPES),
+                *(f"{name}-{kind}" for kind in ("paper", "smoke", "small") if f"{name}-{kind}" in RECIPES.names()),
                 sep="   ",
             )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import app, open_console
+from hardtail.cli.common import OwnTask, admit_task, app, open_console
 
 
 @app.command
@@ -15,6 +15,7 @@ def view(
     /,
     instance: Annotated[int | None, arg(help="the instance to begin with, counted from 0")] = None,
     failures: Annotated[bool, arg(help="leave out what was solved")] = False,
+    task: OwnTask = None,
 ) -> None:
     """Watch a decode in the terminal, commit by commit; in a pipe: one line for every commit of one instance.
 
@@ -22,6 +23,7 @@ def view(
     """
     from hardtail.show.theatre import open_theatre, tell, watch
 
+    admit_task(task)
     theatre = open_theatre(trace, instance, failures=failures)
     console = open_console(at_least=120)
     if sys.stdin.isatty() and sys.stdout.isatty() and not console.is_dumb_terminal:

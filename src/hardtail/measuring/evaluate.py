@@ -276,7 +276,7 @@ def evaluate_all(
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
     task = subject.task
     subject = replace(subject, origin={**subject.origin, "data_seed": data_seed})
-    for stratum in strata:  # an impossible one shows before anything is decoded
+    for stratum in strata[1:]:  # an impossible one shows before anything is decoded; the first is drawn at once
         measured_instances(task, stratum, 1, data_seed)
     for stratum in strata:
         instances = measured_instances(task, stratum, n, data_seed)

@@ -1,4 +1,4 @@
-"""The denoiser: one bidirectional pre-norm transformer (study §1.2), which looks at every token and answers for a few.
+"""The denoiser: a bidirectional pre-norm transformer that sees every token and predicts a few (docs/study.md §1.2).
 
 Only answer cells are ever predicted, so the last block computes queries and MLP for them alone: the same numbers as
 the full computation, up to a third less work.

@@ -24,7 +24,7 @@ class Top1(Policy):
 
 @dataclass(frozen=True)
 class MaxLogit(Policy):
-    """The largest raw logit, as the study's released code orders addition, ListOps and Countdown (study §1.10)."""
+    """The largest raw logit: the released order of addition, ListOps and Countdown (docs/study.md §1.10)."""
 
     def score(self, guess: Guess, state: State) -> Tensor:
         return guess.logits_BAV.amax(dim=-1)

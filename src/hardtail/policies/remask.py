@@ -23,7 +23,7 @@ _REMASK = stream("remask")
 @dataclass(frozen=True)
 class LeaveOneOut(Policy):
     """Complete by top-1, then doubt: hide the cell whose token has the lowest probability given all the others, refill
-    it, and again, until a refilled token is the one that was hidden, or `rounds` are over (study §7.4).
+    it, and again, until a refilled token is the one that was hidden, or `rounds` are over (docs/study.md §7.4).
 
     The probabilities are exact: each cell is hidden alone and looked at, so a round costs one pass per cell.
     """

@@ -17,7 +17,8 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.noise import Moment, shuffled, stream
 from hardtail.core.types import Instances
 
-State = dict[str, Tensor]
+Carried = dict[str, Tensor]
+"""What a scheme carries from step to step, by name."""
 _EPOCH = stream("epoch")
 
 
@@ -64,6 +65,12 @@ class Corpus:
         tokens_BL = self.tokens_NL[row_B].long()
         return Rows(row_B, tokens_BL, at_BA, tokens_BL.gather(1, at_BA), self.maskable_NA[row_B])
 
+    def batch(self, size: int, now: Moment) -> "Rows":
+        """The next `size` instances of the epoch's random order; the incomplete last batch of an epoch is dropped."""
+        batches = max(len(self) // size, 1)
+        position_B = (now.step % batches) * size + torch.arange(size, device=now.step.device)
+        return self.rows(self.epoch_rows(position_B, now.step // batches, now.seed))
+
     def epoch_rows(self, position_B: Tensor, epoch: Tensor, seed: int) -> Tensor:
         """The instances at places `position_B` of an epoch's random order."""
         key = Moment(seed, epoch, 0).words(_EPOCH, 1)
@@ -100,29 +107,30 @@ class View:
     row_B: Tensor
     rate_B: Tensor | None = None
     """The masking rate λ each sequence was drawn with, where there was one."""
-    second_B: Tensor | None = None
-    """Which sequences are the second scheme's, in a mixture."""
-    share: Tensor | None = None
-    """The part of the batch that is one scheme's own, where a mixture asks it for its loss."""
 
 
 @dataclass(frozen=True)
 class Scheme(ABC):
     """Which answer cells are hidden, and what each costs."""
 
-    def begin(self, corpus: Corpus, batch: int, now: Moment) -> State:
+    @property
+    def pooled(self) -> bool:
+        """Whether the loss is one mean over all hidden cells of a batch; otherwise each sequence counts the same."""
+        return False
+
+    def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         """What the scheme carries from step to step; nothing by default."""
         return {}
 
     @abstractmethod
-    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         """The next batch with some answer cells hidden."""
 
     @abstractmethod
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
         """A scalar in float32; cells that are not hidden cost nothing."""
 
-    def advance(self, state: State, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
+    def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Move on whatever the scheme carries, with the logits of this very step."""
         return
 

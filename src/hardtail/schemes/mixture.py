@@ -1,15 +1,25 @@
 """Two schemes in one batch: a share of the sequences follows the second."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.noise import Moment, stream
-from hardtail.schemes.base import Corpus, Scheme, State, View
+from hardtail.schemes.base import Carried, Corpus, Scheme, View
+from hardtail.schemes.puma import Puma
+from hardtail.schemes.random import Random
 
 _MIXTURE = stream("mixture")
+
+
+@dataclass(frozen=True)
+class Mixed(View):
+    """A batch of two schemes."""
+
+    second_B: Tensor = field(kw_only=True)
+    """Which sequences are the second scheme's."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +30,8 @@ class Mixture(Scheme):
     other scheme waits: it is neither trained nor advanced in that step.
     """
 
-    first: Scheme
-    second: Scheme
+    first: Scheme = field(default_factory=Puma)
+    second: Scheme = field(default_factory=Random)
     share: float = 0.2
     share_end: float | None = None
 
@@ -32,11 +42,11 @@ class Mixture(Scheme):
             if share is not None and not 0 <= share <= 1:
                 raise HardtailError(f"a mixture's share is {share}; it is a probability")
 
-    def begin(self, corpus: Corpus, batch: int, now: Moment) -> State:
+    def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         parts = {"first": self.first.begin(corpus, batch, now), "second": self.second.begin(corpus, batch, now)}
         return {f"{name}/{key}": tensor for name, part in parts.items() for key, tensor in part.items()}
 
-    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         one = self.first.corrupt(_part(state, "first"), corpus, batch, now)
         two = self.second.corrupt(_part(state, "second"), corpus, batch, now)
         end = self.share if self.share_end is None else self.share_end
@@ -50,7 +60,7 @@ class Mixture(Scheme):
         if isinstance(one.at_BA, Tensor) and isinstance(two.at_BA, Tensor):
             at_BA = chosen(one.at_BA, two.at_BA)
         ones_B = torch.ones(batch, device=second_B.device)
-        return View(
+        return Mixed(
             tokens_BL=chosen(one.tokens_BL, two.tokens_BL),
             at_BA=at_BA,
             gold_BA=chosen(one.gold_BA, two.gold_BA),
@@ -62,22 +72,32 @@ class Mixture(Scheme):
         )
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
-        return self.first.loss(logits_BAV, _only(view, second=False)) + self.second.loss(
-            logits_BAV, _only(view, second=True)
-        )
+        first_B, second_B = _owners(view)
+        return _loss(self.first, logits_BAV, view, first_B) + _loss(self.second, logits_BAV, view, second_B)
 
-    def advance(self, state: State, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
-        self.first.advance(_part(state, "first"), logits_BAV, _only(view, second=False), corpus, now)
-        self.second.advance(_part(state, "second"), logits_BAV, _only(view, second=True), corpus, now)
+    def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
+        first_B, second_B = _owners(view)
+        self.first.advance(_part(state, "first"), logits_BAV, _only(view, first_B), corpus, now)
+        self.second.advance(_part(state, "second"), logits_BAV, _only(view, second_B), corpus, now)
 
 
-def _part(state: State, name: str) -> State:
+def _part(state: Carried, name: str) -> Carried:
     """The tensors of one of the two schemes, under their own names."""
     return {key.removeprefix(f"{name}/"): tensor for key, tensor in state.items() if key.startswith(f"{name}/")}
 
 
-def _only(view: View, second: bool) -> View:
-    """The view in which only one scheme's sequences hide anything, and how many of the batch they are."""
-    assert view.second_B is not None
-    mine_B = view.second_B if second else ~view.second_B
-    return replace(view, hidden_BA=view.hidden_BA & mine_B[:, None], share=mine_B.float().mean())
+def _owners(view: View) -> tuple[Tensor, Tensor]:
+    """Which sequences are the first scheme's, and which the second's."""
+    assert isinstance(view, Mixed)
+    return ~view.second_B, view.second_B
+
+
+def _only(view: View, mine_B: Tensor) -> View:
+    """The view in which only one scheme's sequences hide anything."""
+    return replace(view, hidden_BA=view.hidden_BA & mine_B[:, None])
+
+
+def _loss(scheme: Scheme, logits_BAV: Tensor, view: View, mine_B: Tensor) -> Tensor:
+    """One scheme's part of the loss; a mean over its own cells counts as much as its share of the batch."""
+    loss = scheme.loss(logits_BAV, _only(view, mine_B))
+    return loss * mine_B.float().mean() if scheme.pooled else loss

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.noise import Moment
-from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
+from hardtail.schemes.base import Carried, Corpus, Scheme, View, log_likelihood
 from hardtail.schemes.random import Random
 
 
 @dataclass(frozen=True)
 class Papl(Scheme):
-    """w_i = (1 + α·w̃_i) / |M| with w̃ = softmax over hidden cells of log p_i / τ, detached (PAPL; study §1.7).
+    """w_i = (1 + α·w̃_i) / |M| with w̃ = softmax over hidden cells of log p_i / τ, detached (PAPL; docs/study.md §1.7).
 
     The w̃_i of a sequence sum to 1, so its total weight is 1 + α/|M|: PAPL also favours lightly masked states.
     `matched` keeps that and drops the confidence: w_i = (1 + α/|M|) / |M|.
@@ -32,7 +32,11 @@ class Papl(Scheme):
         if not 0 <= self.alpha < inf:
             raise HardtailError(f"PAPL's alpha is {self.alpha}; it is a number, at least 0")
 
-    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+    @property
+    def pooled(self) -> bool:
+        return self.masking.pooled
+
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
@@ -48,7 +52,7 @@ class Papl(Scheme):
 
 @dataclass(frozen=True)
 class Focal(Scheme):
-    """w_i = (1 - p_i)^γ / |M|, detached: what the model already knows counts less (Ye et al. 2025; study §10.2)."""
+    """w_i = (1 - p_i)^γ / |M|, detached: what the model knows counts less (Ye et al. 2025; docs/study.md §10.2)."""
 
     gamma: float = 2.0
     masking: Random = field(default_factory=Random)
@@ -57,7 +61,11 @@ class Focal(Scheme):
         if not 0 <= self.gamma < inf:
             raise HardtailError(f"the focal gamma is {self.gamma}; it is a number, at least 0")
 
-    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+    @property
+    def pooled(self) -> bool:
+        return self.masking.pooled
+
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         return self.masking.corrupt(state, corpus, batch, now)
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:

@@ -2,7 +2,7 @@
 
 A buffer holds one chain per row of the batch. Every step trains on the chains as they stand and then reveals, in each,
 the cells that the same forward pass was most confident about. Three published readings differ in how many cells a stage
-reveals and in how chains begin (study §1.8, §10.1); each difference is a field here.
+reveals and in how chains begin (docs/study.md §1.8, §10.1); each difference is a field here.
 
 Shapes: B chains, A answer cells, V vocabulary.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.noise import Moment, stream
-from hardtail.schemes.base import Corpus, Scheme, State, View
+from hardtail.schemes.base import Carried, Corpus, Scheme, View
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Stages, Stairs
 
@@ -55,7 +55,7 @@ class Puma(Scheme):
 
     # -- the three verbs ----------------------------------------------------------------------------------------
 
-    def begin(self, corpus: Corpus, batch: int, now: Moment) -> State:
+    def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         if self.score == "logical" and corpus.rank_NA is None:
             raise HardtailError("PUMA in logical order needs data that carries the order; build it without --bare")
         device, cells = corpus.tokens_NL.device, corpus.maskable_NA.shape[1]
@@ -71,7 +71,7 @@ class Puma(Scheme):
         self._replace(state, corpus, everyone_B, now, spread=self.start == "spread")
         return state
 
-    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         # Copies: `advance` moves the chains on while the view is still needed.
         return corpus.rows(state["row_B"].clone()).hide(state["hidden_BA"].clone(), corpus)
 
@@ -79,7 +79,7 @@ class Puma(Scheme):
         """Per sequence the mean over its hidden cells, then the mean over the batch."""
         return Random().loss(logits_BAV, view)
 
-    def advance(self, state: State, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
+    def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Reveal one stage in every chain that was shown, with the confidences of this step's own forward pass."""
         shown_B = view.hidden_BA.any(dim=1)
         surest_BA = self._surest(logits_BAV, corpus.mask_id)
@@ -136,7 +136,7 @@ class Puma(Scheme):
             return low_B + (draw_B * (high_B - low_B + 1)).long()
         return (_upto(stage_B + 1, draw_B, n_B, stages) - (n_B - hidden_B)).clamp(min=0)
 
-    def _replace(self, state: State, corpus: Corpus, over_B: Tensor, now: Moment, spread: bool) -> None:
+    def _replace(self, state: Carried, corpus: Corpus, over_B: Tensor, now: Moment, spread: bool) -> None:
         """Put the next sequences of the epoch's order in place of the chains that are over.
 
         Where fewer are left than needed, the rest of the order is dropped and a new one begins.

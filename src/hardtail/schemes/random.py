@@ -8,14 +8,14 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.noise import Moment, stream
-from hardtail.schemes.base import Corpus, Scheme, State, View, log_likelihood
+from hardtail.schemes.base import Carried, Corpus, Scheme, View, log_likelihood
 
 _CELL, _RATE = stream("cell"), stream("rate")
 
 
 @dataclass(frozen=True)
 class Random(Scheme):
-    """Hide each maskable cell with a probability drawn per sequence (study §1.6)."""
+    """Hide each maskable cell with a probability drawn per sequence (docs/study.md §1.6)."""
 
     draw: Literal["rate", "count"] = "rate"
     """`rate`: t ~ U(0,1), then each cell with probability t; `count`: a uniform number of cells from 1 to n."""
@@ -32,11 +32,12 @@ class Random(Scheme):
                 "mask is made to hide would weigh 1/λ at rates near 0, which has no mean"
             )
 
-    def corrupt(self, state: State, corpus: Corpus, batch: int, now: Moment) -> View:
-        batches = max(len(corpus) // batch, 1)  # the incomplete last batch of an epoch is dropped
-        first = (now.step % batches) * batch
-        position_B = first + torch.arange(batch, device=now.step.device)
-        rows = corpus.rows(corpus.epoch_rows(position_B, now.step // batches, now.seed))
+    @property
+    def pooled(self) -> bool:
+        return self.weighting == "batch"
+
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
+        rows = corpus.batch(batch, now)
         hidden_BA, rate_B = self.hide(rows.maskable_BA, now)
         return rows.hide(hidden_BA, corpus, rate_B)
 
@@ -63,8 +64,7 @@ class Random(Scheme):
         batch = view.hidden_BA.shape[0]
         hidden_BA = view.hidden_BA.float()
         if self.weighting == "batch":
-            mean_BA = hidden_BA / hidden_BA.sum().clamp(min=1)
-            return mean_BA if view.share is None else mean_BA * view.share
+            return hidden_BA / hidden_BA.sum().clamp(min=1)
         if self.weighting == "rate":
             assert view.rate_B is not None
             return hidden_BA / (view.rate_B * view.maskable_BA.sum(dim=1))[:, None] / batch

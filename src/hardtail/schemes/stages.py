@@ -34,7 +34,7 @@ class Fixed(Stages):
 
 @dataclass(frozen=True)
 class Stairs(Stages):
-    """K = min(start + by·⌊step / period⌋, end), the period set so that the climb takes about a third (study §1.8)."""
+    """K = min(start + by·⌊step / period⌋, end), rising over about a third of training (docs/study.md §1.8)."""
 
     start: int
     end: int

@@ -1,15 +1,18 @@
-"""Recipes: everything a training run depends on, as functions over other recipes.
+"""The study's recipes: for each task one record of what it changes, combined with every scheme and reading.
 
-`release` follows what the authors' code did, `-paper` what the text says (study §1.4–§1.8, §8). For a CPU, `-smoke`
-shows in seconds that all works, and `-small` (addition) learns in minutes. ListOps is taken at the paper's size;
+A plain name follows what the authors' code did, `-paper` what the text says (study §1.4–§1.8, §8). For a CPU, `-smoke`
+shows in seconds that everything works, and `-small` (addition) learns in minutes. ListOps is taken at the paper's size;
 `listops-large-*` is the released one.
 """
 
+import reprlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 import hardtail
 from hardtail.core.errors import HardtailError
+from hardtail.core.registry import Registry
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.mixture import Mixture
 from hardtail.schemes.papl import Papl
@@ -17,24 +20,60 @@ from hardtail.schemes.puma import Puma, oracle_order
 from hardtail.schemes.puma import paper as puma_paper
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Ramp, Stages, Stairs
+from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import WHOLE
 from hardtail.training.optimiser import AdamW
 from hardtail.training.recipe import Recipe, Sizes, Watch
 
-# -- the five tasks, random masking, release -----------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Smaller:
+    """How a task is made small enough for a CPU."""
+
+    task: Task
+    hard: str
+    probe: tuple[str, str]
 
 
-def addition() -> Recipe:
-    """Random masking on 32-digit addition, as released."""
-    return Recipe(task=hardtail.task("addition"), scheme=Random())
+@dataclass(frozen=True)
+class Arms:
+    """The study's recipes on one task: random masking as released, and what schemes and readings change in it."""
+
+    release: Recipe
+    stairs: Stairs
+    """PUMA's stages."""
+    smoke: Smaller
+    alpha: float = 5.0
+    """PAPL's."""
+    text: str = "paper"
+    """The preset of the task that follows the text."""
+    small: Smaller | None = None
+    """Where a small recipe learns the task in minutes."""
 
 
-def maze() -> Recipe:
-    """Random masking on mazes, as released.
+# -- the five tasks ------------------------------------------------------------------------------------------------
 
-    Watched is the longest corridor of the study's table; the sweep goes on to 60, where it prints no figures.
+
+def addition() -> Arms:
+    """32-digit addition.
+
+    Sums have their carry, as the text says in three places: with the "mod 10^32" of a fourth, one operand alone says
+    nothing about any digit of the answer, and learning has nowhere to begin (grid `addition-paper-modulo`).
     """
-    return Recipe(
+    natural = ("test", "natural")
+    return Arms(
+        Recipe(task=hardtail.task("addition"), scheme=Random(), watch=Watch(hard="chain>=28", order="lsb")),
+        stairs=Stairs(3, 16, 3),
+        alpha=1.0,
+        text="paper-carry",
+        smoke=Smaller(hardtail.task("addition", digits=8), "chain>=4", natural),
+        small=Smaller(hardtail.task("addition", digits=4), "chain>=4", natural),
+    )
+
+
+def maze() -> Arms:
+    """Mazes. Runs watch the longest corridor of the study's table; the sweep goes on to 60, where it has no figures."""
+    release = Recipe(
         task=hardtail.task("maze"),
         scheme=Random(),
         sizes=Sizes(3, 3, 192),
@@ -42,11 +81,13 @@ def maze() -> Recipe:
         watch=Watch(hard="corridor>=30", order="dead_end_filling", probe_size=5000, decoded=100),
         steps=50_000,
     )
+    smoke = Smaller(hardtail.task("maze", size=3), "corridor>=4", release.watch.probe)
+    return Arms(release, Stairs(10, 40, 3), smoke)
 
 
-def listops() -> Recipe:
-    """Random masking on ListOps at the paper's size, otherwise as released."""
-    return Recipe(
+def listops() -> Arms:
+    """ListOps at the paper's size, otherwise as released."""
+    release = Recipe(
         task=hardtail.task("listops"),
         scheme=Random(),
         sizes=Sizes(3, 3, 192),
@@ -54,16 +95,17 @@ def listops() -> Recipe:
         watch=Watch(hard="depth=5", order="post_order", probe=("probe", WHOLE), probe_size=5000),
         train_size=20_000,
     )
+    return Arms(release, Stairs(2, 10, 2), _as_it_is(release))
 
 
-def listops_large() -> Recipe:
-    """Random masking on ListOps with the released model and training set."""
-    return replace(listops(), sizes=Sizes(8, 8, 384), train_size=200_000)
+def listops_large() -> Arms:
+    """ListOps with the released model and training set."""
+    arms = listops()
+    return replace(arms, release=replace(arms.release, sizes=Sizes(8, 8, 384), train_size=200_000))
 
 
-def countdown() -> Recipe:
-    """Random masking on Countdown, as released."""
-    return Recipe(
+def countdown() -> Arms:
+    release = Recipe(
         task=hardtail.task("countdown"),
         scheme=Random(),
         sizes=Sizes(12, 12, 384, dropout=0.0),
@@ -71,71 +113,75 @@ def countdown() -> Recipe:
         watch=Watch(hard="heldout=1,m=1-3", order="step_sequential", probe=("test", "heldout=1"), probe_size=1000),
         steps=200_000,
     )
+    return Arms(release, Stairs(4, 20, 3), _as_it_is(release))
 
 
-def sudoku() -> Recipe:
-    """Random masking on Sudoku, as released: the probe, and so the choice of weights, is the hard tier of the test set.
+def sudoku() -> Arms:
+    """Sudoku as released: the probe, and so the choice of weights, is the hard tier of the test set.
 
     The highest tier is the hard tail here; its 200 puzzles take about half a minute to draw, the training set longer.
     """
-    return Recipe(
+    watch = Watch(
+        log_every=2000,
+        eval_every=8000,
+        hard="tier=top1pct",
+        order="constraint_propagation",
+        probe=("test", "tier=hard"),
+        probe_size=500,
+        decoded=200,
+    )
+    release = Recipe(
         task=hardtail.task("sudoku"),
         scheme=Random(),
         sizes=Sizes(8, 8, 256, dropout=0.0),
         optimiser=AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01),
-        watch=Watch(
-            log_every=2000,
-            eval_every=8000,
-            hard="tier=top1pct",
-            order="constraint_propagation",
-            probe=("test", "tier=hard"),
-            probe_size=500,
-            decoded=200,
-        ),
+        watch=watch,
     )
+    return Arms(release, Stairs(8, 40, 5), Smaller(release.task, "tier=medium", ("test", "tier=easy")))
 
 
-STAIRS = {
-    "addition": Stairs(3, 16, 3),
-    "maze": Stairs(10, 40, 3),
-    "listops": Stairs(2, 10, 2),
-    "countdown": Stairs(4, 20, 3),
-    "sudoku": Stairs(8, 40, 5),
-}
+def _as_it_is(recipe: Recipe) -> Smaller:
+    """A task that is small enough already."""
+    return Smaller(recipe.task, recipe.watch.hard, recipe.watch.probe)
 
 
-# -- changes to a recipe -------------------------------------------------------------------------------------------
+# -- schemes -------------------------------------------------------------------------------------------------------
 
 
-def with_papl(recipe: Recipe) -> Recipe:
-    """PAPL with the study's α: 1 for addition, 5 elsewhere."""
-    return replace(recipe, scheme=Papl(alpha=1.0 if recipe.task.name == "addition" else 5.0))
+def _random(arms: Arms) -> Scheme:
+    return Random()
 
 
-def with_puma(recipe: Recipe) -> Recipe:
-    return replace(recipe, scheme=Puma(stages=STAIRS[recipe.task.name]))
+def _papl(arms: Arms) -> Scheme:
+    return Papl(alpha=arms.alpha)
 
 
-def with_oracle(recipe: Recipe) -> Recipe:
+def _puma(arms: Arms) -> Scheme:
+    return Puma(stages=arms.stairs)
+
+
+def _oracle(arms: Arms) -> Scheme:
     """PUMA's chains revealed in the task's logical order."""
-    return replace(recipe, scheme=oracle_order(STAIRS[recipe.task.name]))
+    return oracle_order(arms.stairs)
 
 
-def with_mixture(recipe: Recipe) -> Recipe:
+def _mixture(arms: Arms) -> Scheme:
     """PUMA with 20 % random states."""
-    return replace(recipe, scheme=Mixture(with_puma(recipe).scheme, Random(), share=0.2))
+    return Mixture(_puma(arms), Random(), share=0.2)
 
 
-def as_paper(recipe: Recipe) -> Recipe:
-    """The text as written: its data, 3× MLP, betas, decay, 1/λ, cosine to 0; no dropout, no EMA, the last iterate.
+# -- readings and sizes --------------------------------------------------------------------------------------------
 
-    Sums have their carry, as the text says in three places: with the "mod 10^32" of a fourth, one operand alone says
-    nothing about any digit of the answer, and learning has nowhere to begin (grid `addition-paper-modulo`).
-    """
-    reading = "paper-carry" if recipe.task.name == "addition" else "paper"
+
+def as_released(arms: Arms, recipe: Recipe) -> Recipe:
+    return recipe
+
+
+def as_paper(arms: Arms, recipe: Recipe) -> Recipe:
+    """The text as written: its data, 3× MLP, betas, decay, 1/λ, cosine to 0; no dropout, no EMA, the last iterate."""
     return replace(
         recipe,
-        task=hardtail.task(recipe.task.name, reading),
+        task=recipe.task.preset(arms.text),
         scheme=_as_text(recipe.scheme),
         sizes=replace(recipe.sizes, mlp_ratio=3, dropout=0.0),
         optimiser=replace(recipe.optimiser, beta2=0.95, weight_decay=0.01, floor=0.0, ema=None),
@@ -166,11 +212,12 @@ def _with_stages(scheme: Scheme, stages: Stages) -> Scheme:
     return scheme
 
 
-def as_small(recipe: Recipe) -> Recipe:
-    """Addition of four digits, learned in a minute or two on one core of a CPU; otherwise as released."""
+def as_small(arms: Arms, recipe: Recipe) -> Recipe:
+    """Learned in a minute or two on one core of a CPU; otherwise as released."""
+    assert arms.small is not None
     return replace(
         recipe,
-        task=replace(recipe.task, digits=4),  # type: ignore[call-arg] # of addition alone
+        task=arms.small.task,
         scheme=_with_stages(recipe.scheme, Stairs(2, 5, 1)),
         sizes=replace(recipe.sizes, heads=8, width=64),
         optimiser=replace(recipe.optimiser, lr=3e-3, warmup=100, ema=0.99),
@@ -180,8 +227,9 @@ def as_small(recipe: Recipe) -> Recipe:
             eval_every=500,
             gen_every=500,
             save_every=500,
+            probe=arms.small.probe,
             probe_size=1000,
-            hard="chain>=4",
+            hard=arms.small.hard,
             decoded=200,
         ),
         steps=4000,
@@ -189,19 +237,11 @@ def as_small(recipe: Recipe) -> Recipe:
     )
 
 
-def as_smoke(recipe: Recipe) -> Recipe:
+def as_smoke(arms: Arms, recipe: Recipe) -> Recipe:
     """Seconds on a CPU: a tiny model, a small task, a few hundred steps."""
-    small = {
-        "addition": {"digits": 8},
-        "maze": {"size": 3},
-    }.get(recipe.task.name, {})
-    hard = {"addition": "chain>=4", "maze": "corridor>=4", "sudoku": "tier=medium"}.get(
-        recipe.task.name, recipe.watch.hard
-    )
-    probe = ("test", "tier=easy") if recipe.task.name == "sudoku" else recipe.watch.probe
     return replace(
         recipe,
-        task=replace(recipe.task, **small),
+        task=arms.smoke.task,
         scheme=_with_stages(recipe.scheme, Fixed(3)),
         sizes=replace(recipe.sizes, layers=2, heads=2, width=32),
         optimiser=replace(recipe.optimiser, lr=3e-3, floor=3e-4, warmup=20, ema=0.99 if recipe.optimiser.ema else None),
@@ -211,9 +251,9 @@ def as_smoke(recipe: Recipe) -> Recipe:
             eval_every=50,
             gen_every=100,
             save_every=50,
-            probe=probe,
+            probe=arms.smoke.probe,
             probe_size=100,
-            hard=hard,
+            hard=arms.smoke.hard,
             decoded=20,
         ),
         steps=200,
@@ -222,51 +262,57 @@ def as_smoke(recipe: Recipe) -> Recipe:
     )
 
 
-def _all() -> dict[str, Callable[[], Recipe]]:
-    bases = {
-        "addition": addition,
-        "maze": maze,
-        "listops": listops,
-        "listops-large": listops_large,
-        "countdown": countdown,
-        "sudoku": sudoku,
-    }
-    schemes: dict[str, Callable[[Recipe], Recipe]] = {
-        "random": lambda recipe: recipe,
-        "papl": with_papl,
-        "puma": with_puma,
-        "oracle": with_oracle,
-        "mixture": with_mixture,
-    }
-    readings: dict[str, Callable[[Recipe], Recipe]] = {
-        "": lambda recipe: recipe,
-        "-paper": as_paper,
-        "-smoke": as_smoke,
-        "-small": as_small,
-    }
+# -- by name -------------------------------------------------------------------------------------------------------
 
-    def make(base: str, scheme: str, reading: str) -> Callable[[], Recipe]:
-        return lambda: readings[reading](schemes[scheme](bases[base]()))
-
-    return {
-        f"{base}-{scheme}{reading}": make(base, scheme, reading)
-        for base in bases
-        for scheme in schemes
-        for reading in readings
-        if reading != "-small" or base == "addition"
-    }
+Reading = Callable[[Arms, Recipe], Recipe]
+READINGS: dict[str, Reading] = {"": as_released, "-paper": as_paper, "-smoke": as_smoke}
+SCHEMES: dict[str, Callable[[Arms], Scheme]] = {
+    "random": _random,
+    "papl": _papl,
+    "puma": _puma,
+    "oracle": _oracle,
+    "mixture": _mixture,
+}
 
 
-RECIPES = _all()
+def _named(base: str, arms: Callable[[], Arms], **more: Reading) -> dict[str, Callable[[], Recipe]]:
+    """The recipes on one task, by name."""
+
+    def make(scheme: str, reading: Reading) -> Callable[[], Recipe]:
+        def recipe() -> Recipe:
+            made = arms()
+            return reading(made, replace(made.release, scheme=SCHEMES[scheme](made)))
+
+        return recipe
+
+    readings = READINGS | {f"-{name}": reading for name, reading in more.items()}
+    return {f"{base}-{scheme}{end}": make(scheme, reading) for scheme in SCHEMES for end, reading in readings.items()}
+
+
+RECIPES: Registry[Callable[[], Recipe]] = Registry(
+    "recipe",
+    "hardtail.recipes",
+    {
+        **_named("addition", addition, small=as_small),
+        **_named("maze", maze),
+        **_named("listops", listops),
+        **_named("listops-large", listops_large),
+        **_named("countdown", countdown),
+        **_named("sudoku", sudoku),
+    },
+    lambda found: None if callable(found) else "it must be a function without arguments that returns a Recipe",
+)
 
 
 def recipe_named(name: str) -> Recipe:
-    if name not in RECIPES:
-        from difflib import get_close_matches
-
-        close = get_close_matches(name, RECIPES, n=3)
+    """The recipe that `name` names: a registered one or `package.module:function`."""
+    if ":" not in name and name not in RECIPES.names():
+        close = get_close_matches(name, RECIPES.names(), n=3)
         raise HardtailError(
             f"there is no recipe {name!r}; "
             + (f"close are {', '.join(close)}" if close else "they are called TASK-SCHEME[-paper|-smoke|-small]")
         )
-    return replace(RECIPES[name](), name=name)
+    recipe = RECIPES.load(name)()
+    if not isinstance(recipe, Recipe):
+        raise HardtailError(f"{name!r} is no recipe: it returned {reprlib.repr(recipe)}")
+    return recipe if recipe.name != Recipe.name else replace(recipe, name=name.rpartition(":")[2])

@@ -1,7 +1,7 @@
 """AdamW, gradient clipping, the learning-rate schedule and the EMA, on one flat vector of all parameters.
 
 One vector makes the update a handful of kernels however many parameters there are, and an EMA that cannot miss a tied
-weight. Weight decay reaches every parameter, biases and norms included, as in the released code (study §1.4).
+weight. Weight decay reaches every parameter, biases and norms included, as in the released code (docs/study.md §1.4).
 
 Shapes: P parameters in all.
 """
@@ -51,7 +51,7 @@ class AdamW:
             raise HardtailError(f"the EMA's decay is {self.ema}; it is at least 0 and below 1")
 
     def rate(self, step: Tensor, steps: int) -> Tensor:
-        """The learning rate at 0-based `step`: lr·it/warmup with it = step + 1, then the cosine (study §1.4)."""
+        """Learning rate at 0-based `step`: lr·it/warmup with it = step + 1, then the cosine (docs/study.md §1.4)."""
         it = (step + 1).float()
         warm = it / max(self.warmup, 1)
         if self.schedule == "constant":

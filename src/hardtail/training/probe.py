@@ -26,7 +26,7 @@ class Probed:
 
 
 class Probe:
-    """Problems of which every maskable cell is hidden (study §1.5)."""
+    """Problems of which every maskable cell is hidden (docs/study.md §1.5)."""
 
     def __init__(self, corpus: Corpus, vocab_size: int) -> None:
         self.corpus = corpus

@@ -1,6 +1,6 @@
 """A recipe: everything a training run depends on. The study's own are in `study.recipes`."""
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from hardtail.core.describe import describe
@@ -28,7 +28,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Watch:
-    """What a run measures of itself, and when; strata and order are addition's unless they are given."""
+    """What a run measures of itself, and when."""
 
     log_every: int = 1000
     eval_every: int = 5000
@@ -38,12 +38,12 @@ class Watch:
     probe: tuple[str, str] = ("test", "natural")
     """Split and stratum of the fully masked probe; the stratum `all` is the whole split in its own proportions."""
     probe_size: int = 10_000
-    hard: str = "chain>=28"
-    """The stratum whose accuracy is followed beside the natural one."""
+    hard: str = ""
+    """The stratum whose accuracy is followed next to the natural one; a recipe puts the task's hardest one here."""
     decoded: int = 500
     """Instances of each that are decoded."""
-    order: str = "lsb"
-    """The logical order that is followed, and that coverage is counted by."""
+    order: str = ""
+    """The logical order that is followed, and that coverage is counted by; a recipe puts the task's main one here."""
     save_every: int = 10_000
 
     def __post_init__(self) -> None:
@@ -52,6 +52,10 @@ class Watch:
                 raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.gen_every < 0:
             raise HardtailError(f"gen_every is {self.gen_every}; it is at least 1, or 0 for never")
+
+    def of(self, task: Task) -> "Watch":
+        """The same with the task's own hard stratum and order, where none was given."""
+        return replace(self, hard=self.hard or task.gallery()[1], order=self.order or task.order_names[0])
 
     def parts(self, task: Task) -> dict[str, tuple[str, Part]]:
         """Split and part of every set that a run measures itself on.
@@ -107,6 +111,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         _check(self, "recipe")
+        object.__setattr__(self, "watch", self.watch.of(self.task))
         for name in ("steps", "batch", "accumulate"):
             if getattr(self, name) < 1:
                 raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")

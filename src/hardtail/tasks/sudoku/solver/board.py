@@ -179,7 +179,7 @@ def _solver_order(board_C: Board, work: Masks, cand_DC: Masks, rank_C: Ranks) ->
 
 @jit
 def solver_order_many(board_NC: Board) -> Ranks:
-    """The order in which a backtracking solver fills the blanks on its way to the first solution (study §6.1).
+    """The order in which a backtracking solver fills the blanks on its way to the first solution (docs/study.md §6.1).
 
     First what the givens determine, row by row; then the search guesses at the cell with the fewest candidates (the
     first such), the lowest digit first, and every guess that stands adds what it determined, row by row. Ranks are -1
@@ -229,7 +229,7 @@ def singles(board_NC: Board) -> NDArray[np.bool_]:
 def candidate_count_many(board_NC: Board) -> Ranks:
     """Blanks by how many candidates propagation leaves them, ties row by row; -1 at givens.
 
-    A cell that propagation determines counts with the candidates it has before propagation (study §6.3).
+    A cell that propagation determines counts with the candidates it has before propagation (docs/study.md §6.3).
     """
     left_NC = COUNT[candidates_many(board_NC)[0]]
     count_NC = np.where(left_NC == 1, COUNT[raw_candidates(board_NC)], left_NC)

@@ -6,9 +6,9 @@ TL0 singles · TL1 subsets and intersections · TL2 fish and wings · TL3 one gu
 propagation after each, determine it. Every technique only ever needs fewer candidates to apply, so the end does not
 depend on the order in which they are tried, nor on how the board is turned or its digits are named.
 
-`released`: the hierarchy that the study's code used (§6.2), which stops short of that: deletions do not propagate, a
-cell left with one candidate is noted but its digit stays with its peers (only hidden singles propagate), levels have a
-limited number of passes, and refutation tries cells with 2 or 3 candidates only, deleting one per cell and pass.
+`released`: the weaker hierarchy of the study's code (docs/study.md §6.2). Deletions do not propagate; a cell left with
+one candidate is noted but its digit stays with its peers (only hidden singles propagate); levels have a limited number
+of passes; and refutation tries only cells with 2 or 3 candidates, deleting one per cell and pass.
 
 Both take boards with a solution: all deductions are sound, so no contradiction can come up outside a trial.
 
