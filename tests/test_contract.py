@@ -7,6 +7,7 @@ import pytest
 from rich.text import Text
 
 import hardtail
+from hardtail.core.types import Trace
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.parts import Look, Roles
 from hardtail.testing import check_task
@@ -44,9 +45,8 @@ class Nameless(Addition):
         return Roles((), np.zeros(instances.maskable_NA.shape, dtype=np.uint8))
 
 
-class Untyped(Addition):
-    @classmethod
-    def profile_type(cls) -> Any:
+class Unprofiled(Addition):
+    def profile(self, trace: Trace) -> Any:
         return None
 
 
@@ -59,7 +59,7 @@ class Homeless(Addition):
     [
         (LeavesOut, "leaves out a cell"),
         (Nameless, "a role without a name"),
-        (Untyped, "without its type"),
+        (Unprofiled, "a type without a profile"),
         (Homeless, "not registered by the task's name"),
     ],
 )

@@ -277,14 +277,16 @@ class Task(ABC):
 
     # -- diagnosis ----------------------------------------------------------------------------------------------
 
-    def profile(self, trace: Trace) -> Any:
-        """What is particular to this task in the wrong commits of a trace: a `profile_type()`, or None."""
+    @classmethod
+    def profile_type(cls) -> type[Any] | None:
+        """What is particular to this task in the wrong commits of a trace: a frozen dataclass, made by its classmethod
+        `of(task, trace)`; its fields are plain values, mappings and such dataclasses."""
         return None
 
-    @classmethod
-    def profile_type(cls) -> type | None:
-        """The frozen dataclass that profiles are of; its fields are plain values, mappings and such dataclasses."""
-        return None
+    def profile(self, trace: Trace) -> Any:
+        """The profile of a trace; None for a task without one."""
+        kind = self.profile_type()
+        return None if kind is None else kind.of(self, trace)
 
     @classmethod
     def profile_renamed(cls) -> Mapping[str, str]:

@@ -250,9 +250,6 @@ class Addition(Task):
 
         return {"failures": failures_figure(self, trace, pen)} if "role_NA" in trace.instances.extras else {}
 
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
-
     @classmethod
     def profile_type(cls) -> "type[Profile]":
         from hardtail.tasks.addition.profile import Profile

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, draw, solve, write_chains, write_prompts
@@ -263,9 +263,6 @@ class Countdown(Task):
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "kind_NA", KINDS)
-
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
 
     @classmethod
     def profile_type(cls) -> "type[Profile]":

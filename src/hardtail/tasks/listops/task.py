@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
@@ -250,9 +250,6 @@ class ListOps(Task):
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "kind_NA", KINDS)
-
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
 
     @classmethod
     def profile_type(cls) -> "type[Profile]":

@@ -260,9 +260,6 @@ class Maze(Task):
 
         return {"regions": regions_figure(self, trace, pen)}
 
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
-
     @classmethod
     def profile_type(cls) -> "type[Profile]":
         from hardtail.tasks.maze.profile import Profile

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.parts import Look, Roles
@@ -303,9 +303,6 @@ class Sudoku(Task):
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "level_NA", LEVELS)
-
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
 
     @classmethod
     def profile_type(cls) -> "type[Profile]":

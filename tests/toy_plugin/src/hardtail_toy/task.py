@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from hardtail import HardtailError, Instances
 from hardtail.core.seeds import below, words
-from hardtail.core.types import Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.parts import Look, Roles
@@ -81,9 +80,6 @@ class Parity(Task):
 
     def roles(self, instances: Instances) -> Roles:
         return Roles(ROLES, instances.tokens_NL[:, : self.bits])
-
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
 
     @classmethod
     def profile_type(cls) -> "type[Profile]":
