@@ -52,6 +52,9 @@ class Countdown(Task):
     axes: ClassVar[tuple[str, ...]] = ("m", "m_raw", "m_distinct", "heldout", "target")
     order_names: ClassVar[tuple[str, ...]] = ("step_sequential",)
     reveals: ClassVar[bool] = True
+    answer_characters = _CHARACTERS + EOS + RAINBOW
+    seq_len, answer_len = _LENGTH, _CELLS
+    profile_renamed: ClassVar[Mapping[str, str]] = {"first_in_position": "lowest_index"}
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"separator": "=", "multiplicity": "distinct", "train_raw": 850_000},
@@ -81,18 +84,6 @@ class Countdown(Task):
     @property
     def vocabulary(self) -> Vocabulary:
         return _VOCABULARIES[self.separator]
-
-    @property
-    def answer_characters(self) -> str:
-        return _CHARACTERS + EOS + RAINBOW
-
-    @property
-    def seq_len(self) -> int:
-        return _LENGTH
-
-    @property
-    def answer_len(self) -> int:
-        return _CELLS
 
     def strata(self) -> list[str]:
         if not self.held_out:
@@ -269,10 +260,6 @@ class Countdown(Task):
         from hardtail.tasks.countdown.profile import Profile
 
         return Profile
-
-    @classmethod
-    def profile_renamed(cls) -> Mapping[str, str]:
-        return {"first_in_position": "lowest_index"}
 
 
 def _split(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

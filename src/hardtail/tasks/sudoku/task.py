@@ -76,6 +76,8 @@ class Sudoku(Task):
     name: ClassVar[str] = "sudoku"
     axes: ClassVar[tuple[str, ...]] = ("rating", "tier", "tl4", "blanks")
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = {"tier": TIERS}
+    answer_characters = "123456789"
+    seq_len, answer_len = 163, 81
     order_names: ClassVar[tuple[str, ...]] = ("constraint_propagation", "candidate_count", "technique")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
@@ -104,18 +106,6 @@ class Sudoku(Task):
     @property
     def vocabulary(self) -> Vocabulary:
         return _VOCABULARIES[self.blank]
-
-    @property
-    def answer_characters(self) -> str:
-        return "123456789"
-
-    @property
-    def seq_len(self) -> int:
-        return 163
-
-    @property
-    def answer_len(self) -> int:
-        return 81
 
     def strata(self) -> list[str]:
         return ["natural", *(f"tier={tier}" for tier in TIERS), "tl4>=0.95"]

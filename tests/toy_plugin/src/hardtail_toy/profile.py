@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hardtail.core.types import Trace
 from hardtail.tasks.base import Task
-from hardtail.traces.commits import Groups, Readings, Timing, count, refuse_misfit, wrong_cells, wrong_commits_of
+from hardtail.traces.commits import Groups, Readings, Timing, count, wrong_cells, wrong_commits_of
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,6 @@ class Profile:
 
     @classmethod
     def of(cls, task: Task, trace: Trace) -> "Profile":
-        refuse_misfit(task, trace)
         wrong_NA, roles = wrong_cells(trace), task.roles(trace.instances)
         firsts = wrong_commits_of(trace, wrong_NA)
         return cls(
