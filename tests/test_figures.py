@@ -41,7 +41,6 @@ from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.store import Store
 from hardtail.tasks.addition.commits import wrong_commits
 from hardtail.tasks.addition.figures import chosen_failures, failures_figure
-from hardtail.tasks.addition.solver import G, K
 from hardtail.tasks.maze.figures import ADDED, REMOVED, chosen_mazes, regions_figure
 from hardtail.tasks.maze.task import Maze
 from hardtail.traces.commits import wrong_cells
@@ -136,8 +135,8 @@ def test_nothing_to_draw_and_no_matplotlib_are_sentences(tmp_path: Path, monkeyp
 
 def test_the_failures_shown_are_the_papers_two_kinds(failing: Trace) -> None:
     lost, gained = chosen_failures(TASK, failing)
-    assert (lost.role, lost.difference) == (K, -1)
-    assert (gained.role, gained.difference) == (G, 1)
+    assert (lost.role, lost.difference) == ("k", -1)
+    assert (gained.role, gained.difference) == ("g", 1)
 
 
 def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
