@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hardtail.core.files import atomic
 from hardtail.core.tables import Cell, Table
-from hardtail.show.page.study_tables import StudyTable, TableCell, study_tables
+from hardtail.show.study_tables import StudyTable, TableCell, study_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.ledger import counts_table, judge, ledger_table
 
