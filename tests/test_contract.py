@@ -1,17 +1,16 @@
-"""Every registered task, scheme and policy keeps its contract; a plug-in is tested by being registered."""
+"""Every registered task keeps the contract in every preset; a plug-in is tested by being registered."""
 
+from typing import Any, ClassVar
+
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
+from rich.text import Text
 
 import hardtail
-from hardtail.core.noise import Moment
-from hardtail.core.registry import POLICIES, SCHEMES
-from hardtail.policies.base import Guess, Policy, State
-from hardtail.policies.named import policy_named
-from hardtail.schemes import Corpus, Random, Scheme, View
-from hardtail.schemes.base import Carried
-from hardtail.testing import check_policy, check_scheme, check_task
+from hardtail.core.types import Trace
+from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.parts import Look, Roles
+from hardtail.testing import check_task
 
 READINGS = [(name, preset) for name in hardtail.TASKS.names() for preset in hardtail.TASKS.load(name).presets]
 
@@ -36,87 +35,34 @@ def test_unknown_preset_and_field_are_refused(name: str) -> None:
         hardtail.task(name, flavour="mild")
 
 
-@pytest.mark.parametrize("name", SCHEMES.names())
-def test_scheme(name: str) -> None:
-    check_scheme(SCHEMES.load(name)())
+class LeavesOut(Addition):
+    def drawing(self, one: hardtail.Instances, look: Look) -> Text:
+        return Text(look(0)[0])
 
 
-@pytest.mark.parametrize("name", POLICIES.names())
-def test_policy(name: str) -> None:
-    check_policy(policy_named(name))
+class Nameless(Addition):
+    def roles(self, instances: hardtail.Instances) -> Roles:
+        return Roles((), np.zeros(instances.maskable_NA.shape, dtype=np.uint8))
 
 
-class Asking(Random):
-    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
-        return super().loss(logits_BAV, view) * float(view.hidden_BA.sum().item() > 0)
+class Unprofiled(Addition):
+    def profile(self, trace: Trace) -> Any:
+        return None
 
 
-class Leaking(Random):
-    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
-        return super().loss(logits_BAV, view) + logits_BAV.float().square().mean()
-
-
-class Greedy(Random):
-    def hide(self, maskable_BA: Tensor, now: Moment) -> tuple[Tensor, Tensor]:
-        hidden_BA, rate_B = super().hide(maskable_BA, now)
-        return torch.ones_like(hidden_BA), rate_B
-
-
-class Fixed(Random):
-    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
-        return super().corrupt(state, corpus, batch, Moment(0, now.step, now.steps))
+class Homeless(Addition):
+    name: ClassVar[str] = "homeless"
 
 
 @pytest.mark.parametrize(
-    ("scheme", "sentence"),
+    ("kind", "sentence"),
     [
-        (Asking(), "loss asks the host"),
-        (Leaking(), "not hidden has a gradient"),
-        (Fixed(), "another seed gives the same"),
+        (LeavesOut, "leaves out a cell"),
+        (Nameless, "a role without a name"),
+        (Unprofiled, "a type without a profile"),
+        (Homeless, "not registered by the task's name"),
     ],
 )
-def test_a_scheme_that_breaks_its_promise_is_found(scheme: Scheme, sentence: str) -> None:
+def test_broken_optional_parts_are_found(kind: type[Addition], sentence: str) -> None:
     with pytest.raises(AssertionError, match=sentence):
-        check_scheme(scheme)
-
-
-def test_a_scheme_that_hides_what_is_never_hidden_is_found() -> None:
-    with pytest.raises(AssertionError, match="never hidden is hidden"):
-        check_scheme(Greedy(), hardtail.task("sudoku"))
-
-
-class Doubling(Policy):
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA.double()
-
-
-class Neighbourly(Policy):
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA * guess.top_BA.mean().sign() + guess.top_BA.roll(1, dims=0)
-
-
-class Impatient(Policy):
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
-
-    def finished(self, state: State) -> Tensor:
-        return torch.ones_like(state.hidden_BA[:, 0])
-
-
-class Curious(Policy):
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA if guess.top_BA.sum() < 0 else -guess.top_BA
-
-
-@pytest.mark.parametrize(
-    ("policy", "sentence"),
-    [
-        (Doubling(), "scores are not float32"),
-        (Neighbourly(), "depends on"),
-        (Impatient(), "counts as finished"),
-        (Curious(), "score asks the host"),
-    ],
-)
-def test_a_policy_that_breaks_its_promise_is_found(policy: Policy, sentence: str) -> None:
-    with pytest.raises(AssertionError, match=sentence):
-        check_policy(policy)
+        check_task(kind(digits=4), n=9)

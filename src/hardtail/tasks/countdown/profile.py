@@ -32,7 +32,6 @@ from hardtail.traces.commits import (
     Timing,
     annotation,
     count,
-    refuse_misfit,
     tally,
     wrong_cells,
     wrong_commits_of,
@@ -41,18 +40,6 @@ from hardtail.traces.summary import share
 
 VALIDITY = ("exact", "valid", "cheat", "wrong_target", "arithmetic", "malformed")
 EXACT, VALID, CHEAT, WRONG_TARGET, ARITHMETIC, MALFORMED = range(6)
-
-
-@dataclass(frozen=True)
-class Validity:
-    """How many answers are of each kind."""
-
-    exact: int
-    valid: int
-    cheat: int
-    wrong_target: int
-    arithmetic: int
-    malformed: int
 
 
 @dataclass(frozen=True)
@@ -86,19 +73,19 @@ class Profile:
 
     instances: int
     failures: int
-    validity: Validity
+    validity: Mapping[str, int]
+    """How many answers are of each of `VALIDITY`."""
     solved: float | None
     inexact: FirstWrong
     unsolved: FirstWrong
 
     @classmethod
     def of(cls, task: Countdown, trace: Trace) -> "Profile":
-        refuse_misfit(task, trace)
         validity_N = validity(task, trace.instances, trace.answer_NA)
         return cls(
             instances=len(trace),
             failures=int((~trace.exact_N).sum()),
-            validity=Validity(**count(validity_N, VALIDITY)),
+            validity=count(validity_N, VALIDITY),
             solved=share((validity_N <= VALID).sum(), len(trace)),
             inexact=FirstWrong.of(task, trace.take(validity_N > EXACT)),
             unsolved=FirstWrong.of(task, trace.take(validity_N > VALID)),

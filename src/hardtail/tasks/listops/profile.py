@@ -27,7 +27,6 @@ from hardtail.traces.commits import (
     Wrong,
     annotation,
     count,
-    refuse_misfit,
     revealed_before,
     tally,
     wrong_cells,
@@ -88,7 +87,6 @@ class Profile:
 
     @classmethod
     def of(cls, task: ListOps, trace: Trace) -> "Profile":
-        refuse_misfit(task, trace)
         failing = trace.take(~trace.exact_N)
         instances, zero = failing.instances, task.vocabulary.id("0")
         kind_FA, depth_FA = (annotation(task, instances.extras, name) for name in ("kind_NA", "node_depth_NA"))

@@ -31,7 +31,6 @@ from hardtail.traces.commits import (
     Timing,
     annotation,
     count,
-    refuse_misfit,
     tally,
     wrong_cells,
     wrong_commits_of,
@@ -90,7 +89,6 @@ class Profile:
 
     @classmethod
     def of(cls, task: Sudoku, trace: Trace) -> "Profile":
-        refuse_misfit(task, trace)
         level_NA = annotation(task, trace.instances.extras, "level_NA")
         failed_N = ~trace.exact_N
         failing, level_FA = trace.take(failed_N), level_NA[failed_N]

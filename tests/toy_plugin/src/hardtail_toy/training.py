@@ -12,7 +12,7 @@ from hardtail.schemes.random import Random
 from hardtail.training.optimiser import AdamW
 from hardtail.training.recipe import Recipe, Sizes, Watch
 
-from . import Parity
+from .task import Parity
 
 _START = stream("suffix")
 
