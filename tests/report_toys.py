@@ -21,7 +21,7 @@ from hardtail.core.vocabulary import Vocabulary
 from hardtail.decoding.loop import decode
 from hardtail.models.denoiser import Function
 from hardtail.policies.named import policy_named
-from hardtail.study.claims import addition
+from hardtail.study.claims.confidence_shortcut import SOURCE
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.strata import Stratum
@@ -173,14 +173,16 @@ def _log(scheme: str, seed: int) -> list[dict[str, Any]]:
 
 def _evaluations(scheme: str, seed: int) -> list[dict[str, Any]]:
     found = []
-    for order, of_scheme in addition.TABLE.items():
-        for chain, printed in zip(addition.CHAINS, of_scheme[scheme], strict=True):
-            share = min(1.0, max(0.0, printed + (0.004 if seed % 2 else -0.004) - (0.3 if chain == 28 else 0)))
+    tables = SOURCE.about("addition")
+    for order in (order for table in tables.tables for order in table.orders):
+        for chain in tables.strata:
+            printed = tables.cell(scheme, order.key, chain).paper or 0.0
+            share = min(1.0, max(0.0, printed + (0.004 if seed % 2 else -0.004) - (0.3 if chain == "28" else 0)))
             found.append(
                 {
                     "kind": "accuracy",
                     "task": "addition",
-                    "policy": addition.ORDERS[order],
+                    "policy": order.policy,
                     "stratum": f"chain>={chain}",
                     "checkpoint": "best_probe",
                     "n": 500,
@@ -196,7 +198,7 @@ def _evaluations(scheme: str, seed: int) -> list[dict[str, Any]]:
 def _diagnoses(scheme: str) -> list[dict[str, Any]]:
     early = {"random": 0.2, "papl": 0.4, "puma": 0.6}[scheme]
     groups = {"free": 1.0, "ready": 0.99, "unready": 0.8}
-    accuracy = {name: {"commits": 500, "right": 400, "accuracy": share} for name, share in groups.items()}
-    readiness = {"premature_share_of_dependent": early, "accuracy": accuracy}
+    accuracy = {name: {"commits": 500, "right": round(500 * share)} for name, share in groups.items()}
+    readiness = {"premature": round(500 * early), "dependent": 500, "accuracy": accuracy}
     head = {"kind": "diagnosis", "policy": "top1", "checkpoint": "last", "strata": ["chain>=28"]}
     return [head | {"readiness": readiness, "result": {"instances": 300}}]

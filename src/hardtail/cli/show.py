@@ -1,4 +1,4 @@
-"""For a first look: the main job, and the tasks drawn."""
+"""Commands for a first look: demo and gallery."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ def demo(
     out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
 ) -> None:
     """The main job: the study in small, from the shipped models, with a page to click through; two minutes on a CPU."""
-    from hardtail.cli import demo as small
+    from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
     from hardtail.show.page.records import open_results

@@ -1,4 +1,4 @@
-"""Watching a decode: view."""
+"""The command that replays a decode in the terminal: view."""
 
 import sys
 from pathlib import Path

@@ -9,8 +9,8 @@ from typing import Any
 
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import read_object, read_records, sole_writer
+from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import (
-    Decoding,
     chosen_policies,
     chosen_strata,
     evaluate_all,

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
-from hardtail.show.figures import decodes, recorded, style
-from hardtail.show.figures.charts import charts_figure
+from hardtail.show.charts.accuracy import kinds_of_weights, recorded_accuracy
+from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along
+from hardtail.show.charts.states import count_chart, rank_chart, trained_and_visited
+from hardtail.show.charts.training import training
+from hardtail.show.figures import style
+from hardtail.show.figures.panels import by_policy, charts_figure
+from hardtail.show.figures.states import single_ranks, states_figure
 from hardtail.show.figures.style import ensure_matplotlib, save, slug
-from hardtail.show.page.export import write_tables
 from hardtail.show.page.records import RunRecord, by_variant
-from hardtail.show.page.records import recorded as recorded_runs
-from hardtail.show.page.stages import Stage
-from hardtail.show.page.stages import stages as stages_of
+from hardtail.show.sources import all_runs
+from hardtail.show.stages import Stage
+from hardtail.show.stages import stages as stages_of
+from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.store import Store
 
@@ -29,10 +34,7 @@ __all__ = ["ensure_matplotlib", "write_all", "write_figures"]
 
 def write_all(folder: Path, store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> list[Path]:
     """Every figure and table of the recorded runs, of run directories besides them, and of traces."""
-    held = recorded_runs(store) if store else []
-    known = {run.name for run in held}
-    everything = [*held, *(run for run in runs if run.name not in known)]
-    figures = write_figures(folder, everything, stages_of(traces))
+    figures = write_figures(folder, all_runs(store, runs), stages_of(traces))
     return [*figures, *(write_tables(folder, Results(store)) if store else [])]
 
 
@@ -54,12 +56,12 @@ def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
         variants = by_variant([run for run in runs if run.task == task])
         for variant, held in variants.items():  # schemes have one colour each, so that variants stand apart
             name = (task, variant) if variant and len(variants) > 1 else (task,)
-            if charts := recorded.training(task, held):
+            if charts := training(task, held):
                 yield slug("training", *name), charts_figure(charts)
-            for kind in recorded.kinds(held):
-                if charts := recorded.accuracy(task, held, kind):
+            for kind in kinds_of_weights(held):
+                if charts := by_policy(recorded_accuracy(task, held, kind)):
                     yield slug("accuracy", *name, kind), charts_figure(charts)
-                if charts := recorded.readiness(task, held, kind):
+                if charts := recorded_readiness(task, held, kind):
                     yield slug("readiness", *name, kind), charts_figure(charts)
 
 
@@ -72,18 +74,20 @@ def _of_states(runs: Sequence[RunRecord], stages: Sequence[Stage]) -> "Iterator[
         *((task, None) for task in alone),
     ]
     for task, stage in pairs:
-        held = decodes.states(task, runs, stage)
-        if charts := decodes.coverage(task, held):
-            yield slug("coverage", task), charts_figure(charts)
-        if decodes.single_ranks(held):
-            yield slug("states", task), decodes.states_figure(held)
+        held = trained_and_visited(task, runs, stage)
+        charts = [count_chart(task, held), rank_chart(task, "training", held)]
+        if drawn := [chart for chart in charts if chart.series]:
+            yield slug("coverage", task), charts_figure(drawn)
+        if single_ranks(held):
+            yield slug("states", task), states_figure(held)
 
 
 def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
     for stage in stages:
         task = stage.task
-        if charts := decodes.readiness(stage):
-            yield slug("readiness", task.name, "decoded"), charts_figure(charts)
+        if charts := decoded_readiness(stage):
+            drawn = [unready_along(stage, portions=None), charts[-1]]
+            yield slug("readiness", task.name, "decoded"), charts_figure(drawn)
         for decoder in stage.decoders:
             if decoder.trace.exact_N.all():
                 continue

@@ -1,12 +1,12 @@
 """How figures look and how they are written: one style for all, files that are the same whenever they are made.
 
 Fonts are those that come with matplotlib, so that a figure looks the same everywhere; in a PDF they are embedded as
-TrueType and text stays text, in an SVG letters are outlines. Colours are those of the page (Okabe and Ito's).
+TrueType and text stays text, in an SVG letters are outlines.
 """
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
 from hardtail.core.types import Trace
-from hardtail.show.page.study_tables import FOUR
+from hardtail.show.charts.colours import STEP_RAMP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,19 +28,9 @@ DPI = 300
 INK, SOFT, RULE = "#1b2430", "#5a6675", "#c9d0d8"
 WRONG, CHAIN, HIDDEN = "#d55e00", "#fdf0c8", "#eef1f4"
 
-FAMILIES = {
-    "papl5": "#cc79a7",
-    "papl": "#e69f00",
-    "puma": "#009e73",
-    "mixture": "#d55e00",
-    "oracle": "#56b4e9",
-    "random": "#0072b2",
-}
-OTHERS = ("#56b4e9", "#cc79a7", "#d55e00", "#8c8c8c", "#0072b2", "#e69f00", "#009e73")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1, 1.3)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-_RAMP = ((18, 64, 128), (38, 110, 175), (96, 160, 208), (162, 203, 231), (219, 234, 246))
 _SETTINGS: Mapping[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7,
@@ -144,38 +134,14 @@ def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
     return paths
 
 
-# -- names and colours ------------------------------------------------------------------------------------------
-
-
-def family(name: str) -> str | None:
-    """The training scheme that a run, an arm or a model is named after."""
-    return next((word for word in FAMILIES if word in name.lower()), None)
-
-
-def colours(names: Sequence[str]) -> dict[str, str]:
-    """A training scheme has its colour in every figure; any other name takes the next one."""
-    known = {name: FAMILIES[found] for name in names if (found := family(name))}
-    free = [colour for colour in OTHERS if colour not in known.values()] or list(OTHERS)
-    others = [name for name in dict.fromkeys(names) if name not in known]
-    return known | {name: free[place % len(free)] for place, name in enumerate(others)}
-
-
-def titles(names: Sequence[str]) -> dict[str, str]:
-    """What a legend calls each: its scheme, where that tells it from the others."""
-    return {name: FOUR.get(scheme, scheme) for name, scheme in schemes(names).items()}
-
-
-def schemes(models: Sequence[str]) -> dict[str, str]:
-    """The training scheme that each model is named after, where no other is; else the model's own name."""
-    families = [family(name) for name in dict.fromkeys(models)]
-    return {name: found if (found := family(name)) and families.count(found) == 1 else name for name in models}
+# -- parts of figures ------------------------------------------------------------------------------------------
 
 
 def ramp(part: float) -> tuple[tuple[float, float, float], str]:
     """From a decode's first commit, dark, to its last, light: the fill and the ink that is read on it."""
-    at = min(max(part, 0.0), 1.0) * (len(_RAMP) - 1)
-    low = min(int(at), len(_RAMP) - 2)
-    pairs = zip(_RAMP[low], _RAMP[low + 1], strict=True)
+    at = min(max(part, 0.0), 1.0) * (len(STEP_RAMP) - 1)
+    low = min(int(at), len(STEP_RAMP) - 2)
+    pairs = zip(STEP_RAMP[low], STEP_RAMP[low + 1], strict=True)
     red, green, blue = ((one + (other - one) * (at - low)) / 255 for one, other in pairs)
     return (red, green, blue), "white" if part < 0.5 else "#0b1f33"
 

@@ -1,4 +1,4 @@
-"""Everything that a page shows, gathered: runs, the study's tables, the ledger, plots and stages."""
+"""Everything that a page shows, gathered: runs, the study's tables, the ledger, charts and stages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,23 +6,24 @@ from typing import Any
 from hardtail.core.types import Trace
 from hardtail.core.version import __version__
 from hardtail.measuring.diagnosis.front import jsonable
-from hardtail.show.page.curves import run_charts
-from hardtail.show.page.decoded import decode_charts
+from hardtail.show.page.curves import charts_as_json, decode_charts, run_charts
 from hardtail.show.page.pack import Pack
-from hardtail.show.page.records import RunRecord, recorded
-from hardtail.show.page.stages import packed, stages
+from hardtail.show.page.packed_stages import packed
+from hardtail.show.page.records import RunRecord
 from hardtail.show.page.study_tables import ledger, study_tables
+from hardtail.show.sources import all_runs
+from hardtail.show.stages import stages
 from hardtail.study.claims import Results
 from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import SCHEMES
 from hardtail.study.store import Store
 
-FORMAT = 2
+FORMAT = 3
 
 
 def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
     """What JSON holds of a page, and its arrays as text."""
-    everything = _together(recorded(store) if store else [], runs)
+    everything = all_runs(store, runs)
     found, pack = stages(traces), Pack()
     asked = {run.name for run in runs}
     charts = [*run_charts(everything, asked), *(chart for stage in found for chart in decode_charts(stage))]
@@ -32,7 +33,7 @@ def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequenc
         "version": __version__,
         "runs": [dict(run.facts) for run in everything],
         "judged": [_judged(words, results) for words, results in _by_weights(store)],
-        "charts": [chart.as_json() for chart in charts],
+        "charts": charts_as_json(charts),
         "stages": [packed(stage, pack) for stage in found],
         "scenes": list(dict.fromkeys(scene for stage in found if (scene := stage.task.scene()))),
     }
@@ -55,9 +56,3 @@ def _judged(weights: str, results: Results) -> dict[str, Any]:
     """The study's tables and the ledger, of some choice of weights."""
     tables = [table.as_json() for table in study_tables(results)]
     return {"weights": weights, "tables": tables, "ledger": ledger(results)}
-
-
-def _together(held: Sequence[RunRecord], given: Sequence[RunRecord]) -> list[RunRecord]:
-    """Recorded runs, then run directories that are not recorded yet."""
-    names = {run.name for run in held}
-    return [*held, *(run for run in given if run.name not in names)]

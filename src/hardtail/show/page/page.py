@@ -16,6 +16,7 @@ from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
+from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.tasks.parts import Scene
 
 SCRIPTS = (
@@ -24,6 +25,7 @@ SCRIPTS = (
     "address",
     "colours",
     "chart",
+    "ledger",
     "overview",
     "curves",
     "replay",
@@ -62,7 +64,9 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
     filled = {
         "title": _escaped(str(content.get("title", "hardtail"))),
         "policy": f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'",
-        "style": "".join([*(_text(f"{name}.css") for name in STYLES), *(scene.style for scene in scenes)]),
+        "style": "".join(
+            [_ramp_style(), *(_text(f"{name}.css") for name in STYLES), *(scene.style for scene in scenes)]
+        ),
         "content": _inert(content),
         "arrays": arrays,
         "program": program,
@@ -71,10 +75,17 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
 
 
 def bundle(scenes: Sequence[str]) -> str:
-    """The page's ES modules, and those of the tasks' scenes, as one script."""
-    modules = {name: _as_function(_text(f"{name}.js"), f"const from_{name} = ") for name in SCRIPTS}
+    """The page's ES modules, and those of the tasks' scenes, as one script, after the palette shared with Python."""
+    palette = f"export const STEP_RAMP = {json.dumps(STEP_RAMP)};\n"
+    texts = {"palette": palette} | {name: _text(f"{name}.js") for name in SCRIPTS}
+    modules = {name: _as_function(text, f"const from_{name} = ") for name, text in texts.items()}
     modules["scenes"] += "".join(map(_as_function, scenes))
     return "\n".join(modules.values()).replace("</script", "<\\/script")
+
+
+def _ramp_style() -> str:
+    shades = ", ".join("rgb({} {} {})".format(*shade) for shade in STEP_RAMP)
+    return f":root {{\n  --step-ramp: {shades};\n}}\n"
 
 
 def _as_function(module: str, assigned: str = "") -> str:

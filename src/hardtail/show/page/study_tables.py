@@ -3,19 +3,16 @@
 A cell's agreement is the ledger's verdict on the statement "this figure is what the paper prints" (`Level`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hardtail.study.claims import Results, addition, countdown, listops, maze, sudoku
+from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
 from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.ledger import as_json, judge, sources
 from hardtail.study.claims.rules import Level
-
-SCHEMES = {"random": "Random", "papl": "PAPL", "puma": "PUMA"}
-FOUR = {"random": "Random", "papl": "PAPL α=1", "puma": "PUMA", "papl5": "PAPL α=5"}
-HARD_TAILS = ("addition", "maze")
-"""The tasks whose tables are about the hard tail of models that have learned the task."""
+from hardtail.study.claims.source import Table
 
 
 @dataclass(frozen=True)
@@ -52,57 +49,26 @@ class StudyTable:
         return asdict(self)
 
 
-Printed = Callable[[str, str, Any], Cell]
-
-
 def study_tables(results: Results) -> list[StudyTable]:
-    """All tables of accuracies that the paper prints."""
-    chains = {f"chain ≥ {chain}": chain for chain in addition.CHAINS}
-    corridors = {f"corridor ≥ {corridor}": corridor for corridor in maze.CORRIDORS}
-    depths = {f"depth = {depth}": depth for depth in listops.DEPTHS}
-    multiplicities = {"1 to 3 solutions": "low", "11 or more": "high", "overall": "overall"}
-    every_m = {"1 to 3 solutions": "low", "4 to 10": "middle", "11 or more": "high", "overall": "overall"}
-    boards = {"overall": "overall", "hardest 1 %": "top1", "TL4 ≥ 95 %": "tl4"}
-    confidence, random = {"Confidence": "confidence"}, {"Random order": "random"}
-    three = confidence | random
-    tables = [
-        ("addition", "32-digit addition, exact match", "Table 1", "longest carry chain"),
-        ("addition", "32-digit addition in random order, exact match", "App. E.1", "longest carry chain"),
-        ("maze", "Mazes, exact match", "Table 2", "longest corridor"),
-        ("listops", "ListOps, exact match", "Table 3", "nesting"),
-        ("countdown", "Countdown, exact match; half revealed: token accuracy", "Table 3", "multiplicity"),
-        ("countdown", "Countdown in step order, exact match", "App. E.2", "multiplicity"),
-        ("sudoku", "Sudoku, accuracy of blank cells", "Table 3", "puzzles"),
-        ("sudoku", "Sudoku in solver orders, accuracy of blank cells", "App. E.3", "puzzles"),
-    ]
-    contents: list[tuple[Printed, Mapping[str, Any], Mapping[str, str], Mapping[str, str]]] = [
-        (addition.cell, chains, confidence | {"LSB first": "lsb"}, FOUR),
-        (addition.cell, chains, random, FOUR),
-        (maze.cell, corridors, three | {"Dead-end filling": "dead-end"}, SCHEMES),
-        (listops.cell, depths, three | {"Post-order": "recovery"}, SCHEMES),
-        (countdown.cell, multiplicities, three | {"Half revealed": "reveal"}, SCHEMES),
-        (countdown.cell, every_m, {"Step by step": "sequential"}, SCHEMES),
-        (sudoku.cell, boards, three, SCHEMES),
-        (sudoku.cell, boards, {"Constraint propagation": "propagation", "Technique": "technique"}, SCHEMES),
-    ]
-    return [_table(results, head, *content) for head, content in zip(tables, contents, strict=True)]
+    """All tables of accuracies that the sources print."""
+    return [_table(results, source.table(name)) for source in sources() for name in source.tables]
 
 
-def _table(
-    results: Results,
-    head: tuple[str, str, str, str],
-    printed: Printed,
-    strata: Mapping[str, Any],
-    orders: Mapping[str, str],
-    schemes: Mapping[str, str],
-) -> StudyTable:
+def _table(results: Results, table: Table) -> StudyTable:
     cells = {
-        name: [printed(scheme, order, at) for order in orders.values() for scheme in schemes]
-        for name, at in strata.items()
+        stratum.row: [table.cell(scheme, order, stratum) for order in table.orders for scheme in table.schemes]
+        for stratum in table.rows
     }
-    rows = tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items())
-    unlearned = _unlearned(results, [cell for row in cells.values() for cell in row]) if head[0] in HARD_TAILS else ()
-    return StudyTable(*head, tuple(orders), tuple(schemes.values()), rows, unlearned)
+    return StudyTable(
+        table.task,
+        table.title,
+        table.where,
+        table.stub,
+        tuple(order.heading for order in table.orders),
+        tuple(table.schemes.values()),
+        tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
+        _unlearned(results, [cell for row in cells.values() for cell in row]) if table.hard_tail else (),
+    )
 
 
 def _unlearned(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
@@ -126,8 +92,6 @@ _CLAIM = ("id", "claim", "where", "paper", "ours", "seeds", "verdict", "caveat",
 
 def ledger(results: Results) -> dict[str, Any]:
     """Every claim with its verdict; the records behind all of them once, which claims point to by number."""
-    from hardtail.study.claims.ledger import as_json, judge
-
     numbers: dict[tuple[Any, ...], int] = {}
     claims = []
     for judged in judge(results):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
-from hardtail.show.page.records import RunRecord, of_folder
+from hardtail.show.page.records import RunRecord, of_folder, recorded
+from hardtail.study.store import Store
 from hardtail.traces.files import load_trace
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Showing:
+class DecodePlan:
     """How models are decoded for a page."""
 
     policies: tuple[str, ...]
@@ -49,15 +50,22 @@ def sorted_sources(names: Sequence[str]) -> Sources:
     return Sources(tuple(models), traces, tuple(of_folder(folder) for folder in folders))
 
 
+def all_runs(store: Store | None, given: Sequence[RunRecord]) -> list[RunRecord]:
+    """Recorded runs, then run directories that are not recorded yet."""
+    held = recorded(store) if store else []
+    names = {run.name for run in held}
+    return [*held, *(run for run in given if run.name not in names)]
+
+
 def load_traces(paths: Sequence[Path]) -> list[Trace]:
     return [load_trace(path) for path in paths]
 
 
-def load_models(names: Sequence[str], showing: Showing) -> "list[Subject]":
+def load_models(names: Sequence[str], plan: DecodePlan) -> "list[Subject]":
     """The models, each under a name of its own: a parent folder tells two `last.safetensors` apart."""
     from hardtail.measuring.subject import load_subject
 
-    subjects = [load_subject(name, kind=showing.kind, device=showing.device) for name in names]
+    subjects = [load_subject(name, kind=plan.kind, device=plan.device) for name in names]
     titles = [subject.name for subject in subjects]
     return [
         subject
@@ -67,33 +75,34 @@ def load_models(names: Sequence[str], showing: Showing) -> "list[Subject]":
     ]
 
 
-def rounds(subjects: "Sequence[Subject]", showing: Showing) -> int:
+def rounds(subjects: "Sequence[Subject]", plan: DecodePlan) -> int:
     """Instances that `decoded` decodes in all."""
-    return sum(len(_strata(subject, showing)) * len(_policies(subject, showing)) for subject in subjects) * showing.n
+    return sum(len(_strata(subject, plan)) * len(_policies(subject, plan)) for subject in subjects) * plan.n
 
 
 def decoded(
-    subjects: "Sequence[Subject]", showing: Showing, progress: Callable[[int], None] = lambda done: None
+    subjects: "Sequence[Subject]", plan: DecodePlan, progress: Callable[[int], None] = lambda done: None
 ) -> Iterator[Trace]:
     """Every model under every policy on the same instances of every stratum."""
-    from hardtail.measuring.evaluate import Decoding, chosen_policies, measured_instances, traced
+    from hardtail.decoding.options import Decoding
+    from hardtail.measuring.evaluate import chosen_policies, measured_instances, traced
 
-    decoding = Decoding(device=showing.device, batch=showing.batch)
+    decoding = Decoding(device=plan.device, batch=plan.batch)
     for subject in subjects:
-        seed = subjects[0].seed if showing.seed is None else showing.seed
-        for stratum in _strata(subject, showing):
-            instances = measured_instances(subject.task, stratum, showing.n, seed)
-            for name, policy in chosen_policies(subject.task, _policies(subject, showing)).items():
+        seed = subjects[0].seed if plan.seed is None else plan.seed
+        for stratum in _strata(subject, plan):
+            instances = measured_instances(subject.task, stratum, plan.n, seed)
+            for name, policy in chosen_policies(subject.task, _policies(subject, plan)).items():
                 for part in traced(subject, name, policy, instances, stratum, decoding):
                     yield part
                     progress(len(part))
 
 
-def _policies(subject: "Subject", showing: Showing) -> tuple[str, ...]:
-    return showing.policies or ("top1", *subject.task.order_names[:1])
+def _policies(subject: "Subject", plan: DecodePlan) -> tuple[str, ...]:
+    return plan.policies or ("top1", *subject.task.order_names[:1])
 
 
-def _strata(subject: "Subject", showing: Showing) -> list[str]:
+def _strata(subject: "Subject", plan: DecodePlan) -> list[str]:
     from hardtail.measuring.evaluate import chosen_strata
 
-    return chosen_strata(subject.task, showing.strata or subject.task.gallery())
+    return chosen_strata(subject.task, plan.strata or subject.task.gallery())

@@ -1,40 +1,41 @@
-"""Plots on paper: small panels under one legend, colour for the training scheme, stroke for what else differs."""
+"""Charts on paper: small panels under one legend, colour for the training scheme, stroke for what else differs."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count, zip_longest
 from math import ceil, log10
 from typing import TYPE_CHECKING, Any
 
-from hardtail.show.figures.style import COLUMN, MARKERS, PAGE, SOFT, STROKES, colours, sheet, styled, titles
-from hardtail.show.page.charts import Chart, Point
+from hardtail.show.charts.chart import Axis, Chart, Line, Point
+from hardtail.show.charts.colours import colours, titles
+from hardtail.show.figures.style import COLUMN, MARKERS, PAGE, SOFT, STROKES, sheet, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PAPER = "paper"
-"""The style of series that hold what the paper prints: open marks, no line."""
-PANEL, LEGEND = 1.3, 0.16
+PANEL_HEIGHT, LEGEND_HEIGHT = 1.3, 0.16
 """Inches that a row of panels takes, and a line of the legend."""
-MANY = 4
+MOST_IN_A_COLUMN = 4
 """More panels than these take the width of the page."""
-FEW = 5
-"""Up to so many places on an axis, series stand beside each other at each of them."""
+MOST_SIDE_BY_SIDE = 5
+"""Up to this many places on an axis, series stand side by side at each of them."""
+_CONDITION = re.compile(r"(\w+)(>=|=)(\d+)")
 
 
 @styled
 def charts_figure(charts: Sequence[Chart]) -> "Figure":
-    """Plots as panels. The styles of series have one stroke and one meaning in all of them."""
+    """Charts as panels. The styles of series have one stroke and one meaning in all of them."""
     charts = [_told_apart(chart) for chart in charts]
     hues = [one.hue for chart in charts for one in chart.series]
     strokes = _strokes(charts)
-    width, columns = (PAGE, 3) if len(charts) > MANY else (COLUMN, min(2, len(charts)))
+    width, columns = (PAGE, 3) if len(charts) > MOST_IN_A_COLUMN else (COLUMN, min(2, len(charts)))
     rows = ceil(len(charts) / columns)
-    printed = any(one.style == PAPER for chart in charts for one in chart.series)
+    printed = any(one.printed for chart in charts for one in chart.series)
     entries, across = _packed(_legend(hues, strokes, any(chart.marks for chart in charts), printed), width)
     lines = len(entries) // across
-    figure = sheet(width, PANEL * rows * (1.3 if columns == 1 else 1) + LEGEND * lines + 0.05)
+    figure = sheet(width, PANEL_HEIGHT * rows * (1.3 if columns == 1 else 1) + LEGEND_HEIGHT * lines + 0.05)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for place, (axes, chart) in enumerate(zip(panels, charts, strict=False)):
         _panel(axes, chart, colours(hues), strokes)
@@ -48,14 +49,19 @@ def charts_figure(charts: Sequence[Chart]) -> "Figure":
 
 def _told_apart(chart: Chart) -> Chart:
     """Series of one colour and style get styles of their own, under their names."""
-    looks = [(one.hue, one.style) for one in chart.series]
-    apart = [replace(one, style=one.name) if looks.count((one.hue, one.style)) > 1 else one for one in chart.series]
-    return replace(chart, series=apart)
+    looks = [(one.hue, one.style, one.printed) for one in chart.series]
+    return replace(
+        chart,
+        series=tuple(
+            one if looks.count(look) == 1 else replace(one, style=f"{one.name} {one.style}")
+            for one, look in zip(chart.series, looks, strict=True)
+        ),
+    )
 
 
 def _strokes(charts: Sequence[Chart]) -> dict[str, int]:
     """The place of each style among the strokes, solid first."""
-    styles = dict.fromkeys(one.style for chart in charts for one in chart.series if one.style != PAPER)
+    styles = dict.fromkeys(one.style for chart in charts for one in chart.series if not one.printed)
     return {name: place for place, name in enumerate(styles)}
 
 
@@ -92,23 +98,21 @@ def _packed(rows: list[list[tuple[Any, str]]], width: float) -> tuple[list[tuple
 
 
 def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str, int]) -> None:
-    axes.set_title(chart.title)
-    axes.set_xlabel(chart.x.label)
-    axes.set_ylabel(chart.y.label)
-    if chart.y.log:
+    axes.set_title(chart.panel)
+    axes.set_xlabel(chart.x.label if chart.x.label_on_paper is None else chart.x.label_on_paper)
+    log = chart.y.log or chart.y.log_on_paper
+    if log:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(_power)
         axes.yaxis.set_minor_formatter("")
     lines = sum(len(one.lines) for one in chart.series)
-    apart = chart.marks and chart.x.categories is not None and len(chart.x.categories) <= FEW
+    apart = chart.marks and chart.x.categories is not None and len(chart.x.categories) <= MOST_SIDE_BY_SIDE
     beside = count()
     for one in chart.series:
         for line in one.lines:
             shift = (next(beside) - (lines - 1) / 2) * min(0.12, 0.5 / lines) if apart else 0.0
-            points: list[Point] = [
-                (x + shift, y, low, high) for x, y, low, high in line.points if y > 0 or not chart.y.log
-            ]
-            if one.style == PAPER:
+            points = [point._replace(x=point.x + shift) for point in line.points if point.y > 0 or not log]
+            if one.printed:
                 _printed(axes, points, colour[one.hue])
             else:
                 _line(axes, points, colour[one.hue], strokes[one.style], chart.marks, joined=not apart)
@@ -150,8 +154,48 @@ def _limits(axes: "Axes", chart: Chart) -> None:
     if (chart.y.low, chart.y.high) == (0.0, 1.0):
         low = 0.0 if lowest < 0.5 else min(lowest // 0.1 * 0.1, 0.9)
         axes.set_ylim(low - 0.02 * (1 - low), 1 + 0.03 * (1 - low))
-    elif not chart.y.log:
+    elif not (chart.y.log or chart.y.log_on_paper):
         axes.set_ylim(bottom=chart.y.low)
+
+
+# -- strata -----------------------------------------------------------------------------------------------------------
+
+
+def by_policy(chart: Chart) -> list[Chart]:
+    """A chart of accuracy as one panel a policy, strata at their difficulty."""
+    axis, place = difficulty(chart.x.categories or ())
+
+    def placed(line: Line) -> Line:
+        return Line(line.label, tuple(sorted(point._replace(x=place[int(point.x)]) for point in line.points)))
+
+    return [
+        replace(
+            chart,
+            panel=policy,
+            x=axis,
+            series=tuple(
+                replace(one, style="", lines=tuple(map(placed, one.lines)))
+                for one in chart.series
+                if one.style == policy
+            ),
+        )
+        for policy in dict.fromkeys(one.style for one in chart.series)
+    ]
+
+
+def difficulty(strata: Sequence[str]) -> tuple[Axis, list[float]]:
+    """Where strata stand: at their numbers if all are conditions on one axis (natural ones at 0), else in a row."""
+    matches = [_CONDITION.fullmatch(stratum) for stratum in strata if stratum != "natural"]
+    heads = {(match[1], match[2]) for match in matches if match}
+    if not all(matches) or len(heads) != 1:
+        return Axis("stratum", tuple(strata)), [float(place) for place in range(len(strata))]
+    ((axis, relation),) = heads
+    natural = " (0: natural)" if "natural" in strata else ""
+    label = f"{axis} {'≥' if relation == '>=' else '='} …{natural}"
+    return Axis(label), [float(stratum.rpartition("=")[2]) if "=" in stratum else 0.0 for stratum in strata]
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
 
 
 def _thousands(value: float, place: int | None = None) -> str:

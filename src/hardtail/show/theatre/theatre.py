@@ -1,4 +1,4 @@
-"""What is on show: which instance, after how many steps, and what a key does about it."""
+"""What the theatre shows now: which instance, after how many steps, and what a key changes."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
-from hardtail.show.page.stages import stages
-from hardtail.show.theatre.act import Act
+from hardtail.show.stages import stages
+from hardtail.show.theatre.replay import Replay
 from hardtail.tasks.base import Task
 from hardtail.traces.files import load_trace
 
-LEAP = 10
+STEPS_OF_A_LEAP = 10
 """Steps that up and down go."""
-FEW = 10
+MOST_LISTED = 10
 """Instances that an error lists."""
 
 
@@ -27,7 +27,7 @@ def open_theatre(path: Path, instance: int | None = None, *, failures: bool = Fa
     if failures and not failing:
         raise HardtailError(f"{path} has no failure: all {len(trace)} instances are right; leave out --failures")
     if failures and instance is not None and instance not in failing:
-        few = ", ".join(map(str, failing[:FEW])) + (" …" if len(failing) > FEW else "")
+        few = ", ".join(map(str, failing[:MOST_LISTED])) + (" …" if len(failing) > MOST_LISTED else "")
         raise HardtailError(f"--instance {instance} of {path} is right; leave out --failures or give one of {few}")
     rows = failing if failures else list(range(len(trace)))
     return Theatre(stage.task, trace, rows, instance)
@@ -44,21 +44,21 @@ class Theatre:
 
     def _show(self, row: int) -> None:
         self.row, self.now = row, 0
-        self.act = Act.of(self.task, self.trace, row)
+        self.replay = Replay.of(self.task, self.trace, row)
 
     def press(self, key: str) -> bool:
         """What a key does; False ends the show."""
         if key == " ":
             self.playing = not self.playing
-            self.now = 0 if self.playing and self.now >= self.act.steps else self.now
+            self.now = 0 if self.playing and self.now >= self.replay.steps else self.now
             return True
         self.playing = False
         if key in _MOVES:
-            self.now = min(max(self.now + _MOVES[key], 0), self.act.steps)
+            self.now = min(max(self.now + _MOVES[key], 0), self.replay.steps)
         elif key in ("home", "g"):
             self.now = 0
         elif key in ("end", "G"):
-            self.now = self.act.steps
+            self.now = self.replay.steps
         elif key in ("n", "p"):
             at = self.rows.index(self.row) + (1 if key == "n" else -1)
             self._show(self.rows[at % len(self.rows)])
@@ -68,20 +68,20 @@ class Theatre:
 
     def tick(self) -> None:
         """A step on, while playing."""
-        self.now = min(self.now + 1, self.act.steps)
-        self.playing = self.now < self.act.steps
+        self.now = min(self.now + 1, self.replay.steps)
+        self.playing = self.now < self.replay.steps
 
     def _next_failure(self) -> None:
         """To the first wrong commit of this instance if it is still to come, else of the next one that fails."""
-        if (wrong := self.act.first_wrong) is None or self.now > wrong:
+        if (wrong := self.replay.first_wrong) is None or self.now > wrong:
             at = self.rows.index(self.row)
             following = [*self.rows[at + 1 :], *self.rows[: at + 1]]
             row = next((row for row in following if row in self.failing), None)
             if row is None:
                 return
             self._show(row)
-        if (wrong := self.act.first_wrong) is not None:
+        if (wrong := self.replay.first_wrong) is not None:
             self.now = wrong + 1
 
 
-_MOVES = {"right": 1, "l": 1, "left": -1, "h": -1, "up": -LEAP, "down": LEAP}
+_MOVES = {"right": 1, "l": 1, "left": -1, "h": -1, "up": -STEPS_OF_A_LEAP, "down": STEPS_OF_A_LEAP}

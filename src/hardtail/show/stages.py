@@ -1,29 +1,27 @@
-"""Traces as the theatre replays them: the problems of a task once, and what each decoder did with them.
+"""Traces put together: the problems of a task once, and what each decoder did with them.
 
-A *stage* is one task in one configuration; a *cast* is one decoder on it: a model under a policy. Decoders that solved
-the same problem point to the same entry of the stage's pool, so that a page can show them side by side.
+A *stage* is one task in one configuration, with everything that was decoded of it; a *decoder* is a model under a
+policy. Decoders that solved the same problem point to the same entry of the stage's pool, so that a page can show them
+side by side.
 
-Shapes: N traced instances, P problems of the pool, L sequence, A answer cells, E parents, T events, K events in all.
+Shapes: N traced instances, P problems of the pool, A answer cells, T events, S steps, K events of a step.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.types import Array, Instances, Trace
-from hardtail.measuring.diagnosis.front import jsonable
-from hardtail.show.page.pack import Pack
+from hardtail.core.types import Instances, Trace
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import said_task, task_of
-from hardtail.traces.commits import first_in_time, refuse_misfit, wrong_cells
+from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.states import blocks, hidden_before
 
-MOST = 65_535
+MOST_COUNTED = 65_535
 """Problems of a stage, events of a trace and answer cells: what two bytes count."""
 
 
@@ -70,8 +68,10 @@ def _stage(traces: Sequence[Trace]) -> Stage:
     everything = Instances.concat([decoder.trace.instances for decoder in decoders])
     stratum_N = np.concatenate([decoder.stratum_N for decoder in decoders])
     first_P, row_N = _distinct(everything, stratum_N)
-    if len(first_P) > MOST:
-        raise HardtailError(f"{task.name}: {len(first_P):,} problems are more than a page shows; give at most {MOST:,}")
+    if len(first_P) > MOST_COUNTED:
+        raise HardtailError(
+            f"{task.name}: {len(first_P):,} problems are more than a page shows; give at most {MOST_COUNTED:,}"
+        )
     ends = np.cumsum([len(decoder.trace) for decoder in decoders])[:-1]
     return Stage(task, everything.take(first_P), stratum_N[first_P], decoders, tuple(np.split(row_N, ends)))
 
@@ -129,84 +129,6 @@ def _distinct(instances: Instances, stratum_N: NDArray[np.str_]) -> tuple[NDArra
     return first_G[order_G], place_G[group_N.reshape(-1)]
 
 
-# -- as a page holds it -----------------------------------------------------------------------------------------------
-
-
-def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
-    """A stage as JSON; its arrays go into `pack`."""
-    task, problems = stage.task, stage.problems
-    found = task.roles(problems)
-    parents_PAE = problems.parents_NAE
-    flags_PA = (
-        problems.maskable_NA.astype(np.uint8)
-        + 2 * problems.scored_NA.astype(np.uint8)
-        + 4 * task.meaningful(problems).astype(np.uint8)
-    )
-    vocabulary = task.vocabulary
-    return {
-        "task": task.name,
-        "config": jsonable(task.config()),
-        "signs": [*vocabulary.characters, vocabulary.mask, vocabulary.pad],
-        "mask": vocabulary.mask_id,
-        "length": problems.tokens_NL.shape[1],
-        "cells": problems.answer_len,
-        "cellNames": [task.cell_name(cell) for cell in range(problems.answer_len)],
-        "roleNames": [name.replace("_", " ") for name in found.names],
-        "parentSlots": 0 if parents_PAE is None else parents_PAE.shape[2],
-        "strata": stage.stratum_P.tolist(),
-        "axes": {axis: _rounded(problems.strata[axis]) for axis in task.axes if axis in problems.strata},
-        "tokens": pack.add(problems.tokens_NL, "u1"),
-        "promptLength": pack.add(problems.prompt_len_N, "u2"),
-        "flags": pack.add(flags_PA, "u1"),
-        "role": pack.add(found.role_NA, "u1"),
-        "parents": pack.add(np.empty(0) if parents_PAE is None else parents_PAE, "i2"),
-        "notes": _notes(task, problems, pack),
-        "decoders": [
-            _packed_decoder(task, decoder, row_N, pack)
-            for decoder, row_N in zip(stage.decoders, stage.rows, strict=True)
-        ],
-    }
-
-
-def _notes(task: Task, problems: Instances, pack: Pack) -> dict[str, Any]:
-    """What else the task's scene reads."""
-    held = {name: problems.extras[name] for name in task.scene_extras if name in problems.extras}
-    return {name: pack.add(array, "u1" if array.dtype.kind == "b" else "i2") for name, array in held.items()}
-
-
-def _rounded(value_P: Array) -> list[Any]:
-    return value_P.tolist() if value_P.dtype.kind in "iuUb" else np.round(value_P.astype(np.float64), 4).tolist()
-
-
-def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack: Pack) -> dict[str, Any]:
-    trace = decoder.trace
-    happened_NT = trace.happened_NT
-    end_N = np.cumsum(happened_NT.sum(axis=1))
-    first = first_in_time(trace, wrong_cells(trace))
-    first_wrong_N = np.full(len(trace), -1)
-    first_wrong_N[first.row_K] = first.cell_K
-    kept = {
-        key: trace.about.get(key) for key in ("recipe", "seed", "checkpoint", "step", "device", "commit", "reading")
-    }
-    return {
-        "name": decoder.name,
-        "model": decoder.model,
-        "policy": decoder.policy,
-        "about": {key: value for key, value in kept.items() if value is not None},
-        "row": pack.add(row_N, "u2"),
-        "end": pack.add(end_N, "u4"),
-        "exact": pack.add(trace.exact_N, "u1"),
-        "firstWrong": pack.add(first_wrong_N, "i2"),
-        "cell": pack.add(trace.cell_NT[happened_NT], "u2"),
-        "step": pack.add(trace.step_NT[happened_NT], "u2"),
-        "token": pack.add(trace.token_NT[happened_NT], "u1"),
-        "prob": pack.add_shares(trace.prob_NT[happened_NT]),
-        "goldProb": pack.add_shares(trace.gold_prob_NT[happened_NT]),
-        "goldRank": pack.add(np.minimum(trace.gold_rank_NT[happened_NT], 255), "u1"),
-        "ready": pack.add(ready_events(task, trace)[happened_NT], "u1"),
-    }
-
-
 def ready_events(task: Task, trace: Trace) -> NDArray[np.bool_]:
     """`ready_NT`: whether the written cell had all its prerequisites revealed when its step looked.
 
@@ -225,14 +147,3 @@ def _ready_of_block(task: Task, trace: Trace) -> NDArray[np.bool_]:
         ready_NA = task.ready(trace.instances, ~hidden_NSA[:, step])
         ready_NT[row_K, event_K] = ready_NA[row_K, trace.cell_NT[row_K, event_K]]
     return ready_NT
-
-
-def summary(stage: Stage) -> list[Mapping[str, Any]]:
-    """One line a decoder and stratum: how many problems, how many solved."""
-    lines: list[Mapping[str, Any]] = []
-    for decoder in stage.decoders:
-        exact_N = decoder.trace.exact_N
-        for stratum in dict.fromkeys(decoder.stratum_N.tolist()):
-            exact_K = exact_N[decoder.stratum_N == stratum]
-            lines.append({"decoder": decoder, "stratum": stratum, "n": exact_K.size, "exact": int(exact_K.sum())})
-    return lines

@@ -12,8 +12,8 @@ from hardtail.show.page.study_tables import StudyTable, TableCell, study_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.ledger import counts_table, judge, ledger_table
 
-NOTHING = "–"
-_ID = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
+NO_NUMBER = "–"
+_BREAKABLE = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
 """Where the id of a claim may be broken."""
 _ESCAPED = {
     "\\": r"\textbackslash{}",
@@ -70,7 +70,7 @@ def _write(folder: Path, name: str, markdown: str, tex: str, comma: str) -> list
 
 
 def _counted(table: StudyTable) -> str:
-    return f"; not learned, and counted: {', '.join(table.unlearned)}" if table.unlearned else ""
+    return f"; included although never learned: {', '.join(table.unlearned)}" if table.unlearned else ""
 
 
 def _together(cell: TableCell) -> str:
@@ -79,7 +79,7 @@ def _together(cell: TableCell) -> str:
 
 
 def _number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3f}"
+    return NO_NUMBER if value is None else f"{value:.3f}"
 
 
 def _interval(cell: TableCell) -> str:
@@ -140,7 +140,7 @@ def latex(table: Table) -> str:
         rf"\caption{{{escaped(table.title)}}} \\",
         *(r"\toprule", head, r"\midrule", r"\endfirsthead"),
         *(r"\toprule", head, r"\midrule", r"\endhead"),
-        *(_ID.sub(r".\\allowbreak{}", _row(row)) for row in texts),
+        *(_BREAKABLE.sub(r".\\allowbreak{}", _row(row)) for row in texts),
         r"\bottomrule",
         r"\end{longtable}",
     ]

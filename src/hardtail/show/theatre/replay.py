@@ -30,7 +30,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Act:
+class Replay:
     """The decode of one instance; state s is what stands after s steps."""
 
     task: Task
@@ -40,7 +40,7 @@ class Act:
     exact: bool
 
     @classmethod
-    def of(cls, task: Task, trace: Trace, row: int) -> "Act":
+    def of(cls, task: Task, trace: Trace, row: int) -> "Replay":
         gold_T = trace.gold_NT[row]
         events = tuple(
             Event(

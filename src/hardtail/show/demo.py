@@ -1,4 +1,4 @@
-"""The study in small: the shipped models on easy and hard sums, the paper's figures beside ours, one failure drawn."""
+"""`hardtail demo`, the study in small: the shipped models on easy and hard sums beside the paper, one failure drawn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ import numpy as np
 from hardtail import zoo
 from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
-from hardtail.measuring.evaluate import Decoding, accuracy, chosen_policies, measured_instances, traced
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import accuracy, chosen_policies, measured_instances, traced
 from hardtail.measuring.subject import load_subject
-from hardtail.study.claims.addition import CHAINS, THREE
-from hardtail.study.claims.addition import TABLE as PAPER
+from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.tasks.addition.commits import NO_DIGIT, WrongCommits, wrong_commits
 from hardtail.tasks.addition.solver import ROLES
 from hardtail.tasks.base import Task
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 STRATA = ("natural", "chain>=12", "chain>=28")
+"""From easy to hard."""
 POLICIES = {"top1": "confidence", "lsb": "lsb"}
-N = 100
-RECORDED = 500
+SUMS = 100
+"""Sums of each stratum."""
+RECORDED_SUMS = 500
 """The fewest sums of a stratum that one of the zoo's own figures is of (`hardtail study`)."""
 
 
@@ -39,16 +41,16 @@ class Shown:
 
 def decodes() -> int:
     """How many instances `decode_all` decodes."""
-    return len(_models()) * len(STRATA) * len(POLICIES) * N
+    return len(_models()) * len(STRATA) * len(POLICIES) * SUMS
 
 
 def decode_all(progress: Callable[[int], None]) -> list[Shown]:
-    """Every shipped addition model on every stratum and in both orders."""
+    """Every such model on every stratum and in both orders."""
     shown: list[Shown] = []
     for name in _models():
         subject = load_subject(zoo.PREFIX + name)
         for stratum in STRATA:
-            instances = measured_instances(subject.task, stratum, N, subject.seed)
+            instances = measured_instances(subject.task, stratum, SUMS, subject.seed)
             for policy, rule in chosen_policies(subject.task, tuple(POLICIES)).items():
                 parts = []
                 for part in traced(subject, policy, rule, instances, stratum, Decoding()):
@@ -71,7 +73,7 @@ def table(shown: Sequence[Shown]) -> Table:
                 cells += [_paper(model, stratum, policy)]
             rows.append((model, stratum, *cells))
     columns = ("model", "stratum", "confidence", "paper", "LSB-first", "paper ")
-    return Table(f"exact match on 32-digit addition, {N} sums each (95 % interval)", columns, tuple(rows))
+    return Table(f"exact match on 32-digit addition, {SUMS} sums each (95 % interval)", columns, tuple(rows))
 
 
 def beside_the_record(shown: Sequence[Shown]) -> str:
@@ -83,7 +85,7 @@ def beside_the_record(shown: Sequence[Shown]) -> str:
         if there is not None and not found["low"] <= there <= found["high"]:
             outside.append(f"{item.model} {there:.3f} on {item.stratum} under {POLICIES[item.policy]}")
     told = f"outside the intervals above: {'; '.join(outside)}" if outside else "all within the intervals above"
-    return f"Recorded of the same weights on {RECORDED} sums or more (`hardtail zoo`), {told}."
+    return f"Recorded of the same weights on {RECORDED_SUMS} sums or more (`hardtail zoo`), {told}."
 
 
 def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | None":
@@ -102,16 +104,14 @@ def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | Non
 
 
 def _models() -> list[str]:
-    return [model.name for model in zoo.models() if model.task == "addition"]
+    """The shipped models that were measured on the hard stratum."""
+    return [model.name for model in zoo.models() if STRATA[-1] in model.accuracy]
 
 
 def _paper(model: str, stratum: str, policy: str) -> Cell:
     scheme = model.removeprefix("addition-").removesuffix("-paper")
-    if scheme not in PAPER[POLICIES[policy]]:
-        return None
-    if stratum == "natural":
-        return "≥ 0.999" if policy == "top1" and scheme in THREE else None  # none is printed for PAPL with α = 5
-    return PAPER[POLICIES[policy]][scheme][CHAINS.index(int(stratum.removeprefix("chain>=")))]
+    printed = printed_accuracy().get(("addition", scheme, policy), {}).get(stratum)
+    return f"≥ {printed}" if printed is not None and stratum == "natural" else printed
 
 
 def _example(wrong: WrongCommits) -> int:
