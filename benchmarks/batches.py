@@ -16,6 +16,7 @@ import torch
 from arguments import how_many
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import GPU_BATCH, decode
+from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.policies.named import policy_named
@@ -43,12 +44,13 @@ def main() -> None:
     for precision in words.precision:
         subject = load_subject(words.model, device=device, precision=precision)
         instances = measured_instances(subject.task, words.stratum, words.n, subject.seed)
-        run = partial(decode, subject.denoiser, policy=policy_named("top1"), device=device)
-        usual = run(instances, batch=GPU_BATCH)
+        run = partial(decode, subject.denoiser, policy=policy_named("top1"))
+        usual = run(instances, decoding=Decoding(device=device, batch=GPU_BATCH))
         for batch in words.batches:
-            print(f"{precision:10} batches of {batch:<13} {compared(usual, run(instances, batch=batch))}", flush=True)
+            other = run(instances, decoding=Decoding(device=device, batch=batch))
+            print(f"{precision:10} batches of {batch:<13} {compared(usual, other)}", flush=True)
         backwards = np.arange(len(instances))[::-1]
-        turned = run(instances.take(backwards), batch=GPU_BATCH).take(backwards)
+        turned = run(instances.take(backwards), decoding=Decoding(device=device, batch=GPU_BATCH)).take(backwards)
         print(f"{precision:10} the other way round      {compared(usual, turned)}", flush=True)
 
 

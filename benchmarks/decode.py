@@ -22,8 +22,10 @@ from torch import Tensor
 from arguments import how_many
 from hardtail.core.types import Instances
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import ModelDenoiser
-from hardtail.models.transformer import Precision, Transformer
+from hardtail.models.precision import Precision
+from hardtail.models.transformer import Transformer
 from hardtail.policies.confidence import Top1
 from in_turn import in_turn
 from train_step import MASK, SETTINGS
@@ -93,14 +95,15 @@ class Row:
         instances = replace(setting, hidden=hidden).instances(self.n)
         few = instances.take(slice(OBVIOUS_BATCH))
         answers = obvious(usual, few, device)
-        same = (answers.cpu().numpy() == decode(faster, few, Top1(), device=device).answer_NA).all(axis=1).mean()
+        ours_NA = decode(faster, few, Top1(), Decoding(device=str(device))).answer_NA
+        same = (answers.cpu().numpy() == ours_NA).all(axis=1).mean()
         if device.type == "cuda":  # another batch is compiled anew
-            decode(faster, instances, Top1(), device=device)
+            decode(faster, instances, Top1(), Decoding(device=str(device)))
 
         def measure() -> str:
             share = self.n * hidden / setting.hidden
             plain = share / seconds(lambda: obvious(usual, instances, device), device)
-            ours = share / seconds(lambda: decode(faster, instances, Top1(), device=device), device)
+            ours = share / seconds(lambda: decode(faster, instances, Top1(), Decoding(device=str(device))), device)
             loops = f"{self.against:>7} {plain:10.2f} {self.precision:>9} {ours:10.2f}"
             return f"{self.shape:10} {setting.hidden:5} {self.n:6} {loops} {ours / plain:6.2f}× {same:9.1%}"
 

@@ -21,7 +21,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from arguments import how_many
 from hardtail.core.types import Instances
-from hardtail.models.transformer import Block, Precision, Shape, Transformer
+from hardtail.models.precision import Precision
+from hardtail.models.transformer import Block, Shape, Transformer
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed

@@ -14,13 +14,14 @@ import hardtail
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
+from hardtail.show.charts.states import trained_and_visited
+from hardtail.show.charts.training import training
 from hardtail.show.figures import style
-from hardtail.show.figures.charts import charts_figure
-from hardtail.show.figures.decodes import states, states_figure
-from hardtail.show.figures.recorded import training
+from hardtail.show.figures.panels import charts_figure
+from hardtail.show.figures.states import states_figure
 from hardtail.show.figures.style import save
-from hardtail.show.page.sources import Showing, decoded, load_models
-from hardtail.show.page.stages import stages
+from hardtail.show.sources import DecodePlan, decoded, load_models
+from hardtail.show.stages import stages
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.maze.task import Maze
@@ -40,7 +41,7 @@ def planted_mazes() -> tuple[Maze, Trace]:
 
 def hard_tail(run: Run) -> Any:
     """A model that has learned everything but the order in which to say it."""
-    alone = {chart.title: chart for chart in training("addition", [run])}
+    alone = {chart.panel: chart for chart in training("addition", [run])}
     hard = alone["Hard-tail accuracy"]
     confidence, logical = hard.series
     named = {
@@ -48,17 +49,17 @@ def hard_tail(run: Run) -> Any:
         f"{HARD}, lowest digit first": logical,
         f"{HARD}, confidence": confidence,
     }
-    lines = [replace(one, hue=name, style="") for name, one in named.items()]
-    return charts_figure([replace(hard, title="PAPL, exact match", series=lines)])
+    lines = tuple(replace(one, hue=name, style="") for name, one in named.items())
+    return charts_figure([replace(hard, panel="PAPL, exact match", series=lines)])
 
 
 def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     released = [run for name, run in runs.items() if name.endswith("-tf32-s42")]
     yield "training", charts_figure(training("addition", released))
     yield "hard-tail", hard_tail(runs["addition-papl-paper-s42"])
-    showing = Showing(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
-    (stage,) = stages(decoded(load_models(MODELS, showing), showing))
-    yield "states", states_figure(states("addition", released, stage))
+    plan = DecodePlan(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
+    (stage,) = stages(decoded(load_models(MODELS, plan), plan))
+    yield "states", states_figure(trained_and_visited("addition", released, stage))
     for task, trace in ((stage.task, stage.decoders[0].trace), planted_mazes()):
         with style.style():
             found = task.figures(trace, style)

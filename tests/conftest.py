@@ -4,11 +4,14 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -38,6 +41,18 @@ def hardtail_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         return int(code or 0), out, err
 
     return run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """The browser; tests that use it are skipped where there is none."""
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses to run as root
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=BROWSER, args=flags)
+        yield opened
+        opened.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -194,7 +194,7 @@ def opposite(check: Check) -> dict[Figure, float]:
     if isinstance(check, Unrecovered):
         return {check.before.figure: 0.3, check.after.figure: 1.0}
     assert isinstance(check, Similar)
-    return {check.one.figure: 0.9, check.other.figure: 0.1}
+    return _each(check.plus, 0.9) | _each(check.minus, 0.1)
 
 
 def weaker(check: Check) -> dict[Figure, float] | None:
@@ -224,7 +224,7 @@ def weaker(check: Check) -> dict[Figure, float] | None:
     if isinstance(check, Unrecovered):
         return {check.before.figure: 0.5, check.after.figure: 0.7}
     assert isinstance(check, Similar)
-    return {check.one.figure: 0.5, check.other.figure: 0.5 + 1.5 * check.margin}
+    return _each(check.plus, 0.5) | _each(check.minus, 0.5 + 1.5 * check.margin)
 
 
 def _each(cells: Iterable[Cell], value: float) -> dict[Figure, float]:

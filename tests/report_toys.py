@@ -25,7 +25,7 @@ from hardtail.measuring.diagnosis.readiness import Readiness, Right
 from hardtail.measuring.diagnosis.record import Result
 from hardtail.models.denoiser import Function
 from hardtail.policies.named import policy_named
-from hardtail.study.claims import addition
+from hardtail.study.claims.confidence_shortcut import SOURCE
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.strata import Stratum
@@ -177,14 +177,16 @@ def _log(scheme: str, seed: int) -> list[dict[str, Any]]:
 
 def _evaluations(scheme: str, seed: int) -> list[dict[str, Any]]:
     found = []
-    for order, of_scheme in addition.TABLE.items():
-        for chain, printed in zip(addition.CHAINS, of_scheme[scheme], strict=True):
-            share = min(1.0, max(0.0, printed + (0.004 if seed % 2 else -0.004) - (0.3 if chain == 28 else 0)))
+    tables = SOURCE.about("addition")
+    for order in (order for table in tables.tables for order in table.orders):
+        for chain in tables.strata:
+            printed = tables.cell(scheme, order.key, chain).paper or 0.0
+            share = min(1.0, max(0.0, printed + (0.004 if seed % 2 else -0.004) - (0.3 if chain == "28" else 0)))
             found.append(
                 {
                     "kind": "accuracy",
                     "task": "addition",
-                    "policy": addition.ORDERS[order],
+                    "policy": order.policy,
                     "stratum": f"chain>={chain}",
                     "checkpoint": "best_probe",
                     "n": 500,

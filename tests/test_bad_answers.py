@@ -20,7 +20,8 @@ from hardtail.core.provenance import code_version
 from hardtail.core.records import LogLine, read_jsonl
 from hardtail.core.types import Array
 from hardtail.decoding.loop import decode, tile
-from hardtail.measuring.evaluate import Decoding, chosen_policies, evaluate_all, probe, records_of
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import chosen_policies, evaluate_all, probe, records_of
 from hardtail.measuring.explain import explain_trace
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function, ModelDenoiser
@@ -171,7 +172,7 @@ class Forgetful(Policy):
 )
 def test_a_policy_that_breaks_its_promise(policy: Policy, words: str) -> None:
     with pytest.raises(HardtailError, match=words):
-        decode(TOY, problems(40), policy, Commit(each=3))
+        decode(TOY, problems(40), policy, Decoding(Commit(each=3)))
 
 
 @pytest.mark.parametrize("name", ["block,size=1" + 30 * "0", "topk,k=1" + 30 * "0"])
@@ -183,7 +184,7 @@ def test_numbers_that_no_tensor_holds(name: str) -> None:
 @pytest.mark.parametrize("change", [{"temperature": float("nan")}, {"temperature": float("inf")}, {"seed": 1 << 70}])
 def test_an_option_that_is_no_number_for_it(change: dict[str, Any]) -> None:
     with pytest.raises(HardtailError, match=next(iter(change))):
-        decode(TOY, problems(3), Top1(), **change)
+        Decoding(**change)
     with pytest.raises(HardtailError, match="below 2\\^31"):
         Commit(each=1 << 40)
 
@@ -192,7 +193,9 @@ def test_a_tiny_temperature_is_no_other_than_none() -> None:
     first = Function(
         lambda tokens_BL, at_BA: hashed_logits(tokens_BL, at_BA).roll(1, dims=-1), 0
     )  # the mask is token 0
-    cold, none = (decode(first, problems(40), Top1(), temperature=temperature) for temperature in (1e-42, 0.0))
+    cold, none = (
+        decode(first, problems(40), Top1(), Decoding(temperature=temperature)) for temperature in (1e-42, 0.0)
+    )
     assert (cold.answer_NA[cold.instances.maskable_NA] != 0).all()
     np.testing.assert_array_equal(cold.token_NT, none.token_NT)
 

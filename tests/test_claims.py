@@ -8,24 +8,13 @@ from typing import Any
 import pytest
 
 from hardtail.measuring.statistics import wilson
-from hardtail.study.claims import (
-    Claim,
-    Results,
-    Verdict,
-    addition,
-    all_claims,
-    claim_named,
-    countdown,
-    discussion,
-    listops,
-    maze,
-    sudoku,
-)
-from hardtail.study.claims.addition_commits import median
+from hardtail.study.claims import Claim, Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell, overall
 from hardtail.study.claims.combined import Pooled, Weighted
+from hardtail.study.claims.confidence_shortcut.addition_commits import median
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Reached
+from hardtail.study.claims.ledger import sources
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Unrecovered
 from hardtail.study.store import Store
 from tests.planted_results import Planted, as_printed, opposite, planted, together, weaker
@@ -136,8 +125,7 @@ def test_many_figures_are_told_by_their_range(tmp_path: Path) -> None:
 
 def test_ids_are_unique() -> None:
     """A later claim would hide an earlier one."""
-    parts = (addition, maze, listops, countdown, sudoku, discussion)
-    assert len(all_claims()) == sum(len(part.claims()) for part in parts)
+    assert len(all_claims()) == sum(len(source.claims()) for source in sources())
 
 
 # -- intervals and verdicts -----------------------------------------------------------------------------------------

@@ -1,8 +1,15 @@
 """Every registered task keeps the contract in every preset; a plug-in is tested by being registered."""
 
+from typing import Any, ClassVar
+
+import numpy as np
 import pytest
+from rich.text import Text
 
 import hardtail
+from hardtail.core.types import Trace
+from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.parts import Look, Roles
 from hardtail.testing import check_task
 
 READINGS = [(name, preset) for name in hardtail.TASKS.names() for preset in hardtail.TASKS.load(name).presets]
@@ -26,3 +33,36 @@ def test_unknown_preset_and_field_are_refused(name: str) -> None:
         hardtail.task(name, "draft")
     with pytest.raises(hardtail.HardtailError, match="no field"):
         hardtail.task(name, flavour="mild")
+
+
+class LeavesOut(Addition):
+    def drawing(self, one: hardtail.Instances, look: Look) -> Text:
+        return Text(look(0)[0])
+
+
+class Nameless(Addition):
+    def roles(self, instances: hardtail.Instances) -> Roles:
+        return Roles((), np.zeros(instances.maskable_NA.shape, dtype=np.uint8))
+
+
+class Unprofiled(Addition):
+    def profile(self, trace: Trace) -> Any:
+        return None
+
+
+class Homeless(Addition):
+    name: ClassVar[str] = "homeless"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (LeavesOut, "leaves out a cell"),
+        (Nameless, "a role without a name"),
+        (Unprofiled, "a type without a profile"),
+        (Homeless, "not registered by the task's name"),
+    ],
+)
+def test_broken_optional_parts_are_found(kind: type[Addition], sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_task(kind(digits=4), n=9)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import CPU_BATCH, WINDOW, decode, decode_stream, tile
+from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Policy
@@ -43,7 +45,7 @@ def hidden_after_NS(trace: Trace) -> np.ndarray[tuple[int, int], np.dtype[np.int
 @pytest.mark.parametrize("name", NAMES)
 def test_events_are_the_story_of_the_answer(name: str, temperature: float) -> None:
     policy, instances = toy_policy(name), problems(70)
-    trace = decode(TOY, instances, policy, temperature=temperature)
+    trace = decode(TOY, instances, policy, Decoding(temperature=temperature))
     assert (trace.answer_NA != MASK).all()
     np.testing.assert_array_equal(trace.answer_NA[~instances.maskable_NA], instances.answer_NA[~instances.maskable_NA])
     for row in range(len(trace)):
@@ -69,7 +71,7 @@ def test_a_row_is_decoded_as_if_alone(name: str, temperature: float) -> None:
     policy, instances = toy_policy(name), problems(150)
 
     def run(chosen: Instances, batch: int | None = None) -> Trace:
-        return decode(TOY, chosen, policy, batch=batch, temperature=temperature)
+        return decode(TOY, chosen, policy, Decoding(batch=batch, temperature=temperature))
 
     whole = run(instances)
     assert same_trace(whole, run(instances, batch=100))
@@ -88,7 +90,7 @@ def test_every_look_on_a_cpu_has_the_same_number_of_rows(name: str, n: int) -> N
         rows.add(len(tokens_BL))
         return hashed_logits(tokens_BL, at_BA)
 
-    decode(Function(watched, MASK), problems(n), toy_policy(name), batch=64)
+    decode(Function(watched, MASK), problems(n), toy_policy(name), Decoding(batch=64))
     assert rows == {tile(problems(n).tokens_NL.shape[1])}
 
 
@@ -96,7 +98,9 @@ def test_every_look_on_a_cpu_has_the_same_number_of_rows(name: str, n: int) -> N
 @pytest.mark.parametrize("name", NAMES)
 def test_a_gpu_commits_the_same(name: str) -> None:
     """In one captured graph a step, or without where the policy remasks; a warning that it cannot be would fail."""
-    cpu, gpu = (decode(TOY, problems(150), toy_policy(name), device=device, batch=64) for device in ("cpu", "cuda"))
+    cpu, gpu = (
+        decode(TOY, problems(150), toy_policy(name), Decoding(device=device, batch=64)) for device in ("cpu", "cuda")
+    )
     for array in ("answer_NA", "cell_NT", "step_NT", "token_NT", "runner_up_NT"):
         np.testing.assert_array_equal(getattr(cpu, array), getattr(gpu, array))
     np.testing.assert_allclose(cpu.prob_NT, gpu.prob_NT, rtol=1e-5)
@@ -105,7 +109,9 @@ def test_a_gpu_commits_the_same(name: str) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_gpu_takes_fewer_rows_than_a_cpu_would(batch: int) -> None:
-    many, few = (decode(TOY, problems(7), toy_policy("top1"), device="cuda", batch=rows) for rows in (64, batch))
+    many, few = (
+        decode(TOY, problems(7), toy_policy("top1"), Decoding(device="cuda", batch=rows)) for rows in (64, batch)
+    )
     np.testing.assert_array_equal(many.answer_NA, few.answer_NA)
     np.testing.assert_array_equal(many.cell_NT, few.cell_NT)
 
@@ -119,7 +125,7 @@ def test_a_denoiser_need_not_answer_for_the_mask(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_allowed_tokens_are_committed(name: str) -> None:
-    trace = decode(TOY, problems(40), toy_policy(name), allowed=[2, 5, MASK])
+    trace = decode(TOY, problems(40), toy_policy(name), Decoding(allowed=[2, 5, MASK]))
     assert set(trace.token_NT[trace.commit_NT]) == {2, 5}
     free = decode(TOY, problems(40), toy_policy(name))
     assert set(free.token_NT[free.commit_NT]) == set(range(MASK))
@@ -130,7 +136,7 @@ def test_equal_scores_go_by_position(name: str) -> None:
     """A denoiser that says the same of every cell."""
     flat = Function(lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, VOCAB)), MASK)
     instances = problems(20)
-    trace = decode(flat, instances, toy_policy(name), Commit(each=2))
+    trace = decode(flat, instances, toy_policy(name), Decoding(Commit(each=2)))
     for row in range(len(trace)):
         committed = trace.cell_NT[row][trace.commit_NT[row]]
         first_time = list(dict.fromkeys(committed.tolist()))
@@ -143,7 +149,7 @@ def test_equal_scores_go_by_position(name: str) -> None:
 def test_the_notes_of_an_event() -> None:
     """Probability, gold token's probability and rank, runner-up and margin, against one look by hand."""
     instances = problems(30)
-    trace = decode(TOY, instances, Top1(), Commit(each=2))
+    trace = decode(TOY, instances, Top1(), Decoding(Commit(each=2)))
     hidden_NA = instances.maskable_NA
     tokens_NL = instances.tokens_NL.copy()
     np.put_along_axis(tokens_NL, instances.answer_at_NA, np.where(hidden_NA, MASK, instances.answer_NA), axis=1)
@@ -175,7 +181,7 @@ def test_the_notes_of_an_event() -> None:
 @pytest.mark.parametrize("policy", [Top1(), Logical("zigzag"), ReMDM(eta=0.5), P2(eta=4.0)], ids=str)
 def test_a_number_of_steps(policy: Policy, steps: int) -> None:
     instances = problems(40)
-    trace = decode(TOY, instances, policy, Commit(steps=steps))
+    trace = decode(TOY, instances, policy, Decoding(Commit(steps=steps)))
     hidden_NS = hidden_after_NS(trace)
     for row, hidden in enumerate(instances.maskable_NA.sum(axis=1)):
         expected: list[int] = []
@@ -191,7 +197,7 @@ def test_a_number_of_steps(policy: Policy, steps: int) -> None:
 @pytest.mark.parametrize("policy", [Top1(), Logical("zigzag"), ReMDM(eta=0.5), P2(eta=4.0)], ids=str)
 def test_a_number_of_cells_a_step(policy: Policy, each: int) -> None:
     instances = problems(40)
-    hidden_NS = hidden_after_NS(decode(TOY, instances, policy, Commit(each=each)))
+    hidden_NS = hidden_after_NS(decode(TOY, instances, policy, Decoding(Commit(each=each))))
     start_N = instances.maskable_NA.sum(axis=1)
     expected_NS = np.maximum(start_N[:, None] - each * np.arange(1, hidden_NS.shape[1] + 1), 0)
     np.testing.assert_array_equal(hidden_NS, expected_NS)
@@ -219,12 +225,14 @@ def tiny(name: str) -> tuple[ModelDenoiser, Instances]:
 def test_a_model_decodes_the_same_in_any_company(name: str) -> None:
     denoiser, instances = tiny("addition")
     policy = policy_named(name)
-    whole = decode(denoiser, instances, policy, seed=3)
+    whole = decode(denoiser, instances, policy, Decoding(seed=3))
     assert len(np.unique(whole.prob_NT[whole.commit_NT])) > 100  # the model is no constant
     for n in (1, 5, 33):
-        assert same_trace(whole.take(slice(n)), decode(denoiser, instances.take(slice(n)), policy, seed=3))
+        assert same_trace(whole.take(slice(n)), decode(denoiser, instances.take(slice(n)), policy, Decoding(seed=3)))
     order_N = np.random.default_rng(0).permutation(70)
-    assert same_trace(whole.take(order_N), decode(denoiser, instances.take(order_N), policy, seed=3, batch=64))
+    assert same_trace(
+        whole.take(order_N), decode(denoiser, instances.take(order_N), policy, Decoding(seed=3, batch=64))
+    )
 
 
 @pytest.mark.parametrize("name", ["post_order", "block", "loo,rounds=2"])
@@ -242,7 +250,9 @@ def test_prompts_of_different_lengths(name: str) -> None:
 
 
 def test_sampling_is_seeded() -> None:
-    first, again, other = (decode(TOY, problems(50), Top1(), temperature=1.0, seed=seed) for seed in (4, 4, 5))
+    first, again, other = (
+        decode(TOY, problems(50), Top1(), Decoding(temperature=1.0, seed=seed)) for seed in (4, 4, 5)
+    )
     assert same_trace(first, again)
     assert (first.answer_NA != other.answer_NA).any(axis=1).mean() > 0.5
 
@@ -252,9 +262,11 @@ def test_sampled_tokens_have_the_probabilities(temperature: float) -> None:
     p_V = torch.tensor([0.5, 0.25, 0.15, 0.1, 0, 0, 0, 0])
     fixed = Function(lambda tokens_BL, at_BA: p_V.log().expand(*at_BA.shape, VOCAB), MASK)
     instances = problems(3000)
-    trace = decode(fixed, replace(instances, maskable_NA=np.ones_like(instances.maskable_NA)), Top1(), Commit(steps=3))
+    trace = decode(
+        fixed, replace(instances, maskable_NA=np.ones_like(instances.maskable_NA)), Top1(), Decoding(Commit(steps=3))
+    )
     assert (trace.answer_NA == 0).all()  # without a temperature, always the most probable
-    trace = decode(fixed, instances, Top1(), Commit(steps=3), temperature=temperature)
+    trace = decode(fixed, instances, Top1(), Decoding(Commit(steps=3), temperature=temperature))
     drawn = trace.token_NT[trace.commit_NT]
     expected_V = (p_V ** (1 / temperature) / (p_V ** (1 / temperature)).sum()).numpy()
     observed_V = np.bincount(drawn, minlength=VOCAB) / len(drawn)
@@ -266,7 +278,7 @@ def test_sampled_tokens_have_the_probabilities(temperature: float) -> None:
 
 def test_a_stream_is_bounded_and_in_order() -> None:
     part, instances = CPU_BATCH * WINDOW, problems(2 * CPU_BATCH * WINDOW + 70, cells=3)
-    parts = list(decode_stream(TOY, instances, Top1(), batch=1, about={"task": "toy"}))
+    parts = list(decode_stream(TOY, instances, Top1(), Decoding(batch=1), about={"task": "toy"}))
     assert [len(one) for one in parts] == [part, part, 70]
     finished: list[int] = []
     whole = decode(TOY, instances, Top1(), progress=finished.append, about={"task": "toy"})
@@ -287,10 +299,11 @@ def test_a_stream_is_bounded_and_in_order() -> None:
         ({"policy": Logical("lsb"), "instances": problems(3).bare()}, "no order 'lsb'; they carry none"),
     ],
 )
-def test_a_bad_request_is_one_sentence(change: dict[str, object], words: str) -> None:
-    request = {"instances": problems(3), "policy": Top1()} | change
+def test_a_bad_request_is_one_sentence(change: dict[str, Any], words: str) -> None:
+    request: dict[str, Any] = {"instances": problems(3), "policy": Top1()} | change
+    instances, policy = request.pop("instances"), request.pop("policy")
     with pytest.raises(HardtailError, match=words) as caught:
-        decode(TOY, **request)  # type: ignore[arg-type]
+        decode(TOY, instances, policy, Decoding(**request))
     assert "\n" not in str(caught.value)
 
 

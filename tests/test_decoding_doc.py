@@ -12,7 +12,8 @@ import pytest
 from hardtail.core.records import as_json
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
-from hardtail.measuring.evaluate import Decoding, evaluate_all, records_of
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import evaluate_all, records_of
 from hardtail.policies.named import policy_named
 from tests.decoding_toys import TOY, problems
 from tests.test_evaluate import ADDITION, tiny

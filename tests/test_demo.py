@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from hardtail import zoo
-from hardtail.cli import demo, main
+from hardtail.cli import main
 from hardtail.decoding.loop import decode
 from hardtail.measuring.evaluate import measured_instances
 from hardtail.models.denoiser import Function
 from hardtail.policies.named import policy_named
+from hardtail.show import demo
 from hardtail.tasks.addition.task import Addition
 from tests.planted import adder, lookahead
 
@@ -20,7 +21,7 @@ STRATA = ("natural", "chain>=28")
 
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "N", 3)
+    monkeypatch.setattr(demo, "SUMS", 3)
     monkeypatch.setattr(demo, "STRATA", STRATA)
 
 
@@ -29,7 +30,7 @@ def shown() -> list[demo.Shown]:
     """All that the demonstration decodes, on three sums each."""
     done: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "N", 3)
+        patch.setattr(demo, "SUMS", 3)
         patch.setattr(demo, "STRATA", STRATA)
         found = demo.decode_all(done.append)
         assert sum(done) == demo.decodes() == len(zoo.models()) * 2 * 2 * 3

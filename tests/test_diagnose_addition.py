@@ -17,6 +17,7 @@ from hardtail.core.records import as_json
 from hardtail.core.seeds import Stream
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import diagnose, tables
 from hardtail.measuring.diagnosis.cross import Cross, cross
 from hardtail.measuring.diagnosis.readiness import Agreement
@@ -219,7 +220,7 @@ def test_the_modulo_reading_has_no_cell_above_a_chain_at_the_top() -> None:
 
 def test_many_cells_a_step_do_not_see_each_other() -> None:
     """All cells at once: every guess is made blind, inside chains as well."""
-    trace = decode(lookahead(TASK, WINDOW), sums(), Top1(), Commit(steps=1))
+    trace = decode(lookahead(TASK, WINDOW), sums(), Top1(), Decoding(Commit(steps=1)))
     found = diagnose(TASK, trace)
     read = found.readiness
     assert read.premature == read.dependent == (sums().parents_NAE[..., 0] >= 0).sum()  # type: ignore[index]

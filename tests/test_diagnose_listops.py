@@ -10,6 +10,7 @@ import pytest
 from hardtail import HardtailError, Instances, Streams
 from hardtail.core.types import Array, Trace
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.confidence import RandomOrder, Top1
 from hardtail.policies.orders import LeftToRight, Logical, RightToLeft
@@ -127,7 +128,7 @@ def test_commits_of_one_pass_do_not_see_each_other() -> None:
     answer_NA[0, 1] = 5
     sure_NA = np.full(answer_NA.shape, 0.5)
     sure_NA[0, :2] = 0.9, 0.8
-    trace = decode(reciting(TASK, instances, answer_NA, sure_NA), instances, Top1(), Commit(each=2))
+    trace = decode(reciting(TASK, instances, answer_NA, sure_NA), instances, Top1(), Decoding(Commit(each=2)))
     assert profiled(TASK, trace)["children"]["first_in_time"]["hidden_right"] == 1
 
 

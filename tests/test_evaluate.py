@@ -15,8 +15,8 @@ from hardtail import HardtailError, Streams
 from hardtail.core.records import Paired, Probe, as_json
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import (
-    Decoding,
     Outcome,
     chosen_policies,
     evaluate,
@@ -136,16 +136,17 @@ def test_the_reveal_is_restricted_to_answer_tokens_where_its_record_says_so() ->
         return logits_BAV
 
     subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))
-    found = [reveal(subject, instances, "natural", Decoding(restrict=restrict)) for restrict in (False, True)]
+    allowed = (None, task.answer_tokens)
+    found = [reveal(subject, instances, "natural", Decoding(allowed=tokens)) for tokens in allowed]
     assert [record.token_accuracy for record in found] == [0, 1]
 
 
-@pytest.mark.parametrize("restrict", [False, True])
-def test_a_denoiser_that_answers_for_digits_alone_is_measured_as_it_is_decoded(restrict: bool) -> None:
+@pytest.mark.parametrize("allowed", [None, ADDITION.answer_tokens])
+def test_a_denoiser_that_answers_for_digits_alone_is_measured_as_it_is_decoded(allowed: list[int] | None) -> None:
     """The mask is the last of its task's tokens but one: nothing says that a denoiser has a logit for it."""
     instances = ADDITION.sample(30, Streams(0).named("digits"))
     known = knowing(ADDITION, instances, wrong=[3])
-    mask_id, decoding = ADDITION.vocabulary.mask_id, Decoding(restrict=restrict)
+    mask_id, decoding = ADDITION.vocabulary.mask_id, Decoding(allowed=allowed)
     digits = Subject(ADDITION, Function(lambda *seen: known.logits(*seen)[..., :10], mask_id), "digits")
     assert evaluate(digits, "top1", Top1(), instances, "natural", decoding).record.exact_match == 29 / 30
     # All of the mass is on ten tokens: log(1 + 9e⁻⁹), and 9 more in the one wrong cell of 150.
@@ -190,8 +191,8 @@ def test_restricting_the_vocabulary_keeps_answers_to_the_tasks_characters() -> N
     subject = tiny(ADDITION)
     instances = ADDITION.sample(40, Streams(0).named("restrict"))
     free, held = (
-        evaluate(subject, "top1", Top1(), instances, "natural", Decoding(restrict=restrict), failures=40).failures
-        for restrict in (False, True)
+        evaluate(subject, "top1", Top1(), instances, "natural", Decoding(allowed=allowed), failures=40).failures
+        for allowed in (None, ADDITION.answer_tokens)
     )
     assert free is not None
     assert held is not None

@@ -21,20 +21,25 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
-from hardtail.show.figures import recorded, write_figures
+from hardtail.show.charts.accuracy import recorded_accuracy
+from hardtail.show.charts.colours import SCHEME_COLOURS, colours
+from hardtail.show.charts.states import trained_and_visited
+from hardtail.show.charts.training import training
 from hardtail.show.figures import style as pen
-from hardtail.show.figures.charts import PAPER, charts_figure
-from hardtail.show.figures.decodes import chance_hidden, states
-from hardtail.show.figures.style import FAMILIES, save, slug, style, styled
-from hardtail.show.page.export import escaped, study_csv, study_latex, write_tables
-from hardtail.show.page.stages import Stage, stages
-from hardtail.show.page.study_tables import study_tables
-from hardtail.study.claims import Results, addition
+from hardtail.show.figures import write_figures
+from hardtail.show.figures.panels import by_policy, charts_figure, difficulty
+from hardtail.show.figures.states import chance_hidden
+from hardtail.show.figures.style import save, slug, style, styled
+from hardtail.show.page.curves import charts_as_json
+from hardtail.show.stages import Stage, stages
+from hardtail.show.study_tables import study_tables
+from hardtail.show.table_files import escaped, study_csv, study_latex, write_tables
+from hardtail.study.claims import Results
+from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.addition.commits import wrong_commits
 from hardtail.tasks.addition.figures import chosen_failures, failures_figure
-from hardtail.tasks.addition.solver import G, K
 from hardtail.tasks.maze.figures import ADDED, REMOVED, chosen_mazes, regions_figure
 from hardtail.tasks.maze.task import Maze
 from hardtail.traces.commits import wrong_cells
@@ -129,8 +134,8 @@ def test_nothing_to_draw_and_no_matplotlib_are_sentences(tmp_path: Path, monkeyp
 
 def test_the_failures_shown_are_the_papers_two_kinds(failing: Trace) -> None:
     lost, gained = chosen_failures(TASK, failing)
-    assert (lost.role, lost.difference) == (K, -1)
-    assert (gained.role, gained.difference) == (G, 1)
+    assert (lost.role, lost.difference) == ("k", -1)
+    assert (gained.role, gained.difference) == ("g", 1)
 
 
 def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
@@ -158,29 +163,30 @@ def test_without_a_failure_there_is_no_figure_of_one(stage: Stage) -> None:
 
 
 def test_accuracy_is_drawn_with_intervals_beside_what_the_paper_prints(runs: list[Run]) -> None:
-    charts = recorded.accuracy("addition", runs, "best_probe")
-    by_policy = {chart.title: chart for chart in charts}
-    assert set(by_policy) == {"top1", "lsb", "random"}
-    top1 = {(one.hue, one.style): one.lines[0].points for one in by_policy["top1"].series}
-    printed = addition.TABLE["confidence"]["papl"]
-    assert [(x, y) for x, y, _, _ in top1["papl", PAPER]] == list(zip(addition.CHAINS, printed, strict=True))
-    assert [x for x, *_ in top1["papl", ""]] == list(addition.CHAINS), "at the chain's length, not in a row"
-    assert all(low is not None and low <= y <= (high or 0) for _, y, low, high in top1["papl", ""])
+    charts = by_policy(recorded_accuracy("addition", runs, "best_probe"))
+    panels = {chart.panel: chart for chart in charts}
+    assert set(panels) == {"top1", "lsb", "random"}
+    top1 = {(one.hue, one.printed): one.lines[0].points for one in panels["top1"].series}
+    printed = printed_accuracy()["addition", "papl", "top1"]
+    chains = [4, 12, 20, 24, 28]
+    assert [(x, y) for x, y, _, _ in top1["papl", True]] == [(k, printed[f"chain>={k}"]) for k in chains]
+    assert [x for x, *_ in top1["papl", False]] == chains, "at the chain's length, not in a row"
+    assert all(low is not None and low <= y <= (high or 0) for _, y, low, high in top1["papl", False])
     figure = charts_figure(charts)
     panel = next(axes for axes in figure.axes if axes.get_title(loc="left") == "top1")
-    ((xs, ys),) = series(panel, FAMILIES["papl"])[:1]
-    assert list(zip(xs, ys, strict=True)) == [(x, y) for x, y, _, _ in top1["papl", ""]]
+    ((xs, ys),) = series(panel, SCHEME_COLOURS["papl"])[:1]
+    assert list(zip(xs, ys, strict=True)) == [(x, y) for x, y, _, _ in top1["papl", False]]
     assert "printed in the paper" in words(figure)
 
 
 def test_strata_that_are_no_numbers_stand_in_a_row() -> None:
-    axis, place = recorded._difficulty(["natural", "tier=easy", "rating>=106"])
+    axis, places = difficulty(["natural", "tier=easy", "rating>=106"])
     assert axis.categories == ("natural", "tier=easy", "rating>=106")
-    assert list(place.values()) == [0, 1, 2]
+    assert places == [0, 1, 2]
 
 
 def test_training_curves_are_the_logs(runs: list[Run]) -> None:
-    charts = {chart.title: chart for chart in recorded.training("addition", runs)}
+    charts = {chart.panel: chart for chart in training("addition", runs)}
     hard = {(one.hue, one.style): one.lines for one in charts["Hard-tail accuracy"].series}
     puma = next(run for run in runs if run.arm.startswith("puma"))
     logged = [(line.step, line.hard_logical) for line in puma.log]
@@ -188,14 +194,22 @@ def test_training_curves_are_the_logs(runs: list[Run]) -> None:
     assert len(hard["puma", "confidence"]) == 2, "a line for each seed"
 
 
-def test_a_scheme_has_the_colour_of_the_page() -> None:
-    page = (Path(hardtail.__file__).parent / "show/page/web/colours.js").read_text()
-    assert dict(re.findall(r'\["(\w+)", "(#\w+)"\]', page)) == FAMILIES
+def test_a_scheme_has_the_colour_of_the_page(runs: list[Run]) -> None:
+    charts = training("addition", runs)
+    on_page = {one["colour"] for chart in charts_as_json(charts) for one in chart["series"]}
+    drawn = {mpl.colors.to_hex(line.get_color()) for axes in charts_figure(charts).axes for line in axes.lines}
+    assert on_page == drawn == {SCHEME_COLOURS[scheme] for scheme in ("random", "papl", "puma")}
+
+
+def test_names_of_no_scheme_take_free_colours_first() -> None:
+    found = colours(["puma", "mine", "yours", *map(str, range(9))])
+    assert found["puma"] == SCHEME_COLOURS["puma"]
+    assert len({found[name] for name in ("puma", "mine", "yours", "0", "1", "2")}) == 6
 
 
 def test_states_visited_least_significant_first_are_a_staircase(stage: Stage) -> None:
-    held = states("addition", [], stage)
-    hidden_KR = chance_hidden(held["addition-puma · lsb"][2])
+    held = {one.series.name: one.histogram for one in trained_and_visited("addition", [], stage)}
+    hidden_KR = chance_hidden(held["addition-puma · lsb"])
     cells = TASK.answer_len
     expected_KR = np.arange(cells) >= cells - np.arange(1, cells + 1)[:, None]
     np.testing.assert_array_equal(hidden_KR[1:], expected_KR.astype(float))
@@ -257,7 +271,7 @@ def test_tables_hold_ours_and_the_papers(store: Store, tmp_path: Path) -> None:
     first = rows[0]
     cell = table.rows[0][1][0]
     assert (first["longest carry chain"], first["order"], first["scheme"]) == ("chain ≥ 4", "Confidence", "Random")
-    assert (float(first["ours"]), float(first["paper"])) == (cell.ours, addition.TABLE["confidence"]["random"][0])
+    assert (float(first["ours"]), float(first["paper"])) == (cell.ours, 0.998)
     assert len(rows) == sum(len(cells) for _, cells in table.rows)
     assert (
         f"{cell.ours:.3f} [{cell.low:.3f}, {cell.high:.3f}] (0.998)" in (tmp_path / "addition-table-1.md").read_text()

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from hardtail import Streams
 from hardtail.decoding.loop import decode
-from hardtail.measuring.evaluate import Decoding, evaluate, probe
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import evaluate, probe
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Top1
@@ -56,17 +57,17 @@ class Asking(Policy):
     ids=str,
 )
 def test_options_do_the_same_as_on_a_cpu(options: dict[str, Any]) -> None:
-    cpu, gpu = (decode(TOY, problems(40), Top1(), **options, device=device) for device in ("cpu", LAST_GPU))
+    cpu, gpu = (decode(TOY, problems(40), Top1(), Decoding(device=device, **options)) for device in ("cpu", LAST_GPU))
     np.testing.assert_array_equal(cpu.answer_NA, gpu.answer_NA)
     np.testing.assert_array_equal(cpu.cell_NT, gpu.cell_NT)
 
 
 def test_a_policy_that_asks_the_host_runs_uncaptured_and_spoils_nothing() -> None:
     with pytest.warns(UserWarning, match="could not be captured"):
-        asked = decode(TOY, problems(40), Asking(), device="cuda")
+        asked = decode(TOY, problems(40), Asking(), Decoding(device="cuda"))
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
     torch.rand(1, device="cuda")  # torch's generator does not wait for the end of a capture: dropout goes on
-    np.testing.assert_array_equal(asked.cell_NT, decode(TOY, problems(40), Top1(), device="cuda").cell_NT)
+    np.testing.assert_array_equal(asked.cell_NT, decode(TOY, problems(40), Top1(), Decoding(device="cuda")).cell_NT)
 
 
 @pytest.mark.parametrize("batch", [None, 3])
@@ -78,7 +79,7 @@ def test_every_look_has_the_same_number_of_rows(batch: int | None) -> None:
         rows.add(len(tokens_BL))
         return hashed_logits(tokens_BL, at_BA)
 
-    decode(Function(watched, MASK), problems(40), LeaveOneOut(), device="cuda", batch=batch)
+    decode(Function(watched, MASK), problems(40), LeaveOneOut(), Decoding(device="cuda", batch=batch))
     assert rows == {batch or 64}
 
 

@@ -1,7 +1,6 @@
 """The page in a real browser, used as a person would."""
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,17 +23,6 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason=NO_BROWSER)
 N = 12
 SLIDER = "input[type=range]"
 SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    from playwright.sync_api import sync_playwright
-
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses to run as root
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, args=flags)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

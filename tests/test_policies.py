@@ -14,6 +14,7 @@ from torch import Tensor
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Entropy, Margin, MaxLogit, RandomOrder, Top1
@@ -215,7 +216,7 @@ def test_klass_waits_for_two_steady_steps() -> None:
     assert steps_of(decode(denoiser, whole(7), Klass(history=1))) == [[0], [1, 2, 3, 4, 5, 6]]
     assert steps_of(decode(denoiser, whole(7), Klass(p=0.999))) == [[0], [1], [3], [4], [6], [2], [5]]
     assert steps_of(decode(denoiser, whole(7), Klass(kl=1.0))) == [[0], [1], [2, 3, 4, 5, 6]]
-    assert steps_of(decode(denoiser, whole(7), Klass(p=0.999), Commit(each=3))) == [[0, 1, 2], [3, 4, 6], [5]]
+    assert steps_of(decode(denoiser, whole(7), Klass(p=0.999), Decoding(Commit(each=3)))) == [[0, 1, 2], [3, 4, 6], [5]]
 
 
 def test_a_commit_is_by_the_step_or_by_the_steps() -> None:
@@ -226,7 +227,7 @@ def test_a_commit_is_by_the_step_or_by_the_steps() -> None:
 @pytest.mark.parametrize("commit", [Commit(), Commit(each=3), Commit(each=50), Commit(steps=2)], ids=str)
 def test_blocks_are_finished_one_after_another(commit: Commit) -> None:
     instances = problems(60)
-    trace = decode(TOY, instances, Blocks(size=4), commit)
+    trace = decode(TOY, instances, Blocks(size=4), Decoding(commit))
     block_NT = np.where(trace.happened_NT, trace.cell_NT // 4, CELLS)
     assert (np.diff(block_NT, axis=1) >= 0).all()
     for step in range(int(trace.step_NT.max()) + 1):

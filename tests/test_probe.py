@@ -11,8 +11,9 @@ from torch import Tensor
 import hardtail
 from hardtail import Streams
 from hardtail.core.types import Instances
+from hardtail.measuring.looking import Model
 from hardtail.schemes.base import Corpus
-from hardtail.training.probe import CHUNK, Model, Probe
+from hardtail.training.probe import CHUNK, Probe
 
 TASK = hardtail.task("addition", digits=4)
 VOCAB = TASK.vocabulary.size

@@ -12,7 +12,7 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.core.describe import differences
-from hardtail.models.transformer import Precision
+from hardtail.models.precision import Precision
 from hardtail.schemes import Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Fixed, Ramp, Stairs
 from hardtail.study.grids import entry_named

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit
 from hardtail.policies.remask import P2, LeaveOneOut, ReMDM
@@ -66,7 +67,7 @@ def left_out(row: Row, cell: int) -> float:
 @pytest.mark.parametrize("eta", [0.0, 0.5, 1.0, 3.0])
 def test_p2(eta: float, commit: Commit) -> None:
     instances = problems(60)
-    trace = decode(TOY, instances, P2(eta=eta), commit)
+    trace = decode(TOY, instances, P2(eta=eta), Decoding(commit))
     hidden_again = 0
     for i in range(len(instances)):
         row, step = Row(instances, i), 0
@@ -146,7 +147,7 @@ def test_remdm_conf() -> None:
 
     Sampled tokens are more and less probable ones, so that ψ differs.
     """
-    trace = decode(TOY, everything_hidden(1500), ReMDM(variant="conf"), temperature=2.0)
+    trace = decode(TOY, everything_hidden(1500), ReMDM(variant="conf"), Decoding(temperature=2.0))
     chances: list[float] = []
     uniform: list[float] = []
     hidden: list[bool] = []

@@ -26,14 +26,15 @@ from hardtail.core.registry import TASKS
 from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.policies.named import policy_named
-from hardtail.show.figures.recorded import accuracy as figure_accuracy
+from hardtail.show.charts.accuracy import recorded_accuracy
+from hardtail.show.figures.panels import by_policy
 from hardtail.show.page.curves import run_charts
 from hardtail.show.page.data import page_content
-from hardtail.show.page.export import write_tables
 from hardtail.show.page.page import SCRIPTS, page_of, write_page
 from hardtail.show.page.records import by_variant
-from hardtail.show.page.stages import ready_events, stages
-from hardtail.show.page.study_tables import ledger, study_tables
+from hardtail.show.stages import ready_events, stages
+from hardtail.show.study_tables import ledger, study_tables
+from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.runs import Run, diagnosed_strata
 from hardtail.study.store import Store
@@ -160,7 +161,7 @@ def test_tables_name_runs_that_count_without_having_learned(tmp_path: Path) -> N
     assert dict(first.rows)["chain ≥ 4"][2].seeds == 2
     for path in write_tables(tmp_path / "tables", Results(Store(folder))):
         if path.stem == "addition-table-1" and path.suffix in (".md", ".tex"):
-            assert "not learned, and counted: addition-puma-tf32-s42" in path.read_text()
+            assert "included although never learned: addition-puma-tf32-s42" in path.read_text()
 
 
 def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:
@@ -210,12 +211,11 @@ def test_curves_and_figures_count_what_the_ledger_counts(tmp_path: Path) -> None
         file.writelines(json.dumps(record | {"exact_match": 0.1} | other) + "\n" for other in others)
     runs = Store(folder).runs()
     charts = {chart.title: chart for chart in run_charts(runs)}
-    (panel,) = [chart for chart in figure_accuracy("addition", runs, "best_probe") if chart.title == "top1"]
-    for chart, name in (
-        (charts["Accuracy by stratum and policy, best probe weights"], "puma-tf32 · top1"),
-        (panel, "puma-tf32"),
-    ):
-        (puma,) = [series for series in chart.series if series.name == name]
+    on_page = charts["Accuracy by stratum and policy, best probe weights"]
+    panels = by_policy(recorded_accuracy("addition", runs, "best_probe"))
+    (on_paper,) = [chart for chart in panels if chart.panel == "top1"]
+    for chart in (on_page, on_paper):
+        (puma,) = [series for series in chart.series if series.name == "puma-tf32 · top1"]
         assert puma.lines[0].points[0][1] == record["exact_match"]
 
 
@@ -228,12 +228,9 @@ def test_runs_of_another_kind_are_drawn_apart_and_without_the_papers_marks(tmp_p
     index.write_text("".join(line + "\n" for line in index.read_text().splitlines()[:-1]) + json.dumps(trial) + "\n")
     apart = by_variant(Store(folder).runs())
     assert {variant: len(held) for variant, held in apart.items()} == {"tf32": 2, "smoke": 1}
-    marks = {
-        variant: [series.name for chart in figure_accuracy("addition", held, "best_probe") for series in chart.series]
-        for variant, held in apart.items()
-    }
-    assert any("paper" in name for name in marks["tf32"])
-    assert set(marks["smoke"]) == {"puma-smoke"}
+    marks = {variant: recorded_accuracy("addition", held, "best_probe").series for variant, held in apart.items()}
+    assert any(series.printed for series in marks["tf32"])
+    assert {(series.hue, series.printed) for series in marks["smoke"]} == {("puma", False)}
 
 
 def _broken(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
@@ -276,7 +273,7 @@ UNREADABLE = '{"policy": "top1", "strata": ["chain>=28"], "result": {"instances"
             "expected `float` <= 1",
         ),
         (_broken(f"{RUN}/diagnoses.jsonl", lambda text: UNREADABLE), "readiness: expected `object`"),
-        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('accuracy":0.8', 'accuracy":8')), "<= 1.0"),
+        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('right":400', 'right":800')), "800 of 500"),
         (
             _broken(f"{RUN}/coverage.json", lambda text: text.replace("33]", "Infinity]")),
             f"{RUN}/coverage.json: not JSON",
@@ -367,7 +364,7 @@ def test_markup_in_data_stays_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_modules_import_what_others_before_them_export() -> None:
     assert {path.stem for path in WEB.glob("*.js")} == set(SCRIPTS)
-    exported: dict[str, set[str]] = {}
+    exported = {"palette": {"STEP_RAMP"}}
 
     def check(text: str, folder: str) -> None:
         imports = re.findall(rf'^import \{{([^}}]*)\}} from "{folder}/(\w+)\.js";$', text, re.MULTILINE)
@@ -414,7 +411,7 @@ def test_traces_are_shown_without_torch(tmp_path: Path, traces: list[Trace]) -> 
     assert load_trace(Path(paths[0])).exact_N.shape == traces[0].exact_N.shape
     program = (
         "import sys; from pathlib import Path; from hardtail.show.page.data import page_content\n"
-        "from hardtail.show.page.sources import load_traces\n"
+        "from hardtail.show.sources import load_traces\n"
         "page_content(None, [], load_traces([Path(name) for name in sys.argv[1:]]))\n"
         "assert 'torch' not in sys.modules, 'torch was imported'"
     )

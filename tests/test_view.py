@@ -28,8 +28,8 @@ from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.theatre import Theatre, open_theatre
-from hardtail.show.theatre.act import Act
 from hardtail.show.theatre.keyboard import Keyboard, keyboard
+from hardtail.show.theatre.replay import Replay
 from hardtail.show.theatre.watch import HIDDEN, _scene, frame
 from hardtail.traces.commits import first_in_time, wrong_cells
 from hardtail.traces.files import load_trace, save_trace
@@ -208,11 +208,11 @@ def test_hidden_cells_are_dots_and_the_end_is_the_answer(
 ) -> None:
     save_trace(tmp_path / "trace.npz", decoded(name))
     theatre = open_theatre(tmp_path / "trace.npz")
-    cells = int(theatre.act.one.maskable_NA[0].sum())
-    for step in range(theatre.act.steps + 1):
+    cells = int(theatre.replay.one.maskable_NA[0].sum())
+    for step in range(theatre.replay.steps + 1):
         assert (theatre.now, _scene(theatre).plain.count(HIDDEN)) == (step, cells - step)
         theatre.press("right")
-    np.testing.assert_array_equal(theatre.act.token_SA[-1], theatre.trace.answer_NA[0])
+    np.testing.assert_array_equal(theatre.replay.token_SA[-1], theatre.trace.answer_NA[0])
     red = [span for span in _scene(theatre).spans if "#c62f10" in str(span.style)]
     assert len(red) == 1, "the wrong cell"
 
@@ -224,21 +224,21 @@ def test_states_are_those_of_the_trace_under_any_policy(policy: str) -> None:
     trace = decode(reciting(TASK, instances, instances.answer_NA, sure_NA), instances, policy_named(policy))
     hidden_NSA = hidden_before(trace)
     for row in range(3):
-        act = Act.of(TASK, trace, row)
-        hidden_SA = act.token_SA == trace.mask_id
-        np.testing.assert_array_equal(hidden_SA[:-1], hidden_NSA[row, : act.steps])
-        np.testing.assert_array_equal(act.token_SA[-1], trace.answer_NA[row])
+        replay = Replay.of(TASK, trace, row)
+        hidden_SA = replay.token_SA == trace.mask_id
+        np.testing.assert_array_equal(hidden_SA[:-1], hidden_NSA[row, : replay.steps])
+        np.testing.assert_array_equal(replay.token_SA[-1], trace.answer_NA[row])
 
 
 def test_a_commit_says_what_it_did_not_wait_for(path: Path) -> None:
     theatre = open_theatre(path, failures=True)
     theatre.press("f")
-    (event,) = theatre.act.events_of(theatre.now - 1)
+    (event,) = theatre.replay.events_of(theatre.now - 1)
     power = TASK.digits - event.cell
-    assert theatre.act.missing(event) == [f"10^{power - 1}"], "the digit below is the one that was hidden"
+    assert theatre.replay.missing(event) == [f"10^{power - 1}"], "the digit below is the one that was hidden"
     trace = load_trace(path)
     bare = replace(trace, instances=trace.instances.bare())
-    assert Act.of(TASK, bare, theatre.row).missing(event) is None, "nothing is known of bare instances"
+    assert Replay.of(TASK, bare, theatre.row).missing(event) is None, "nothing is known of bare instances"
 
 
 def test_the_words_stand_beside_the_drawing_where_there_is_room(
@@ -261,7 +261,7 @@ def test_f_finds_the_wrong_commit_before_it_moves_on(path: Path) -> None:
     failing = np.flatnonzero(~trace.exact_N).tolist()
     theatre = Theatre(TASK, trace, list(range(len(trace))), failing[0])
     theatre.press("f")
-    assert (theatre.row, theatre.now - 1) == (failing[0], theatre.act.first_wrong)
+    assert (theatre.row, theatre.now - 1) == (failing[0], theatre.replay.first_wrong)
     visited = []
     for _ in failing:
         theatre.press("f")
@@ -281,7 +281,7 @@ def test_a_wrong_commit_that_was_taken_back_is_none_to_go_to() -> None:
     """As in the diagnosis, which answers for what stands at the end."""
     trace, _ = remasked_trace(SMALL, small(), np.random.default_rng(0))
     first = first_in_time(trace, wrong_cells(trace) & standing(trace).there_NA)
-    found = {row: Act.of(SMALL, trace, row).first_wrong for row in range(len(trace))}
+    found = {row: Replay.of(SMALL, trace, row).first_wrong for row in range(len(trace))}
     assert {row: step for row, step in found.items() if step is not None} == dict(
         zip(first.row_K.tolist(), first.step_K.tolist(), strict=True)
     )

@@ -1,4 +1,4 @@
-"""What the commands share: their words for arguments, the console, progress, and loading what a person named."""
+"""What the commands share: arguments and their help, the console, progress, and loading what the user named."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hardtail.measuring.subject import Kind, Subject
-    from hardtail.models.transformer import Precision
+    from hardtail.models.precision import Precision
     from hardtail.tasks.base import Task
 
 TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `hardtail tasks`, or package.module:Class")]
@@ -38,15 +38,15 @@ Checkpoint = Annotated[
 ]
 Device = Annotated[str | None, arg(help="cpu, cuda or cuda:1 [a GPU where there is one]")]
 Patience = Annotated[
-    int | None, arg(metavar="STEPS", help="end a run whose probe has not improved for so many steps [never]")
+    int | None, arg(metavar="STEPS", help="end a run whose probe has not improved for this many steps [never]")
 ]
 
 OwnTask = Annotated[
     str | None, arg(name="task", metavar="CLASS", help="a run's task, if it is no plug-in: package.module:Class")
 ]
 
-MOST = 100_000_000
-"""Instances that one command makes at most."""
+MOST_INSTANCES = 100_000_000
+"""The most instances that one command makes."""
 
 app = tyro.extras.SubcommandApp()
 
@@ -59,7 +59,7 @@ def chosen_task(name: str, preset: str, fields: tuple[str, ...]) -> "Task":
 
 
 def usable_device(given: str | None) -> str:
-    """The device to compute on; a clear word where it is not there."""
+    """Return the device to compute on; raise HardtailError if it cannot be used."""
     import torch
 
     chosen = given or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -95,12 +95,12 @@ def admit_task(path: str | None) -> "type[Task] | None":
 
 
 def positive(flag: str, value: int) -> None:
-    if not 1 <= value <= MOST:
-        raise HardtailError(f"{flag} is {value}; it must be at least 1 and at most {MOST:,}")
+    if not 1 <= value <= MOST_INSTANCES:
+        raise HardtailError(f"{flag} is {value}; it must be at least 1 and at most {MOST_INSTANCES:,}")
 
 
 def open_console(at_least: int = 0) -> "Console":
-    """Standard output; in a pipe or a file, where no terminal limits the width, at least so wide."""
+    """Return a console for standard output; in a pipe or a file it is at least this many columns wide."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -109,7 +109,7 @@ def open_console(at_least: int = 0) -> "Console":
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
-    """A spinner on standard error while something may take a while; nothing where that is not a terminal."""
+    """Show a spinner on standard error during work that may take a while, if that is a terminal."""
     from rich.console import Console
 
     with Console(stderr=True).status(words):
@@ -117,16 +117,16 @@ def busy(words: str) -> Iterator[None]:
 
 
 def measured(line: dict[str, Any]) -> dict[str, float]:
-    """Of a line of a run's log, what it measured, without how far it is."""
-    far = "step", "wall", "tokens"
-    return {key: value for key, value in line.items() if isinstance(value, int | float) and key not in far}
+    """Return the measurements of a log line, without its progress."""
+    progress = "step", "wall", "tokens"
+    return {key: value for key, value in line.items() if isinstance(value, int | float) and key not in progress}
 
 
 @contextmanager
 def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C or SIGTERM has come, for work that then saves what it has.
+    """Give a function that says whether Ctrl-C or SIGTERM has come, for work that then saves what it has.
 
-    One that comes before it has begun, when there is nothing to save, or a second one interrupts at once.
+    Before the work has `begun`, when there is nothing to save, the first one interrupts at once; later the second does.
     """
     stopping = False
 
@@ -146,7 +146,7 @@ def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def progress_bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, where that is a terminal; gives the function that advances it."""
+    """Show a progress bar on standard error, if that is a terminal, and give the function that advances it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

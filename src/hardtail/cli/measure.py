@@ -59,15 +59,8 @@ def evaluate(
     Without --policies: confidence (top1), the task's logical order, random order.
     """
     from hardtail.core.records import json_list
-    from hardtail.measuring.evaluate import (
-        Decoding,
-        Outcome,
-        chosen_policies,
-        chosen_strata,
-        evaluate_all,
-        keep,
-        records_of,
-    )
+    from hardtail.decoding.options import Decoding
+    from hardtail.measuring.evaluate import Outcome, chosen_policies, chosen_strata, evaluate_all, keep, records_of
     from hardtail.policies.base import Commit
     from hardtail.show.scoreboard import eval_tables, show_failures
 
@@ -79,7 +72,8 @@ def evaluate(
     device = usable_device(device)
     subject = load(run, kind, device, precision, task=task, compiled=compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
-    decoding = Decoding(Commit(1 if each is None else each, steps), batch, device, seed, restrict, temperature)
+    allowed = subject.task.answer_tokens if restrict else None
+    decoding = Decoding(Commit(1 if each is None else each, steps), batch, device, seed, temperature, allowed)
     data_seed = subject.seed if data_seed is None else data_seed
     rounds = len(wanted) * (len(chosen) + subject.task.reveals)
     into = out or subject.file("evaluations.jsonl")
@@ -136,8 +130,9 @@ def diagnose(
     from rich.text import Text
 
     from hardtail.core.records import json_list
+    from hardtail.decoding.options import Decoding
     from hardtail.measuring.diagnosis import tables
-    from hardtail.measuring.evaluate import Decoding, keep
+    from hardtail.measuring.evaluate import keep
     from hardtail.measuring.explain import explain_model, explain_trace
 
     if not runs:

@@ -1,4 +1,4 @@
-"""Looking at results: report."""
+"""The command that writes the page and figures: report."""
 
 from pathlib import Path
 from typing import Annotated
@@ -37,14 +37,14 @@ def report(
     results: Annotated[Path | None, arg(help="recorded runs [results/ where there is one]")] = None,
     figures: Annotated[Path | None, arg(metavar="DIR", help="also draw figures and write tables for a paper")] = None,
 ) -> None:
-    """Write one HTML page to look at: tables beside the paper's, the claims, plots, and every decode to step through.
+    """Write one HTML page: tables next to the paper's, the claims, charts, and every decode to step through.
 
-    Models are decoded, all on the same instances; traces that `eval --traces` wrote are shown as they are.
+    All models are decoded on the same instances; traces that `eval --traces` wrote are shown as they are.
     """
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
     from hardtail.show.page.records import open_results
-    from hardtail.show.page.sources import Showing, decoded, load_models, load_traces, rounds, sorted_sources
+    from hardtail.show.sources import DecodePlan, decoded, load_models, load_traces, rounds, sorted_sources
 
     positive("-n", n)
     if figures is not None:
@@ -57,10 +57,10 @@ def report(
     with busy("reading"):
         traces = load_traces(sources.traces)
     if sources.models:
-        showing = Showing(policies, strata, n, kind, seed, usable_device(device), batch)
-        subjects = load_models(sources.models, showing)
-        with progress_bar("decoding", rounds(subjects, showing)) as advance:
-            traces += decoded(subjects, showing, advance)
+        plan = DecodePlan(policies, strata, n, kind, seed, usable_device(device), batch)
+        subjects = load_models(sources.models, plan)
+        with progress_bar("decoding", rounds(subjects, plan)) as advance:
+            traces += decoded(subjects, plan, advance)
     with busy("writing the page"):
         content, arrays = page_content(store, sources.runs, traces)
         size = write_page(out, content, arrays)

@@ -6,7 +6,6 @@ matrix products of another shape may round differently; on a GPU the batch is fi
 Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
-import math
 import operator
 import reprlib
 import warnings
@@ -24,11 +23,12 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.noise import mix, stream
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.events import MOST_STEPS, MOST_TOKENS, Events, Segment, joined
+from hardtail.decoding.options import Decoding
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser
-from hardtail.policies.base import REFUSED, Commit, Guess, Policy, State, fitting, only_hidden, ranked
+from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked
 
-ONE = Commit()
+PLAIN = Decoding()
 CPU_BATCH = 32
 """Rows in flight on a CPU; every tile divides it."""
 TILE_TOKENS = 2048
@@ -45,27 +45,17 @@ def decode(
     denoiser: Denoiser,
     instances: Instances,
     policy: Policy,
-    commit: Commit = ONE,
+    decoding: Decoding = PLAIN,
     *,
-    batch: int | None = None,
-    device: str | torch.device = "cpu",
-    seed: int = 0,
-    temperature: float = 0.0,
-    allowed: Sequence[int] | None = None,
     progress: Callable[[int], None] = lambda done: None,
     about: Mapping[str, Any] | None = None,
 ) -> Trace:
     """Decode every instance from fully hidden maskable cells.
 
-    `allowed`      the tokens that may be committed; by default all but the mask
-    `temperature`  0 commits the most probable token, more samples one from p^(1/temperature)
-    `batch`        rows at a time, on a CPU in steps of 32: a bound on memory that changes no result
-    `progress`     gets the number of instances that were just finished
+    `progress` gets the number of instances that were just finished; `about` goes into the trace.
     """
-    options: dict[str, Any] = {"batch": batch, "device": device, "seed": seed, "temperature": temperature}
-    parts = decode_stream(denoiser, instances, policy, commit, **options, allowed=allowed, about=about)
     kept: list[Trace] = []
-    for part in parts:
+    for part in decode_stream(denoiser, instances, policy, decoding, about=about):
         kept.append(part)
         progress(len(part))
     return Trace.concat(kept)
@@ -76,21 +66,14 @@ def decode_stream(
     denoiser: Denoiser,
     instances: Instances,
     policy: Policy,
-    commit: Commit = ONE,
+    decoding: Decoding = PLAIN,
     *,
-    batch: int | None = None,
-    device: str | torch.device = "cpu",
-    seed: int = 0,
-    temperature: float = 0.0,
-    allowed: Sequence[int] | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Iterator[Trace]:
     """As `decode`, a part at a time and in the instances' order, so that traces need not be held."""
-    device = torch.device(device)
     if not len(instances):
         raise HardtailError("there is nothing to decode: no instance was given")
-    refuse_options(batch, temperature, seed)
-    rows = in_flight(len(instances), batch, device)
+    rows = in_flight(len(instances), decoding)
     loop: _Loop | None = None
     for start in range(0, len(instances), rows * WINDOW):
         window = instances.take(slice(start, start + rows * WINDOW))
@@ -100,33 +83,29 @@ def decode_stream(
         for at in range(0, len(window), rows):
             chosen = window.take(order_N[at : at + rows])
             if loop is None:
-                loop = _Loop(denoiser, policy, commit, chosen, rows, device, seed, temperature, allowed)
+                loop = _Loop(denoiser, policy, decoding, chosen, rows)
             done.append(loop.run(chosen, dict(about or {})))
         yield Trace.concat(done).take(np.argsort(order_N, kind="stable"))
 
 
-def in_flight(n: int, batch: int | None, device: torch.device) -> int:
+def in_flight(n: int, decoding: Decoding) -> int:
     """Rows that are decoded at a time, of `n`."""
-    rows = batch or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)
-    if device.type == "cpu":
+    kind = torch.device(decoding.device).type
+    rows = decoding.batch or (GPU_BATCH if kind == "cuda" else CPU_BATCH)
+    if kind == "cpu":
         rows = -(-rows // CPU_BATCH) * CPU_BATCH
     return min(rows, -(-n // CPU_BATCH) * CPU_BATCH)
+
+
+def pass_rows(length: int, in_flight: int, decoding: Decoding) -> int:
+    """Rows of every forward pass over sequences of this length, so that a compiled model is compiled for one shape."""
+    return tile(length) if torch.device(decoding.device).type == "cpu" else in_flight
 
 
 def tile(length: int) -> int:
     """Rows of a forward pass on a CPU: a power of two that depends on the sequences' length alone."""
     most = max(TILE_TOKENS // length, 4)
     return min(1 << (most.bit_length() - 1), CPU_BATCH)
-
-
-def refuse_options(batch: int | None, temperature: float, seed: int) -> None:
-    """What no decode can be asked for, whatever the instances."""
-    if batch is not None and batch < 1:
-        raise HardtailError(f"the batch is {batch}; it must be at least 1")
-    if not 0 <= temperature < math.inf:
-        raise HardtailError(f"the temperature is {temperature}; it is 0 for the most probable token, or more")
-    if not 0 <= seed < 1 << 63:
-        raise HardtailError(f"the seed is {seed}; it must be at least 0 and below 2^63")
 
 
 def refuse_strangers(most: int, size: int) -> None:
@@ -145,19 +124,15 @@ class _Loop:
         self,
         denoiser: Denoiser,
         policy: Policy,
-        commit: Commit,
+        decoding: Decoding,
         like: Instances,
         rows: int,
-        device: torch.device,
-        seed: int,
-        temperature: float,
-        allowed: Sequence[int] | None,
     ) -> None:
-        self.denoiser, self.policy, self.commit = denoiser, policy, commit
-        self.rows, self.device, self.seed, self.temperature = rows, device, seed, temperature
+        self.denoiser, self.policy, self.commit = denoiser, policy, decoding.commit
+        self.seed, self.temperature = decoding.seed, decoding.temperature
+        self.rows, self.device = rows, (device := torch.device(decoding.device))
         self.cells = like.answer_len
-        self.tile = tile(like.tokens_NL.shape[1]) if device.type == "cpu" else rows
-        """Rows of every forward pass, so that a compiled model is compiled for one shape."""
+        self.tile = pass_rows(like.tokens_NL.shape[1], rows, decoding)
 
         def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -175,7 +150,7 @@ class _Loop:
         self.gold_BA = zeros(rows, self.cells)
         self.events = Events(rows, self.cells, policy.remasks, device)
         self._fill(like)
-        self.allowed_V = self._allowed(allowed)
+        self.allowed_V = self._allowed(decoding.allowed)
         self.state.vocab_size = len(self.allowed_V)
         self._begin()
         self._step = self._captured() if device.type == "cuda" and not policy.remasks else self._once

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import sole_writer
@@ -21,42 +22,18 @@ from hardtail.core.provenance import origin
 from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, append_jsonl
 from hardtail.core.seeds import Streams, below
 from hardtail.core.types import Instances, Trace
-from hardtail.decoding.loop import ONE, decode_stream, in_flight, refuse_options, refuse_strangers, tile
+from hardtail.decoding.loop import decode_stream, in_flight, pass_rows, refuse_strangers
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.looking import looks
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
-from hardtail.policies.base import Commit, Policy
+from hardtail.policies.base import Policy
 from hardtail.policies.named import policy_named
+from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import task_to_json
 from hardtail.traces.files import TraceWriter, trace_writer
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """How an evaluation decodes, besides the policy."""
-
-    commit: Commit = ONE
-    batch: int | None = None
-    device: str = "cpu"
-    seed: int = 0
-    """Of whatever is random in decoding."""
-    restrict: bool = False
-    """Only tokens that the task's answers are made of may be committed."""
-    temperature: float = 0.0
-
-    def __post_init__(self) -> None:
-        refuse_options(self.batch, self.temperature, self.seed)  # here: before a probe has been measured and kept
-
-    def as_json(self) -> dict[str, Any]:
-        """What of it a result depends on; the batch is no part of that."""
-        commit = self.commit
-        return {
-            "commit_rule": f"{commit.each} a step" if commit.steps is None else f"{commit.steps} steps",
-            "restrict": self.restrict,
-            "temperature": self.temperature,
-            "decode_seed": self.seed,
-        }
 
 
 @dataclass(frozen=True)
@@ -146,12 +123,7 @@ def traced(
         subject.denoiser,
         instances,
         policy,
-        decoding.commit,
-        batch=decoding.batch,
-        device=decoding.device,
-        seed=decoding.seed,
-        temperature=decoding.temperature,
-        allowed=task.answer_tokens if decoding.restrict else None,
+        decoding,
         about=said | {"task": task_to_json(task), "stratum": stratum},
     )
 
@@ -230,32 +202,26 @@ def _one_pass(
 ) -> tuple[float, int, int]:
     """Mean NLL, right tokens and number of the judged cells, with all maskable cells hidden."""
     mask_id, device = subject.denoiser.mask_id, torch.device(decoding.device)
-    # As many as in decoding, so that a compiled model is compiled for one shape.
-    in_decoding = in_flight(len(instances), decoding.batch, device)
-    rows = tile(instances.tokens_NL.shape[1]) if device.type == "cpu" else in_decoding
+    corpus = replace(Corpus.on(device, instances, mask_id), fixed_answer=None)  # a denoiser takes every cell's place
     most = int(instances.answer_NA.max(initial=0))
-    loss, right = 0.0, 0
-    for start in range(0, len(instances), rows):
-        index_B = np.arange(start, start + rows)
-        there_B1 = (index_B < len(instances))[:, None]
-        index_B = np.minimum(index_B, len(instances) - 1)  # always so many rows: another shape may round differently
-        part = instances.take(index_B)
-        tokens_BL = part.tokens_NL.copy()
-        np.put_along_axis(tokens_BL, part.answer_at_NA, np.where(part.maskable_NA, mask_id, part.answer_NA), axis=1)
-        at_BA, gold_BA, judged_BA = (
-            torch.from_numpy(array).to(decoding.device)
-            for array in (part.answer_at_NA, part.answer_NA.astype(np.int64), judged_NA[index_B] & there_B1)
-        )
-        shown_BL = torch.from_numpy(tokens_BL).to(decoding.device).long()
-        logits_BAV = subject.denoiser.logits(shown_BL, at_BA).float()
+    judged_all_NA = torch.from_numpy(judged_NA).to(device)
+
+    def model(tokens_BL: Tensor, at_BA: Any) -> Tensor:
+        logits_BAV = subject.denoiser.logits(tokens_BL, at_BA).float()
         refuse_strangers(most, logits_BAV.shape[-1])
-        log_p_BA = logits_BAV.log_softmax(dim=-1).gather(-1, gold_BA[..., None])[..., 0]
-        loss -= float(log_p_BA[judged_BA].double().sum())
-        token_V = torch.arange(logits_BAV.shape[-1], device=device)
+        return logits_BAV
+
+    loss, right = 0.0, 0
+    rows = pass_rows(instances.tokens_NL.shape[1], in_flight(len(instances), decoding), decoding)
+    for look in looks(model, corpus, rows):
+        judged_BA = judged_all_NA[look.rows.row_B] & look.there_B[:, None]
+        loss -= float(look.log_p_BA[judged_BA].double().sum())
+        token_V = torch.arange(look.logits_BAV.shape[-1], device=device)
         barred_V = token_V == mask_id
-        if decoding.restrict:
-            barred_V |= ~torch.isin(token_V, torch.tensor(subject.task.answer_tokens, device=device))
-        right += int((logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1) == gold_BA)[judged_BA].sum())
+        if decoding.allowed is not None:
+            barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=device))
+        guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
+        right += int((guess_BA == look.rows.gold_BA)[judged_BA].sum())
     if not math.isfinite(loss):
         raise HardtailError(f"{subject.name}: the model's logits hold NaN or infinities; look at its weights")
     total = int(judged_NA.sum())

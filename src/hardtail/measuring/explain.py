@@ -8,11 +8,12 @@ import msgspec
 import numpy as np
 
 from hardtail.core.types import Trace
+from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.measuring.diagnosis.cross import cross
 from hardtail.measuring.diagnosis.record import Crossed
-from hardtail.measuring.evaluate import Decoding, chosen_policies, chosen_strata, measured_instances, traced
+from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import task_of

@@ -12,7 +12,7 @@ from hardtail.core.describe import differences, registered_name
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import Coverage, read_json
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
-from hardtail.models.transformer import Precision
+from hardtail.models.precision import Precision
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_from_json, task_to_json
 from hardtail.training.checkpoint import load_weights

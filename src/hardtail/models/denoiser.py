@@ -4,14 +4,14 @@ Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from hardtail.models.transformer import Precision, Transformer
+from hardtail.models.precision import Precision, computing
+from hardtail.models.transformer import Transformer
 
 
 class Denoiser(Protocol):
@@ -54,13 +54,5 @@ class ModelDenoiser:
         self.precision = precision
 
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
-        try:
-            with self._autocast(tokens_BL.device.type):
-                return self._forward(tokens_BL, at_BA)
-        finally:
-            torch.set_float32_matmul_precision(before)
-
-    def _autocast(self, kind: str) -> AbstractContextManager[object]:
-        return torch.autocast(kind, torch.bfloat16) if self.precision == "bf16" else nullcontext()
+        with computing(self.precision, tokens_BL.device):
+            return self._forward(tokens_BL, at_BA)

@@ -7,7 +7,7 @@ Shapes: B batch, L sequence, A answer cells, D width, H heads, V vocabulary.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,6 @@ from torch.nn import functional as F  # noqa: N812
 from hardtail.core.errors import HardtailError
 from hardtail.models.attention import attend
 
-Precision = Literal["fp32", "tf32", "bf16"]
 """The arithmetic that a model runs in, in training as in decoding."""
 SPARE_POSITIONS = 8
 """The released model has eight more position rows than tokens; nothing reads them, but they count as parameters."""

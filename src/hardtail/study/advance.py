@@ -10,9 +10,9 @@ from typing import Any
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
 from hardtail.core.records import Accuracy, Finished, Head, read_measurements
+from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import (
-    Decoding,
     chosen_policies,
     chosen_strata,
     evaluate_all,

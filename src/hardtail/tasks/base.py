@@ -24,6 +24,7 @@ from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene
 from hardtail.tasks.strata import Stratum
+from hardtail.traces.commits import refuse_misfit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,6 +56,8 @@ class Task(ABC):
     """How often an instance is proposed again before its stratum counts as out of reach."""
     scene_extras: ClassVar[tuple[str, ...]] = ()
     """The keys of `Instances.extras` that the page's scene reads."""
+    profile_renamed: ClassVar[Mapping[str, str]] = {}
+    """Keys of recorded profiles, at any depth, that have other names today."""
     patience: ClassVar[float] = 20.0
     """Seconds without a hit after which it counts as out of reach too."""
 
@@ -277,19 +280,17 @@ class Task(ABC):
 
     # -- diagnosis ----------------------------------------------------------------------------------------------
 
+    @classmethod
+    def profile_type(cls) -> type[Any] | None:
+        """What is particular to this task in the wrong commits of a trace: a frozen dataclass, made by its classmethod
+        `of(task, trace)`; its fields are plain values, mappings and such dataclasses."""
+        return None
+
     def profile(self, trace: Trace) -> Any:
-        """What is particular to this task in the wrong commits of a trace: a `profile_type()`, or None."""
-        return None
-
-    @classmethod
-    def profile_type(cls) -> type | None:
-        """The frozen dataclass that profiles are of; its fields are plain values, mappings and such dataclasses."""
-        return None
-
-    @classmethod
-    def profile_renamed(cls) -> Mapping[str, str]:
-        """Keys of recorded profiles that have other names today; they are renamed at any depth."""
-        return {}
+        """The profile of a trace; None for a task without one."""
+        refuse_misfit(self, trace)
+        kind = self.profile_type()
+        return None if kind is None else kind.of(self, trace)
 
 
 def index_dtype(cells: int) -> type[np.signedinteger[Any]]:

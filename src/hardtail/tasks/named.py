@@ -70,7 +70,7 @@ def profile_of_file(name: object, profile: Any) -> Any:
     """A recorded profile of the task `name` with today's names of its keys."""
     if not isinstance(name, str) or name not in TASKS.names():
         return profile
-    return _renamed(profile, TASKS.load(name).profile_renamed())
+    return _renamed(profile, TASKS.load(name).profile_renamed)
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:

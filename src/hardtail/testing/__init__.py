@@ -1,14 +1,23 @@
-"""The contract of a task, as a function: `check_task(MyTask())` tests yours exactly as ours are tested.
+"""The contracts as functions: `check_task(MyTask())` tests your task exactly as ours are tested; so do `check_scheme`
+and `check_policy`.
 
-Raises `AssertionError` with a sentence about the first promise that is broken.
+Each raises `AssertionError` with a sentence about the first promise that is broken.
 """
 
+import msgspec
 import numpy as np
 
 from hardtail.core.seeds import Streams
-from hardtail.core.types import Instances
+from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import build
+from hardtail.tasks.parts import NO_ROLE
+from hardtail.testing.policies import check_policy
+from hardtail.testing.schemes import check_scheme
+
+__all__ = ["check_policy", "check_scheme", "check_task", "same"]
+HIDDEN = "◇"
+"""A sign that no task has."""
 
 
 def check_task(task: Task, n: int = 24) -> None:
@@ -20,6 +29,9 @@ def check_task(task: Task, n: int = 24) -> None:
         _check_orders_and_parents(task, instances)
         _check_judgement(task, instances)
         _check_text(task, instances)
+        _check_drawing(task, instances)
+        _check_roles(task, instances)
+        _check_profile(task, instances)
 
         assert same(instances, task.sample(n, rng, stratum)), "the same stream gives other instances"
         assert same(instances.take(slice(5, 9)), task.sample(4, rng.skip(5), stratum)), (
@@ -28,6 +40,7 @@ def check_task(task: Task, n: int = 24) -> None:
     train, test = (task.sample(n, Streams(7).named(f"contract/{name}")) for name in ("train", "test"))
     assert not same(train, test), "streams with different names give the same instances"
     _check_splits(task)
+    _check_scene(task)
 
 
 def same(one: Instances, other: Instances) -> bool:
@@ -128,5 +141,70 @@ def _check_text(task: Task, instances: Instances) -> None:
         answer_A = task.read_answer(instances, i, task.answer_text(instances, i))
         agree = (answer_A == instances.answer_NA[i]) | ~instances.scored_NA[i]
         assert agree.all(), "reading a written answer does not give it back"
-        assert str(task.picture(instances, i)), "there is no picture"
     assert len(set(prompts)) > 1, "all problems are the same"
+
+
+def _check_drawing(task: Task, instances: Instances) -> None:
+    for i in range(len(instances)):
+        one, shown = instances.take(slice(i, i + 1)), set[int]()
+
+        def look(cell: int, shown: set[int] = shown) -> tuple[str, str]:
+            shown.add(cell)
+            return HIDDEN, ""
+
+        assert HIDDEN in task.drawing(one, look).plain, "the drawing does not show the signs that it is given"
+        assert set(np.flatnonzero(one.maskable_NA[0]).tolist()) <= shown, "the drawing leaves out a cell that is hidden"
+        assert task.picture(instances, i).plain, "there is no picture"
+
+
+def _check_roles(task: Task, instances: Instances) -> None:
+    found = task.roles(instances)
+    assert found.role_NA.shape == instances.maskable_NA.shape, "roles are not [n, answer_len]"
+    inside_NA = (found.role_NA < len(found.names)) | (found.role_NA == NO_ROLE)
+    assert inside_NA.all(), "a cell has a role without a name"
+    assert (task.roles(instances.bare()).role_NA.shape) == instances.maskable_NA.shape, "bare instances are refused"
+
+
+def _check_profile(task: Task, instances: Instances) -> None:
+    """Of a trace in which every other answer is wrong in its first scored cell; and of one without a failure."""
+    wrong_N, first_N = np.arange(len(instances)) % 2 == 0, instances.scored_NA.argmax(axis=1)
+    token_NA = instances.answer_NA.copy()
+    token_NA[wrong_N, first_N[wrong_N]] = (token_NA[wrong_N, first_N[wrong_N]] + 1) % task.vocabulary.mask_id
+    for answer_NA in (token_NA, instances.answer_NA):
+        profile, kind = task.profile(_recited(task, instances, answer_NA)), task.profile_type()
+        assert (profile is None) == (kind is None), "there is a profile without its type, or a type without a profile"
+        if kind is not None:
+            assert type(profile) is kind, "the profile is not of its type"
+            text = msgspec.json.encode(profile)
+            assert msgspec.json.decode(text, type=kind) == profile, "the profile is another one when it was written"
+
+
+def _recited(task: Task, instances: Instances, answer_NA: Array) -> Trace:
+    """A trace that writes the hidden cells of answers from left to right, one a step."""
+    n, cells = answer_NA.shape
+    rank_NA = np.where(instances.maskable_NA, np.cumsum(instances.maskable_NA, axis=1) - 1, cells)
+    cell_NT = np.argsort(rank_NA, axis=1, kind="stable").astype(np.int16)
+    step_NT = np.tile(np.arange(cells, dtype=np.int16), (n, 1))
+    happened_NT = step_NT < instances.maskable_NA.sum(axis=1)[:, None]
+    token_NT = np.take_along_axis(answer_NA, cell_NT.astype(np.int64), axis=1)
+    prob_NT = np.full((n, cells), 0.75, dtype=np.float32)
+    return Trace(
+        instances,
+        task.vocabulary.mask_id,
+        answer_NA,
+        np.where(happened_NT, cell_NT, -1).astype(np.int16),
+        np.where(happened_NT, step_NT, 0).astype(np.int16),
+        token_NT,
+        prob_NT,
+        prob_NT,
+        np.zeros((n, cells), dtype=np.int32),
+        np.full((n, cells), -1, dtype=np.int16),
+        np.full((n, cells), np.nan, dtype=np.float32),
+    )
+
+
+def _check_scene(task: Task) -> None:
+    scene = task.scene()
+    if scene is not None:
+        assert f'register("{task.name}", ' in scene.script, "the scene is not registered by the task's name"
+        assert "</style" not in scene.style, "the style sheet ends the page's"

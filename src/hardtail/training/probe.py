@@ -3,15 +3,14 @@
 Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from hardtail.schemes.base import Corpus, log_likelihood
+from hardtail.measuring.looking import Model, looks
+from hardtail.schemes.base import Corpus
 
-Model = Callable[[Tensor, Tensor | slice], Tensor]
 CHUNK = 500
 
 
@@ -36,16 +35,11 @@ class Probe:
     @torch.no_grad()
     def of(self, model: Model) -> Probed:
         total_A = torch.zeros_like(self.guess_A)
-        for row_B in self._chunks():
-            rows = self.corpus.rows(row_B)
-            view = rows.hide(rows.maskable_BA, self.corpus)
-            log_p_BA = log_likelihood(model(view.tokens_BL, view.at_BA), view.gold_BA)
-            total_A -= (log_p_BA * rows.maskable_BA).sum(dim=0)
+        for look in looks(model, self.corpus, min(CHUNK, len(self.corpus))):
+            judged_BA = look.rows.maskable_BA & look.there_B[:, None]
+            total_A -= (look.log_p_BA * judged_BA).sum(dim=0)
         guessed_A = total_A > 0.5 * self.guess_A * self.count_A
         return Probed(float(total_A.sum() / self.count_A.sum()), int((guessed_A & (self.guess_A > 0)).sum()))
-
-    def _chunks(self) -> tuple[Tensor, ...]:
-        return torch.split(torch.arange(len(self.corpus), device=self.count_A.device), CHUNK)
 
     def _entropies(self, vocab_size: int) -> Tensor:
         """Of each cell's gold tokens over all instances in which it is hidden: the NLL of knowing only how common each
@@ -53,7 +47,7 @@ class Probe:
         cells = len(self.count_A)
         seen_AV = torch.zeros((cells, vocab_size), dtype=torch.float64, device=self.count_A.device)
         cell_A = torch.arange(cells, device=self.count_A.device)
-        for row_B in self._chunks():
+        for row_B in torch.split(torch.arange(len(self.corpus), device=self.count_A.device), CHUNK):
             rows = self.corpus.rows(row_B)
             place_K = (cell_A * vocab_size + rows.gold_BA)[rows.maskable_BA]
             seen_AV += torch.bincount(place_K, minlength=cells * vocab_size).view(cells, vocab_size)

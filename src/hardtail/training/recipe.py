@@ -6,7 +6,7 @@ from typing import Any, Literal
 from hardtail.core.describe import describe
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import check_fields
-from hardtail.models.transformer import Precision
+from hardtail.models.precision import Precision
 from hardtail.schemes.base import Scheme
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task

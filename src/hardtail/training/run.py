@@ -17,6 +17,7 @@ from hardtail.core.files import clear_parts, load_instances, read_object, sole_w
 from hardtail.core.provenance import origin
 from hardtail.core.types import Instances
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Policy
@@ -309,7 +310,7 @@ class _Run:
         denoiser = ModelDenoiser(self._judge(), self.recipe.task.vocabulary.mask_id)
 
         def accuracy(instances: Instances, policy: Policy) -> float:
-            return float(decode(denoiser, instances, policy, device=self.device).exact_N.mean())
+            return float(decode(denoiser, instances, policy, Decoding(device=str(self.device))).exact_N.mean())
 
         return {
             "natural": accuracy(self.natural, Top1()),

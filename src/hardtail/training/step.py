@@ -9,7 +9,6 @@ Shapes: B batch, A answer cells, R logical ranks, V vocabulary.
 import gc
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 import torch
@@ -17,7 +16,8 @@ from torch import Tensor
 
 from hardtail.core.noise import Moment
 from hardtail.models.capture import captured
-from hardtail.models.transformer import Precision, Transformer
+from hardtail.models.precision import Precision, autocast, matmul_precision
+from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus, Scheme, View
 from hardtail.training.optimiser import AdamW, Flat, flatten, update
 
@@ -92,14 +92,9 @@ class Step:
             self.step.add_(1)
 
     def _forward(self, view: View) -> tuple[Tensor, Tensor]:
-        with self._autocast():
+        with autocast(self.precision, self.device):
             logits_BAV = self.model(view.tokens_BL, view.at_BA, self.attention)
         return self.scheme.loss(logits_BAV, view), logits_BAV
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        if self.precision == "bf16":
-            return torch.autocast(self.device.type, torch.bfloat16)
-        return nullcontext()
 
     # -- on a GPU -----------------------------------------------------------------------------------------------
 
@@ -112,7 +107,6 @@ class Step:
             return "eager on the CPU"
         torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then go on uncompiled
         gc.collect()  # an earlier run's step refers to itself: its memory on the GPU is held until it is found
-        torch.set_float32_matmul_precision("highest" if self.precision == "fp32" else "high")
         self._corrupt = torch.compile(self.scheme.corrupt, dynamic=False)
         self._loss = torch.compile(self._forward, dynamic=False)
         self._advance = torch.compile(self.scheme.advance, dynamic=False)
@@ -120,7 +114,11 @@ class Step:
         kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
         generator = torch.cuda.get_rng_state(self.device)
         try:
-            with torch._inductor.config.patch(COMPILER), warnings.catch_warnings():
+            with (
+                matmul_precision(self.precision),
+                torch._inductor.config.patch(COMPILER),
+                warnings.catch_warnings(),
+            ):
                 warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")  # fp32 is asked for knowingly
                 self._take = captured(self._once, self.device, WARM_UP)
         except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:

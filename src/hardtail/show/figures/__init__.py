@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
-from hardtail.show.figures import decodes, recorded, style
-from hardtail.show.figures.charts import charts_figure
+from hardtail.show.charts.accuracy import kinds_of_weights, recorded_accuracy
+from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along
+from hardtail.show.charts.states import count_chart, rank_chart, trained_and_visited
+from hardtail.show.charts.training import training
+from hardtail.show.figures import style
+from hardtail.show.figures.panels import by_policy, charts_figure
+from hardtail.show.figures.states import single_ranks, states_figure
 from hardtail.show.figures.style import ensure_matplotlib, save, slug
-from hardtail.show.page.export import write_tables
 from hardtail.show.page.records import by_variant
-from hardtail.show.page.stages import Stage
-from hardtail.show.page.stages import stages as stages_of
+from hardtail.show.sources import all_runs
+from hardtail.show.stages import Stage
+from hardtail.show.stages import stages as stages_of
+from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
@@ -28,16 +34,13 @@ __all__ = ["ensure_matplotlib", "write_all", "write_figures"]
 
 
 def write_all(folder: Path, store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> list[Path]:
-    """Every figure and table of the recorded runs, of run directories besides them, and of traces."""
-    held = store.runs() if store else []
-    known = {run.name for run in held}
-    everything = [*held, *(run for run in runs if run.name not in known)]
-    figures = write_figures(folder, everything, stages_of(traces))
+    """Write every figure and table of recorded runs, of other run directories, and of traces."""
+    figures = write_figures(folder, all_runs(store, runs), stages_of(traces))
     return [*figures, *(write_tables(folder, Results(store)) if store else [])]
 
 
 def write_figures(folder: Path, runs: Sequence[Run], stages: Sequence[Stage]) -> list[Path]:
-    """Draw what there is to draw; the files that were written."""
+    """Draw every figure that there is data for, and return the files."""
     ensure_matplotlib()
     drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
     if not drawn:
@@ -52,19 +55,19 @@ def write_figures(folder: Path, runs: Sequence[Run], stages: Sequence[Stage]) ->
 def _of_runs(runs: Sequence[Run]) -> "Iterator[tuple[str, Figure]]":
     for task in dict.fromkeys(run.task for run in runs):
         variants = by_variant([run for run in runs if run.task == task])
-        for variant, held in variants.items():  # schemes have one colour each, so that variants stand apart
+        for variant, held in variants.items():  # a scheme has one colour, so each variant gets its own figure
             name = (task, variant) if variant and len(variants) > 1 else (task,)
-            if charts := recorded.training(task, held):
+            if charts := training(task, held):
                 yield slug("training", *name), charts_figure(charts)
-            for kind in recorded.kinds(held):
-                if charts := recorded.accuracy(task, held, kind):
+            for kind in kinds_of_weights(held):
+                if charts := by_policy(recorded_accuracy(task, held, kind)):
                     yield slug("accuracy", *name, kind), charts_figure(charts)
-                if charts := recorded.readiness(task, held, kind):
+                if charts := recorded_readiness(task, held, kind):
                     yield slug("readiness", *name, kind), charts_figure(charts)
 
 
 def _of_states(runs: Sequence[Run], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
-    """Mask states: of the tasks that were decoded with what their runs trained on, then of the other runs' tasks."""
+    """Mask states of the decoded tasks together with those of training, then of tasks that have only runs."""
     decoded = {stage.task.name for stage in stages}
     alone = dict.fromkeys(run.task for run in runs if run.task not in decoded)
     pairs: list[tuple[str, Stage | None]] = [
@@ -72,18 +75,20 @@ def _of_states(runs: Sequence[Run], stages: Sequence[Stage]) -> "Iterator[tuple[
         *((task, None) for task in alone),
     ]
     for task, stage in pairs:
-        held = decodes.states(task, runs, stage)
-        if charts := decodes.coverage(task, held):
-            yield slug("coverage", task), charts_figure(charts)
-        if decodes.single_ranks(held):
-            yield slug("states", task), decodes.states_figure(held)
+        held = trained_and_visited(task, runs, stage)
+        charts = [count_chart(task, held), rank_chart(task, "training", held)]
+        if drawn := [chart for chart in charts if chart.series]:
+            yield slug("coverage", task), charts_figure(drawn)
+        if single_ranks(held):
+            yield slug("states", task), states_figure(held)
 
 
 def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
     for stage in stages:
         task = stage.task
-        if charts := decodes.readiness(stage):
-            yield slug("readiness", task.name, "decoded"), charts_figure(charts)
+        if charts := decoded_readiness(stage):
+            drawn = [unready_along(stage, portions=None), charts[-1]]
+            yield slug("readiness", task.name, "decoded"), charts_figure(drawn)
         for decoder in stage.decoders:
             if decoder.trace.exact_N.all():
                 continue

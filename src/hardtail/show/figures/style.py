@@ -1,12 +1,12 @@
-"""How figures look and how they are written: one style for all, files that are the same whenever they are made.
+"""How figures look and how they are saved: one style for all, and the same files every time.
 
 Fonts are those that come with matplotlib, so that a figure looks the same everywhere; in a PDF they are embedded as
-TrueType and text stays text, in an SVG letters are outlines. Colours are those of the page (Okabe and Ito's).
+TrueType and text stays text, in an SVG letters are outlines.
 """
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
 from hardtail.core.types import Trace
-from hardtail.show.page.study_tables import FOUR
+from hardtail.show.charts.colours import STEP_RAMP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,19 +28,9 @@ DPI = 300
 INK, SOFT, RULE = "#1b2430", "#5a6675", "#c9d0d8"
 WRONG, CHAIN, HIDDEN = "#d55e00", "#fdf0c8", "#eef1f4"
 
-FAMILIES = {
-    "papl5": "#cc79a7",
-    "papl": "#e69f00",
-    "puma": "#009e73",
-    "mixture": "#d55e00",
-    "oracle": "#56b4e9",
-    "random": "#0072b2",
-}
-OTHERS = ("#56b4e9", "#cc79a7", "#d55e00", "#8c8c8c", "#0072b2", "#e69f00", "#009e73")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1, 1.3)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-_RAMP = ((18, 64, 128), (38, 110, 175), (96, 160, 208), (162, 203, 231), (219, 234, 246))
 _SETTINGS: Mapping[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7,
@@ -87,7 +77,7 @@ P = ParamSpec("P")
 
 
 def ensure_matplotlib() -> None:
-    """A word to those who lack the extra."""
+    """Raise HardtailError if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -96,7 +86,7 @@ def ensure_matplotlib() -> None:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The settings above, for as long as it lasts."""
+    """Use the settings above within this context."""
     ensure_matplotlib()
     import matplotlib as mpl
 
@@ -107,7 +97,7 @@ def style() -> Iterator[None]:
 
 
 def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
-    """A function that draws a figure, in this style."""
+    """Make a function draw its figure in this style."""
 
     @wraps(draw)
     def drawing(*args: P.args, **kwargs: P.kwargs) -> "Figure":
@@ -118,7 +108,7 @@ def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
 
 
 def sheet(width: float, height: float, *, arranged: bool = True) -> "Figure":
-    """An empty figure; `arranged` fits what is put on it by itself."""
+    """Return an empty figure; `arranged` lays out its contents automatically."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -127,7 +117,7 @@ def sheet(width: float, height: float, *, arranged: bool = True) -> "Figure":
 
 
 def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
-    """The figure as PDF, PNG and SVG: without dates, so that equal figures are equal files."""
+    """Save the figure as PDF, PNG and SVG, without dates so that equal figures are equal files."""
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
     paths = []
     with style():
@@ -144,53 +134,29 @@ def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
     return paths
 
 
-# -- names and colours ------------------------------------------------------------------------------------------
-
-
-def family(name: str) -> str | None:
-    """The training scheme that a run, an arm or a model is named after."""
-    return next((word for word in FAMILIES if word in name.lower()), None)
-
-
-def colours(names: Sequence[str]) -> dict[str, str]:
-    """A training scheme has its colour in every figure; any other name takes the next one."""
-    known = {name: FAMILIES[found] for name in names if (found := family(name))}
-    free = [colour for colour in OTHERS if colour not in known.values()] or list(OTHERS)
-    others = [name for name in dict.fromkeys(names) if name not in known]
-    return known | {name: free[place % len(free)] for place, name in enumerate(others)}
-
-
-def titles(names: Sequence[str]) -> dict[str, str]:
-    """What a legend calls each: its scheme, where that tells it from the others."""
-    return {name: FOUR.get(scheme, scheme) for name, scheme in schemes(names).items()}
-
-
-def schemes(models: Sequence[str]) -> dict[str, str]:
-    """The training scheme that each model is named after, where no other is; else the model's own name."""
-    families = [family(name) for name in dict.fromkeys(models)]
-    return {name: found if (found := family(name)) and families.count(found) == 1 else name for name in models}
+# -- parts of figures ------------------------------------------------------------------------------------------
 
 
 def ramp(part: float) -> tuple[tuple[float, float, float], str]:
     """From a decode's first commit, dark, to its last, light: the fill and the ink that is read on it."""
-    at = min(max(part, 0.0), 1.0) * (len(_RAMP) - 1)
-    low = min(int(at), len(_RAMP) - 2)
-    pairs = zip(_RAMP[low], _RAMP[low + 1], strict=True)
+    at = min(max(part, 0.0), 1.0) * (len(STEP_RAMP) - 1)
+    low = min(int(at), len(STEP_RAMP) - 2)
+    pairs = zip(STEP_RAMP[low], STEP_RAMP[low + 1], strict=True)
     red, green, blue = ((one + (other - one) * (at - low)) / 255 for one, other in pairs)
     return (red, green, blue), "white" if part < 0.5 else "#0b1f33"
 
 
 def slug(*words: object) -> str:
-    """A file name of words."""
+    """Join words into a file name."""
     return "-".join(filter(None, (re.sub(r"[^A-Za-z0-9.]+", "-", str(word)).strip("-.") for word in words)))
 
 
 def source(trace: Trace) -> str:
-    """Where a trace comes from, in words; its `note` says what else a reader must know."""
+    """Say where a trace comes from; its `note` says what else a reader must know."""
     return ", ".join(str(trace.about[key]) for key in ("model", "note", "policy", "stratum") if trace.about.get(key))
 
 
 def bare(axes: "Axes") -> None:
-    """No frame, ticks or grid: a drawing."""
+    """Remove frame, ticks and grid."""
     axes.set_axis_off()
     axes.grid(visible=False)

@@ -1,4 +1,4 @@
-"""Everything that a page shows, gathered: runs, the study's tables, the ledger, plots and stages."""
+"""Everything that a page shows, gathered: runs, the study's tables, the ledger, charts and stages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,22 +9,23 @@ from hardtail.core.records import jsonable
 from hardtail.core.registry import TASKS
 from hardtail.core.types import Trace
 from hardtail.core.version import __version__
-from hardtail.show.page.curves import run_charts
-from hardtail.show.page.decoded import decode_charts
+from hardtail.show.page.curves import charts_as_json, decode_charts, run_charts
 from hardtail.show.page.pack import Pack
-from hardtail.show.page.stages import packed, stages
-from hardtail.show.page.study_tables import ledger, study_tables
+from hardtail.show.page.packed_stages import packed
+from hardtail.show.sources import all_runs
+from hardtail.show.stages import stages
+from hardtail.show.study_tables import ledger, study_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.figures import SCHEMES
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 
-FORMAT = 2
+FORMAT = 3
 
 
 def page_content(store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
     """What JSON holds of a page, and its arrays as text."""
-    everything = _together(store.runs() if store else [], runs)
+    everything = all_runs(store, runs)
     found, pack = stages(traces), Pack()
     asked = {run.name for run in runs}
     charts = [*run_charts(everything, asked), *(chart for stage in found for chart in decode_charts(stage))]
@@ -34,7 +35,7 @@ def page_content(store: Store | None, runs: Sequence[Run], traces: Sequence[Trac
         "version": __version__,
         "runs": [asdict(run.entry) for run in everything],
         "judged": [_judged(words, results) for words, results in _by_weights(store)],
-        "charts": [chart.as_json() for chart in charts],
+        "charts": charts_as_json(charts),
         "stages": [packed(stage, pack) for stage in found],
         "scenes": list(dict.fromkeys(scene for stage in found if (scene := stage.task.scene()))),
     }
@@ -57,9 +58,3 @@ def _judged(weights: str, results: Results) -> dict[str, Any]:
     """The study's tables and the ledger, of some choice of weights."""
     tables = [table.as_json() for table in study_tables(results)]
     return {"weights": weights, "tables": tables, "ledger": ledger(results)}
-
-
-def _together(held: Sequence[Run], given: Sequence[Run]) -> list[Run]:
-    """Recorded runs, then run directories that are not recorded yet."""
-    names = {run.name for run in held}
-    return [*held, *(run for run in given if run.name not in names)]

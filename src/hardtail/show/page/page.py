@@ -1,7 +1,7 @@
-"""One HTML file with everything in it: markup, style, program and data. It opens from a disk and asks no network.
+"""One HTML file with everything in it: markup, style, program and data. It opens from disk and needs no network.
 
-The program is written as ES modules in `web/`; they are put one behind the other into a single script, each a function
-that returns its exports, because a page opened from a disk may not load modules. A task's `scene.js` is put among them
+The program is written as ES modules in `web/`; they are joined into a single script, each as a function
+that returns its exports, because a page opened from disk cannot load modules. A task's `scene.js` is put among them
 and imports ours as `hardtail/NAME.js`. A content policy allows that script, by its hash, and no other.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
+from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.tasks.parts import Scene
 
 SCRIPTS = (
@@ -24,6 +25,7 @@ SCRIPTS = (
     "address",
     "colours",
     "chart",
+    "ledger",
     "overview",
     "curves",
     "replay",
@@ -42,7 +44,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", r
 
 
 def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
-    """Write the page and return its size; what stood at `path` stays until the new page is whole."""
+    """Write the page and return its size in bytes; an old file at `path` stays until the new page is complete."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise HardtailError(f"--out {path}: a page's name ends in .html")
     if path.is_dir():
@@ -62,7 +64,9 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
     filled = {
         "title": _escaped(str(content.get("title", "hardtail"))),
         "policy": f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'",
-        "style": "".join([*(_text(f"{name}.css") for name in STYLES), *(scene.style for scene in scenes)]),
+        "style": "".join(
+            [_ramp_style(), *(_text(f"{name}.css") for name in STYLES), *(scene.style for scene in scenes)]
+        ),
         "content": _inert(content),
         "arrays": arrays,
         "program": program,
@@ -71,10 +75,17 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
 
 
 def bundle(scenes: Sequence[str]) -> str:
-    """The page's ES modules, and those of the tasks' scenes, as one script."""
-    modules = {name: _as_function(_text(f"{name}.js"), f"const from_{name} = ") for name in SCRIPTS}
+    """The page's ES modules, and those of the tasks' scenes, as one script, after the palette shared with Python."""
+    palette = f"export const STEP_RAMP = {json.dumps(STEP_RAMP)};\n"
+    texts = {"palette": palette} | {name: _text(f"{name}.js") for name in SCRIPTS}
+    modules = {name: _as_function(text, f"const from_{name} = ") for name, text in texts.items()}
     modules["scenes"] += "".join(map(_as_function, scenes))
     return "\n".join(modules.values()).replace("</script", "<\\/script")
+
+
+def _ramp_style() -> str:
+    shades = ", ".join("rgb({} {} {})".format(*shade) for shade in STEP_RAMP)
+    return f":root {{\n  --step-ramp: {shades};\n}}\n"
 
 
 def _as_function(module: str, assigned: str = "") -> str:
@@ -84,7 +95,7 @@ def _as_function(module: str, assigned: str = "") -> str:
 
 
 def _inert(content: Mapping[str, Any]) -> str:
-    """JSON that no HTML parser takes for markup, whatever names and texts are in it."""
+    """Return JSON that no HTML parser takes for markup, whatever text is in it."""
     return json.dumps(content, allow_nan=False, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
 
 

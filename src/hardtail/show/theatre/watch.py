@@ -1,4 +1,4 @@
-"""The theatre on a screen, and as lines of text where there is no screen."""
+"""Draw the theatre on a screen, or as lines of text where there is no screen."""
 
 import math
 import sys
@@ -9,26 +9,27 @@ from rich.control import Control
 from rich.table import Table
 from rich.text import Text
 
+from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.show.instances import strata_line
-from hardtail.show.theatre.act import Event
 from hardtail.show.theatre.keyboard import keyboard
-from hardtail.show.theatre.stage import Theatre
+from hardtail.show.theatre.replay import Event
+from hardtail.show.theatre.theatre import Theatre
 
 HIDDEN = "·"
-TEMPO = 0.15
-"""Seconds a step while playing."""
-IDLE = 0.5
-"""Seconds after which a changed size of the window is noticed."""
-BESIDE = 36
-"""Columns that words need to stand beside a drawing."""
+SECONDS_A_STEP = 0.15
+"""While playing."""
+SECONDS_BETWEEN_LOOKS = 0.5
+"""At the window's size, while nothing is pressed."""
+WIDTH_OF_WORDS = 36
+"""Columns that words next to a drawing need."""
 MOST_EVENTS, MOST_NAMES = 8, 4
 KEYS = "←→ step  ↑↓ ten  home end  space play  f failure  n p instance  q quit"
-_RAMP = ("#124080", "#266eaf", "#60a0d0", "#a2cbe7", "#dbeaf6")
+_SHADES = tuple("#{:02x}{:02x}{:02x}".format(*colour) for colour in STEP_RAMP)
 _WRONG, _NOW, _NOW_WRONG = "bold #ffffff on #c62f10", "bold #000000 on #f0c000", "bold underline #ffffff on #c62f10"
 
 
 def watch(theatre: Theatre) -> None:
-    """Show it until a person quits; the terminal is left as it was, whatever happens."""
+    """Show the theatre until the user quits; the terminal is always restored."""
     console = Console(highlight=False)
     with keyboard(sys.stdin.fileno()) as keys, console.screen(hide_cursor=True) as screen:
         drawn = None
@@ -39,7 +40,7 @@ def watch(theatre: Theatre) -> None:
                 console.control(Control.home())
                 screen.update(frame(theatre, console.width))
                 drawn = state
-            key = keys.next(TEMPO if theatre.playing else IDLE)
+            key = keys.next(SECONDS_A_STEP if theatre.playing else SECONDS_BETWEEN_LOOKS)
             if key is not None:
                 going = theatre.press(key)
             elif theatre.playing:
@@ -47,13 +48,13 @@ def watch(theatre: Theatre) -> None:
 
 
 def tell(theatre: Theatre, console: Console) -> None:
-    """The same as text: every commit of the instance on a line, then what came of it."""
+    """Print every commit of the instance on a line, then the result."""
     console.print(_head(theatre), soft_wrap=True)
-    for event in theatre.act.events:
+    for event in theatre.replay.events:
         console.print(Text.assemble(f"step {event.step + 1:>3}  ", _line(theatre, event)), soft_wrap=True)
     theatre.press("end")
     console.print(_scene(theatre), soft_wrap=True)
-    fault = theatre.task.fault(theatre.act.one, 0, theatre.act.token_SA[-1])
+    fault = theatre.task.fault(theatre.replay.one, 0, theatre.replay.token_SA[-1])
     console.print(Text("the answer is right", "green") if fault is None else Text(fault, "red"), soft_wrap=True)
 
 
@@ -61,11 +62,11 @@ def tell(theatre: Theatre, console: Console) -> None:
 
 
 def frame(theatre: Theatre, width: int) -> RenderableType:
-    """Everything that a screen shows: the drawing, and beside it or below it what the last step did."""
+    """Return the whole screen: the drawing, and next to it or below it what the last step did."""
     drawing, words = _scene(theatre), _words(theatre)
     wide = max(line.cell_len for line in drawing.split("\n"))
     body: RenderableType
-    if wide + 2 + BESIDE <= width:
+    if wide + 2 + WIDTH_OF_WORDS <= width:
         body = Table.grid(padding=(0, 2, 0, 0))
         body.add_column(min_width=wide, no_wrap=True)
         body.add_row(drawing, words)
@@ -75,63 +76,63 @@ def frame(theatre: Theatre, width: int) -> RenderableType:
 
 
 def _head(theatre: Theatre) -> Text:
-    about, act = theatre.trace.about, theatre.act
+    about, replay = theatre.trace.about, theatre.replay
     where = " · ".join(str(about[key]) for key in ("model", "note", "policy", "stratum") if about.get(key))
-    solved = ("solved", "bold green") if act.exact else ("failed", "bold red")
+    solved = ("solved", "bold green") if replay.exact else ("failed", "bold red")
     return Text.assemble(
         (where, "bold"), f"   instance {theatre.row} of 0–{len(theatre.trace) - 1}: ", solved, no_wrap=True
     )
 
 
 def _scene(theatre: Theatre) -> Text:
-    act, now = theatre.act, theatre.now
-    token_A, since_A, gold_A = act.token_SA[now], act.since_SA[now], act.one.answer(0)
+    replay, now = theatre.replay, theatre.now
+    token_A, since_A, gold_A = replay.token_SA[now], replay.since_SA[now], replay.one.answer(0)
     signs = theatre.task.vocabulary.decode(token_A)
 
     def look(cell: int) -> tuple[str, str]:
-        if token_A[cell] == act.mask_id:
+        if token_A[cell] == replay.mask_id:
             return HIDDEN, "dim"
         if since_A[cell] < 0:
             return signs[cell], ""
         wrong, just = token_A[cell] != gold_A[cell], since_A[cell] == now - 1
         if wrong:
             return signs[cell], _NOW_WRONG if just else _WRONG
-        return signs[cell], _NOW if just else _shade(since_A[cell] / max(act.steps - 1, 1))
+        return signs[cell], _NOW if just else _shade(since_A[cell] / max(replay.steps - 1, 1))
 
-    return theatre.task.drawing(act.one, look)
+    return theatre.task.drawing(replay.one, look)
 
 
 def _shade(part: float) -> str:
-    """From the first commit, dark, to the last, light."""
-    place = min(int(part * len(_RAMP)), len(_RAMP) - 1)
-    return f"{'#ffffff' if place < 2 else '#000000'} on {_RAMP[place]}"
+    """Return the colour of a commit: from dark for the first to light for the last."""
+    place = min(int(part * len(_SHADES)), len(_SHADES) - 1)
+    return f"{'#ffffff' if place < 2 else '#000000'} on {_SHADES[place]}"
 
 
 def _words(theatre: Theatre) -> Text:
-    act, now = theatre.act, theatre.now
+    replay, now = theatre.replay, theatre.now
     text = Text.assemble(
-        (f"step {now} of {act.steps}", "bold"), ("  playing" if theatre.playing else "", "green"), "\n"
+        (f"step {now} of {replay.steps}", "bold"), ("  playing" if theatre.playing else "", "green"), "\n"
     )
-    text.append(strata_line(theatre.task, act.one, 0))
-    events = act.events_of(now - 1)
+    text.append(strata_line(theatre.task, replay.one, 0))
+    events = replay.events_of(now - 1)
     for event in events[:MOST_EVENTS]:
         text.append("\n\n" if len(events) == 1 else "\n")
         text.append(_several(theatre, event) if len(events) == 1 else _line(theatre, event))
     if len(events) > MOST_EVENTS:
         text.append(f"\n… and {len(events) - MOST_EVENTS} more", "dim")
     if not events:
-        hidden = int((act.token_SA[now] == act.mask_id).sum())
+        hidden = int((replay.token_SA[now] == replay.mask_id).sum())
         text.append(f"\n\n{hidden} cells are hidden")
     return text
 
 
 def _parts(theatre: Theatre, event: Event) -> list[Text]:
-    """A commit in words: cell and token, the gold token, whether it was wrong and ready, and what came second."""
-    task, act = theatre.task, theatre.act
-    if event.token == act.mask_id:
+    """Describe a commit: cell, token, gold token, whether it was wrong and ready, and the runner-up."""
+    task, replay = theatre.task, theatre.replay
+    if event.token == replay.mask_id:
         return [Text(f"{task.cell_name(event.cell)} hidden again")]
     sign, gold = (task.vocabulary.decode(np.array([token])) for token in (event.token, event.gold))
-    wrong = act.wrong(event)
+    wrong = replay.wrong(event)
     parts = [
         Text.assemble(
             (f"{task.cell_name(event.cell)} ← {sign}", _NOW_WRONG if wrong else _NOW), f"  {_chance(event.prob)}"
@@ -141,8 +142,8 @@ def _parts(theatre: Theatre, event: Event) -> list[Text]:
         parts.append(Text(f"WRONG: gold {gold} ranked {event.gold_rank + 1}, {_chance(event.gold_prob)}", "bold red"))
     else:
         parts.append(Text(f"right: gold ranked {event.gold_rank + 1}", "green"))
-    if act.one.parents_NAE is not None:
-        missing = act.missing(event)
+    if replay.one.parents_NAE is not None:
+        missing = replay.missing(event)
         more = "" if missing is None or len(missing) <= MOST_NAMES else f" +{len(missing) - MOST_NAMES}"
         waits = "" if not missing else f": waits for {' '.join(missing[:MOST_NAMES])}{more}"
         parts.append(Text("ready", "green") if missing is None else Text(f"not ready{waits}", "yellow"))
@@ -160,7 +161,7 @@ def _line(theatre: Theatre, event: Event) -> Text:
 
 
 def _chance(p: float) -> str:
-    """A probability to four digits that is never said to be 0 or 1."""
+    """Write a probability with four digits, but never as 0 or 1."""
     if p > 0.9999:
         return "p>0.9999"
     return "p<0.0001" if p < 0.0001 else f"p {p:.4f}"

@@ -1,16 +1,11 @@
 """Differences between figures, taken seed by seed, with their intervals."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import e, log10, sqrt
 
 from hardtail.measuring.statistics import Interval, Z, t_interval, wilson
-from hardtail.study.claims.base import Cell
+from hardtail.study.claims.base import Cell, common_seeds
 from hardtail.study.claims.evidence import Estimate, Results, Value, hull
-
-
-def common_seeds(cells: Iterable[Cell], results: Results) -> list[int]:
-    """The seeds that have all figures."""
-    return sorted(set.intersection(*(set(cell.figure.values(results)) for cell in cells)))
 
 
 def contrast(plus: tuple[Cell, ...], minus: tuple[Cell, ...], results: Results) -> Estimate:

@@ -2,23 +2,46 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.tables import Cell, Table
-from hardtail.study.claims import addition, countdown, discussion, listops, maze, sudoku
-from hardtail.study.claims.base import Check, Claim, Finding, Judged, Verdict
-from hardtail.study.claims.evidence import Results, Sample
-from hardtail.study.claims.figures import Figure
+from hardtail.core.registry import Registry
+from hardtail.core.tables import Table
+from hardtail.study.claims.base import Claim, Judged, Verdict
+from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.figures import Accuracy, Figure
+from hardtail.study.claims.source import Source
+
+SOURCES: Registry[Source] = Registry(
+    "claims source",
+    "hardtail.claims",
+    {"confidence-shortcut": "hardtail.study.claims.confidence_shortcut:SOURCE"},
+    lambda found: None if isinstance(found, Source) else "it must be a Source of hardtail.study.claims.source",
+)
+
+
+def sources() -> list[Source]:
+    return [SOURCES.load(name) for name in SOURCES.names()]
 
 
 @cache
 def all_claims() -> dict[str, Claim]:
-    """Every claim by its id, task by task as in the paper."""
-    listed = [claim for part in (addition, maze, listops, countdown, sudoku, discussion) for claim in part.claims()]
-    return {claim.id: claim for claim in listed}
+    """Every claim by its id, source by source in the order of its statements."""
+    return {claim.id: claim for source in sources() for claim in source.claims()}
+
+
+@cache
+def printed_accuracy() -> dict[tuple[str, str, str], dict[str, float]]:
+    """What sources print: exact match by task, scheme and policy, then by stratum."""
+    printed: dict[tuple[str, str, str], dict[str, float]] = {}
+    for cell in (cell for claim in all_claims().values() for check in claim.checks for cell in check.cells):
+        figure = cell.figure
+        if isinstance(figure, Accuracy) and figure.metric == "exact_match" and cell.paper is not None:
+            printed.setdefault((figure.task, figure.scheme, figure.policy), {})[figure.stratum] = cell.paper
+    return printed
 
 
 def claim_named(name: str) -> Claim:
@@ -34,26 +57,96 @@ def judge(results: Results, claims: Iterable[Claim] | None = None) -> list[Judge
     return [claim.judge(results) for claim in (all_claims().values() if claims is None else claims)]
 
 
+# -- for programs -----------------------------------------------------------------------------------------------
+
+
+def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[str, Any]:
+    """A row as JSON holds it; with `evidence` also every record that went in."""
+    row = _row(item, results) | {"parts": _parts(item), "figures": _figures_json(item.claim, results)}
+    if evidence:
+        row["records"] = _records(_figures(item.claim), results)
+        row["beside"] = _records(_beside(item.claim), results)
+    return row
+
+
+def _row(item: Judged, results: Results) -> dict[str, Any]:
+    return {
+        "id": item.claim.id,
+        "claim": item.claim.sentence,
+        "where": item.claim.where,
+        "paper": item.claim.paper,
+        "ours": item.ours,
+        "seeds": item.seeds,
+        "left_out": list(item.left_out),
+        "reading": results.reading,
+        "checkpoint": results.checkpoint,
+        "verdict": item.verdict.value,
+        "caveat": item.claim.caveat or None,
+    }
+
+
+def _parts(item: Judged) -> list[dict[str, Any]]:
+    return [
+        {
+            "rule": type(check).__name__,
+            "of": check.about,
+            "paper": check.printed,
+            "ours": found.ours,
+            "seeds": found.seeds,
+            "verdict": found.verdict.value,
+            "remark": found.remark or None,
+        }
+        for check, found in zip(item.claim.checks, item.findings, strict=True)
+    ]
+
+
+def _figures_json(claim: Claim, results: Results) -> list[dict[str, Any]]:
+    figures = []
+    for cell in dict.fromkeys(cell for check in claim.checks for cell in check.cells):
+        ours = cell.figure.estimate(results)
+        theirs = {"figure": cell.figure.label, "paper": cell.paper, "paper_n": cell.n}
+        measured = asdict(ours) if ours else {"mean": None, "low": None, "high": None, "seeds": 0}
+        figures.append(theirs | measured)
+    return figures
+
+
+def _records(figures: Iterable[Figure], results: Results) -> list[dict[str, Any]]:
+    samples = dict.fromkeys((figure.label, sample) for figure in figures for sample in figure.samples(results))
+    return [
+        {"figure": label, **asdict(sample), "interval": list(sample.interval) if sample.interval else None}
+        for label, sample in samples
+    ]
+
+
+def _figures(claim: Claim) -> list[Figure]:
+    return list(dict.fromkeys(cell.figure for check in claim.checks for cell in check.cells))
+
+
+def _beside(claim: Claim) -> list[Figure]:
+    return [other for figure in _figures(claim) for other in figure.beside()]
+
+
 # -- for people -------------------------------------------------------------------------------------------------
+
+_ROW = ("id", "claim", "where", "paper", "ours", "seeds", "verdict")
+_RECORD = {"figure": "figure", "run": "run", "seed": "seed", "checkpoint": "weights", "policy": "policy"} | {
+    "stratum": "stratum",
+    "n": "n",
+    "value": "value",
+    "interval": "95 % interval",
+    "commit": "commit",
+    "device": "device",
+}
 
 
 def ledger_table(judged: Sequence[Judged], results: Results) -> Table:
     """One row a claim."""
-    rows = tuple(
-        (
-            item.claim.id,
-            item.claim.sentence,
-            item.claim.where,
-            item.claim.paper,
-            item.ours or ("not learned" if item.left_out else None),
-            item.seeds,
-            item.verdict.value,
-        )
-        for item in judged
-    )
-    return Table(
-        f"The paper's claims; {_basis(results)}", ("id", "claim", "where", "paper", "ours", "seeds", "verdict"), rows
-    )
+    rows = []
+    for item in judged:
+        row = _row(item, results)
+        row["ours"] = row["ours"] or ("not learned" if item.left_out else None)
+        rows.append(tuple(row[key] for key in _ROW))
+    return Table(f"The paper's claims; {_basis(results)}", _ROW, tuple(rows))
 
 
 def counts_table(judged: Sequence[Judged]) -> Table:
@@ -63,34 +156,20 @@ def counts_table(judged: Sequence[Judged]) -> Table:
 
 
 def evidence_tables(item: Judged, results: Results) -> list[Table]:
-    """What stands behind one verdict: its parts, every record that went in, and other readings beside it."""
-    claim = item.claim
-    about: list[tuple[Cell, ...]] = [
-        ("claim", claim.sentence),
-        ("where", claim.where),
-        ("paper", claim.paper),
-        ("ours", item.ours),
-        ("seeds", item.seeds),
-        ("verdict", item.verdict.value),
-    ]
-    if item.left_out:
-        about.append(("left out", f"not learned: {', '.join(item.left_out)}"))
-    if claim.caveat:
-        about.append(("note", claim.caveat))
-    parts = tuple(
-        (type(check).__name__, check.about, check.printed, found.ours, found.seeds, found.verdict.value, found.remark)
-        for check, found in zip(claim.checks, item.findings, strict=True)
-    )
+    """What is behind one verdict: its parts, every record that went in, and other readings next to it."""
+    row, parts = _row(item, results), _parts(item)
+    about = [(key, row[key]) for key in _ROW[1:]]
+    about += [("left out", f"not learned: {', '.join(item.left_out)}")] if item.left_out else []
+    about += [("note", item.claim.caveat)] if item.claim.caveat else []
+    told = tuple(tuple({**part, "remark": part["remark"] or ""}.values()) for part in parts)
     tables = [
-        Table(f"{claim.id}; {_basis(results)}", ("", ""), tuple(about)),
-        Table("parts", ("rule", "of", "paper", "ours", "seeds", "verdict", "remark"), parts),
-        _figures_table(claim, results),
-        _records_table("records", _figures(claim), results),
+        Table(f"{item.claim.id}; {_basis(results)}", ("", ""), tuple(about)),
+        Table("parts", tuple(parts[0]), told),
+        _figures_table(item.claim, results),
+        _records_table("records", _figures(item.claim), results),
     ]
-    beside = [other for figure in _figures(claim) for other in figure.beside()]
-    if any(figure.samples(results) for figure in beside):
-        tables.append(_records_table("in another reading, not judged", beside, results))
-    return tables
+    other = _records_table("in another reading, not judged", _beside(item.claim), results)
+    return [*tables, other] if other.rows else tables
 
 
 def _basis(results: Results) -> str:
@@ -98,104 +177,19 @@ def _basis(results: Results) -> str:
     return f"reading {results.reading}, {weights}"
 
 
-def _figures(claim: Claim) -> list[Figure]:
-    return list(dict.fromkeys(cell.figure for check in claim.checks for cell in check.cells))
-
-
 def _figures_table(claim: Claim, results: Results) -> Table:
-    """Every figure beside what the paper prints for it."""
-    printed = {cell.figure: cell for check in claim.checks for cell in check.cells}
+    """Every figure next to what the paper prints for it."""
     rows = []
-    for figure, cell in printed.items():
+    for figure, cell in {cell.figure: cell for check in claim.checks for cell in check.cells}.items():
         ours = figure.estimate(results)
         rows.append((figure.label, cell.paper, cell.n, ours.text() if ours else "–", ours.seeds if ours else 0))
     return Table("figures", ("figure", "paper", "paper's n", "ours", "seeds"), tuple(rows))
 
 
-_RECORD = ("run", "seed", "weights", "policy", "stratum", "n", "value", "95 % interval", "commit", "device")
-
-
 def _records_table(title: str, figures: Iterable[Figure], results: Results) -> Table:
-    samples = dict.fromkeys((figure.label, sample) for figure in figures for sample in figure.samples(results))
-    return Table(title, ("figure", *_RECORD), tuple((label, *_row(sample)) for label, sample in samples))
-
-
-def _row(sample: Sample) -> tuple[Cell, ...]:
-    interval = sample.interval
-    return (
-        sample.run,
-        sample.seed,
-        sample.checkpoint,
-        sample.policy,
-        sample.stratum,
-        sample.n,
-        sample.value,
-        f"{interval.low:.3f} – {interval.high:.3f}" if interval else None,
-        sample.commit,
-        sample.device,
-    )
-
-
-# -- for programs -----------------------------------------------------------------------------------------------
-
-
-def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[str, Any]:
-    """A row as JSON holds it; with `evidence` also every record that went in."""
-    claim = item.claim
-    row: dict[str, Any] = {
-        "id": claim.id,
-        "claim": claim.sentence,
-        "where": claim.where,
-        "paper": claim.paper,
-        "ours": item.ours,
-        "seeds": item.seeds,
-        "left_out": list(item.left_out),
-        "reading": results.reading,
-        "checkpoint": results.checkpoint,
-        "verdict": item.verdict.value,
-        "caveat": claim.caveat or None,
-        "parts": [_part_json(check, found) for check, found in zip(claim.checks, item.findings, strict=True)],
-        "figures": _figures_json(claim, results),
-    }
-    if evidence:
-        row["records"] = _records_json(_figures(claim), results)
-        row["beside"] = _records_json([o for figure in _figures(claim) for o in figure.beside()], results)
-    return row
-
-
-def _part_json(check: Check, found: Finding) -> dict[str, Any]:
-    return {
-        "rule": type(check).__name__,
-        "of": check.about,
-        "paper": check.printed,
-        "ours": found.ours,
-        "seeds": found.seeds,
-        "verdict": found.verdict.value,
-        "remark": found.remark or None,
-    }
-
-
-def _figures_json(claim: Claim, results: Results) -> list[dict[str, Any]]:
-    figures = []
-    for cell in dict.fromkeys(cell for check in claim.checks for cell in check.cells):
-        ours = cell.figure.estimate(results)
-        figures.append(
-            {
-                "figure": cell.figure.label,
-                "paper": cell.paper,
-                "paper_n": cell.n,
-                "mean": ours and ours.mean,
-                "low": ours and ours.low,
-                "high": ours and ours.high,
-                "seeds": ours.seeds if ours else 0,
-            }
-        )
-    return figures
-
-
-def _records_json(figures: Iterable[Figure], results: Results) -> list[dict[str, Any]]:
-    samples = dict.fromkeys((figure.label, sample) for figure in figures for sample in figure.samples(results))
-    return [
-        {"figure": label, **vars(sample), "interval": list(sample.interval) if sample.interval else None}
-        for label, sample in samples
-    ]
+    rows = []
+    for record in _records(figures, results):
+        if between := record["interval"]:
+            record["interval"] = f"{between[0]:.3f} – {between[1]:.3f}"
+        rows.append(tuple(record[key] for key in _RECORD))
+    return Table(title, tuple(_RECORD.values()), tuple(rows))

@@ -1,14 +1,14 @@
-"""The rules by which verdicts are given; `base` says them in words."""
+"""The rules that give verdicts; `docs/claims.md` explains them in words."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import log10
+from typing import ClassVar
 
 from hardtail.measuring.statistics import Interval, wilson
-from hardtail.study.claims.base import Cell, Check, Finding, Verdict
-from hardtail.study.claims.differences import common_seeds, contrast, log_ratio
+from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_seeds
+from hardtail.study.claims.differences import contrast, log_ratio
 from hardtail.study.claims.evidence import Estimate, Results
-from hardtail.study.claims.figures import NO_SEED
 
 NEAR = 0.05
 """Tolerance of levels, in shares."""
@@ -22,22 +22,13 @@ FEW, HALF = 0.25, 0.5
 """The shares of failures up to which a recovery is none, or weak."""
 FAILING = 0.05
 """Failures below this share leave nothing to recover."""
+EPSILON = 1e-9
+"""What rounding may add to a difference."""
 
 
 def near_rate(rate: float) -> float:
-    """Tolerance of how often something fails: half as much again or less, so that ten times as often is not near."""
+    """Tolerance of a failure rate: half of it, within limits, so that ten times as many failures are not near."""
     return min(max(rate / 2, 0.01), NEAR)
-
-
-def _missing(cells: tuple[Cell, ...], results: Results) -> Finding | None:
-    """The finding where a figure has no record, or no seed has all of them."""
-    missing = [cell.figure for cell in cells if not cell.figure.values(results)]
-    if missing:
-        remark = f"{missing[0].label}: {missing[0].why_missing(results)}"
-        return Finding(Verdict.UNMEASURED, remark=remark, moot=all(figure.moot(results) for figure in missing))
-    if not common_seeds(cells, results):
-        return Finding(Verdict.UNMEASURED, remark=NO_SEED)
-    return None
 
 
 # -- one figure -------------------------------------------------------------------------------------------------
@@ -53,16 +44,14 @@ class _OneFigure(Check):
     def cells(self) -> tuple[Cell, ...]:
         return (self.cell,)
 
-    def judge(self, results: Results) -> Finding:
-        if missing := _missing(self.cells, results):
-            return missing
-        ours = self.cell.figure.estimate(results)
-        assert ours is not None
-        return Finding(self._verdict(ours), ours.text(), ours.seeds, mean=ours.mean)
-
     @property
     def told(self) -> float | None:
         return self.cell.paper
+
+    def _found(self, results: Results) -> Finding:
+        ours = self.cell.figure.estimate(results)
+        assert ours is not None
+        return Finding(self._verdict(ours), ours.text(), ours.seeds, mean=ours.mean)
 
     @abstractmethod
     def _verdict(self, ours: Estimate) -> Verdict: ...
@@ -76,7 +65,7 @@ class Level(_OneFigure):
 
     @property
     def printed(self) -> str:
-        return f"{self.cell.paper:.3g}"
+        return f"{self.target:.3g}"
 
     @property
     def target(self) -> float:
@@ -84,16 +73,14 @@ class Level(_OneFigure):
         return self.cell.paper
 
     def _verdict(self, ours: Estimate) -> Verdict:
-        if abs(ours.mean - self.target) > self.tolerance + 1e-9:
+        if abs(ours.mean - self.target) > self.tolerance + EPSILON:
             return Verdict.NOT
-        low, high = self._theirs()
-        ours_low, ours_high = (ours.mean, ours.mean) if ours.low is None or ours.high is None else (ours.low, ours.high)
-        return Verdict.HOLDS if ours_low <= high + 1e-9 and ours_high >= low - 1e-9 else Verdict.WEAKER
-
-    def _theirs(self) -> Interval:
+        theirs = Interval(self.target - self.tolerance / 2, self.target + self.tolerance / 2)
         if self.cell.n:
-            return wilson(round(self.target * self.cell.n), self.cell.n)
-        return Interval(self.target - self.tolerance / 2, self.target + self.tolerance / 2)
+            theirs = wilson(round(self.target * self.cell.n), self.cell.n)
+        low, high = (ours.mean, ours.mean) if ours.low is None or ours.high is None else (ours.low, ours.high)
+        meet = low <= theirs.high + EPSILON and high >= theirs.low - EPSILON
+        return Verdict.HOLDS if meet else Verdict.WEAKER
 
 
 @dataclass(frozen=True)
@@ -102,48 +89,39 @@ class _Bound(_OneFigure):
 
     bound: float
     tolerance: float = SLACK
+    mark: ClassVar[str]
+    extreme: ClassVar[float]
+    """The bound that only one value keeps."""
+
+    @property
+    def printed(self) -> str:
+        return f"{'' if self.bound == self.extreme else self.mark}{self.bound:.3g}"
 
     def _verdict(self, ours: Estimate) -> Verdict:
-        missed = self._missed(ours.mean)
-        if missed <= 0:
+        if self._missed(ours.mean) <= 0:
             return Verdict.HOLDS
-        if missed > self.tolerance + 1e-9:
+        if self._missed(ours.mean) > self.tolerance + EPSILON:
             return Verdict.NOT
-        edge = self._best_edge(ours)
-        return Verdict.HOLDS if edge is not None and self._missed(edge) <= 0 else Verdict.WEAKER
+        reached = any(edge is not None and self._missed(edge) <= 0 for edge in (ours.low, ours.high))
+        return Verdict.HOLDS if reached else Verdict.WEAKER
 
     @abstractmethod
     def _missed(self, value: float) -> float:
         """By how much a value is on the wrong side."""
 
-    @abstractmethod
-    def _best_edge(self, ours: Estimate) -> float | None: ...
 
-
-@dataclass(frozen=True)
 class AtLeast(_Bound):
-    @property
-    def printed(self) -> str:
-        return f"≥ {self.bound:.3g}" if self.bound < 1 else "1"
+    mark, extreme = "≥ ", 1.0
 
     def _missed(self, value: float) -> float:
         return self.bound - value
 
-    def _best_edge(self, ours: Estimate) -> float | None:
-        return ours.high
 
-
-@dataclass(frozen=True)
 class AtMost(_Bound):
-    @property
-    def printed(self) -> str:
-        return f"≤ {self.bound:.3g}" if self.bound > 0 else "0"
+    mark, extreme = "≤ ", 0.0
 
     def _missed(self, value: float) -> float:
         return value - self.bound
-
-    def _best_edge(self, ours: Estimate) -> float | None:
-        return ours.low
 
 
 # -- several figures ---------------------------------------------------------------------------------------------
@@ -154,16 +132,17 @@ def of_effect(ours: Estimate, paper: float | None) -> Verdict:
     if ours.mean <= 0:
         return Verdict.NOT
     sized = paper is not None and paper > 0
-    strong = paper is not None and sized and ours.mean >= STRONG * paper - 1e-9
+    strong = paper is not None and sized and ours.mean >= STRONG * paper - EPSILON
     if ours.low is None:  # one seed of something that is no share: its size, or else its sign, is all there is
         return Verdict.HOLDS if strong else Verdict.NOT if sized else Verdict.WEAKER
     clear = ours.low > 0
     return (Verdict.NOT, Verdict.WEAKER, Verdict.HOLDS)[clear + (strong if sized else clear)]
 
 
-def _sum(cells: tuple[Cell, ...]) -> float | None:
-    values = [cell.paper for cell in cells if cell.paper is not None]
-    return sum(values) if len(values) == len(cells) else None
+def signed(ours: Estimate) -> str:
+    """A difference with its interval."""
+    around = "" if ours.low is None or ours.high is None else f" [{ours.low:+.3f}, {ours.high:+.3f}]"
+    return f"{ours.mean:+.3f}{around}"
 
 
 @dataclass(frozen=True)
@@ -179,15 +158,17 @@ class _Contrast(Check):
 
 
 @dataclass(frozen=True)
-class Gap(_Contrast):
-    """The first figures are greater than the second in sum; each cell has its own number in the paper."""
+class _Difference(_Contrast):
+    """A rule about the sum of some figures less that of others; each cell has its own number in the paper."""
 
     difference = True
 
     @property
     def effect(self) -> float | None:
-        plus, minus = _sum(self.plus), _sum(self.minus)
-        return None if plus is None or minus is None else plus - minus
+        """The difference in the paper."""
+        if any(cell.paper is None for cell in self.cells):
+            return None
+        return sum(cell.paper or 0.0 for cell in self.plus) - sum(cell.paper or 0.0 for cell in self.minus)
 
     @property
     def told(self) -> float | None:
@@ -195,54 +176,77 @@ class Gap(_Contrast):
 
     @property
     def about(self) -> str:
-        return f"{_sum_of(self.plus)} − {_sum_of(self.minus)}"
+        plus, minus = (_joined(cells, " + ") for cells in (self.plus, self.minus))
+        return f"{f'({plus})' if len(self.plus) > 1 else plus} − {f'({minus})' if len(self.minus) > 1 else minus}"
+
+    def _found(self, results: Results) -> Finding:
+        ours = contrast(self.plus, self.minus, results)
+        return Finding(self._verdict(ours), signed(ours), ours.seeds, mean=ours.mean)
+
+    @abstractmethod
+    def _verdict(self, ours: Estimate) -> Verdict: ...
+
+
+@dataclass(frozen=True)
+class Gap(_Difference):
+    """The first figures are greater than the second in sum."""
 
     @property
     def printed(self) -> str:
         return "greater" if self.effect is None else f"{self.effect:+.3f}"
 
-    def judge(self, results: Results) -> Finding:
-        if missing := _missing(self.cells, results):
-            return missing
-        ours = contrast(self.plus, self.minus, results)
-        verdict = of_effect(ours, self.effect)
-        return Finding(verdict, f"{ours.mean:+.3f}{_around(ours)}", ours.seeds, mean=ours.mean)
+    def _verdict(self, ours: Estimate) -> Verdict:
+        return of_effect(ours, self.effect)
+
+
+@dataclass(frozen=True)
+class Similar(_Difference):
+    """Two figures are nearly the same."""
+
+    margin: float = NEAR
+
+    @property
+    def printed(self) -> str:
+        return "the same" if self.effect is None else f"{self.plus[0].paper:.3g} ≈ {self.minus[0].paper:.3g}"
+
+    def _verdict(self, ours: Estimate) -> Verdict:
+        if abs(ours.mean) <= self.margin + EPSILON:
+            return Verdict.HOLDS
+        return Verdict.WEAKER if abs(ours.mean) <= 2 * self.margin + EPSILON else Verdict.NOT
+
+
+def above(greater: Cell, less: Cell) -> Gap:
+    return Gap((greater,), (less,))
+
+
+def similar(one: Cell, other: Cell, margin: float = NEAR) -> Similar:
+    return Similar((one,), (other,), margin)
 
 
 @dataclass(frozen=True)
 class Ratio(_Contrast):
-    """The first figures (or failure rates) are so many times the second."""
+    """The first figures (or failure rates) are this many times the second."""
 
     times: float
     failures: bool = False
 
     @property
     def about(self) -> str:
-        words = (
-            " × ".join(cell.figure.label for cell in self.plus),
-            " × ".join(cell.figure.label for cell in self.minus),
-        )
-        return f"{'failures of ' if self.failures else ''}{words[0]} ÷ {words[1]}"
+        words = f"{_joined(self.plus, ' × ')} ÷ {_joined(self.minus, ' × ')}"
+        return f"failures of {words}" if self.failures else words
 
     @property
     def printed(self) -> str:
         return f"{self.times:.3g} times"
 
-    def judge(self, results: Results) -> Finding:
-        if missing := _missing(self.cells, results):
-            return missing
+    def _found(self, results: Results) -> Finding:
         ours = log_ratio(self.plus, self.minus, results, failures=self.failures)
         around = "" if ours.low is None or ours.high is None else f" [{10**ours.low:.3g}, {10**ours.high:.3g}]"
         return Finding(of_effect(ours, log10(self.times)), f"{10**ours.mean:.3g} times{around}", ours.seeds)
 
 
-def _sum_of(cells: tuple[Cell, ...]) -> str:
-    words = " + ".join(cell.figure.label for cell in cells)
-    return f"({words})" if len(cells) > 1 else words
-
-
-def _around(ours: Estimate) -> str:
-    return "" if ours.low is None or ours.high is None else f" [{ours.low:+.3f}, {ours.high:+.3f}]"
+def _joined(cells: tuple[Cell, ...], mark: str) -> str:
+    return mark.join(cell.figure.label for cell in cells)
 
 
 # -- two decoding orders of one model ---------------------------------------------------------------------------
@@ -265,28 +269,34 @@ class _TwoOrders(Check):
 
     @property
     def printed(self) -> str:
-        return f"{self.before.paper:.3g} → {self.after.paper:.3g}"
+        before, after = self.paper
+        return f"{before:.3g} → {after:.3g}"
 
-    def judge(self, results: Results) -> Finding:
-        if missing := _missing(self.cells, results):
-            return missing
-        gain = contrast((self.after,), (self.before,), results)
-        seeds = common_seeds(self.cells, results)
-        values = self.before.figure.values(results)
-        before = sum(values[seed].value for seed in seeds) / len(seeds)
-        verdict, remark = self._verdict(before, gain)
-        ours = f"{before:.3f} → {before + gain.mean:.3f}, {gain.mean:+.3f}{_around(gain)}"
-        return Finding(verdict, ours, gain.seeds, remark)
+    @property
+    def paper(self) -> tuple[float, float]:
+        assert self.before.paper is not None
+        assert self.after.paper is not None
+        return self.before.paper, self.after.paper
 
     @property
     def theirs(self) -> float:
         """The share of failures that are repaired in the paper."""
-        assert self.before.paper is not None
-        assert self.after.paper is not None
-        return repaired(self.before.paper, self.after.paper - self.before.paper)
+        before, after = self.paper
+        return repaired(before, after - before)
+
+    def _found(self, results: Results) -> Finding:
+        gain = contrast((self.after,), (self.before,), results)
+        seeds, values = common_seeds(self.cells, results), self.before.figure.values(results)
+        before = sum(values[seed].value for seed in seeds) / len(seeds)
+        share = repaired(before, gain.mean)
+        verdict, remark = self._verdict(before, gain, share)
+        ours = f"{before:.3f} → {before + gain.mean:.3f}, {signed(gain)}"
+        remark = remark or f"{share:.0%} of failures repaired, {self.theirs:.0%} in the paper"
+        return Finding(verdict, ours, gain.seeds, remark)
 
     @abstractmethod
-    def _verdict(self, before: float, gain: Estimate) -> tuple[Verdict, str]: ...
+    def _verdict(self, before: float, gain: Estimate, share: float) -> tuple[Verdict, str]:
+        """The verdict where this share of failures is repaired, and a remark instead of the usual one."""
 
 
 def repaired(before: float, gain: float) -> float:
@@ -294,23 +304,16 @@ def repaired(before: float, gain: float) -> float:
     return gain / (1 - before) if before < 1 else 0.0
 
 
-def _repaired_words(ours: float, theirs: float) -> str:
-    return f"{ours:.0%} of failures repaired, {theirs:.0%} in the paper"
-
-
 @dataclass(frozen=True)
 class Recovery(_TwoOrders):
     """The second order repairs what fails under the first."""
 
-    def _verdict(self, before: float, gain: Estimate) -> tuple[Verdict, str]:
-        assert self.before.paper is not None
-        assert self.after.paper is not None
-        share = repaired(before, gain.mean)
-        remark = _repaired_words(share, self.theirs) if before < 1 else "nothing fails: there is nothing to repair"
-        as_gap = of_effect(gain, self.after.paper - self.before.paper)
+    def _verdict(self, before: float, gain: Estimate, share: float) -> tuple[Verdict, str]:
+        remark = "" if before < 1 else "nothing fails: there is nothing to repair"
+        as_gap = of_effect(gain, self.paper[1] - self.paper[0])
         if as_gap is Verdict.NOT or share < HALF * self.theirs:
             return Verdict.NOT, remark
-        full = as_gap is Verdict.HOLDS and share >= REPAIRED * self.theirs - 1e-9
+        full = as_gap is Verdict.HOLDS and share >= REPAIRED * self.theirs - EPSILON
         return (Verdict.HOLDS if full else Verdict.WEAKER), remark
 
 
@@ -318,50 +321,10 @@ class Recovery(_TwoOrders):
 class Unrecovered(_TwoOrders):
     """The second order repairs little of what fails under the first."""
 
-    def _verdict(self, before: float, gain: Estimate) -> tuple[Verdict, str]:
+    def _verdict(self, before: float, gain: Estimate, share: float) -> tuple[Verdict, str]:
         if 1 - before < FAILING:
             return Verdict.NOT, f"only {1 - before:.1%} fail: there is nothing to leave unrepaired"
-        assert self.before.paper is not None
-        share, fails_like_theirs = repaired(before, gain.mean), 1 - before >= STRONG * (1 - self.before.paper) - 1e-9
-        remark = _repaired_words(share, self.theirs)
+        fails_like_theirs = 1 - before >= STRONG * (1 - self.paper[0]) - EPSILON
         if share <= FEW and fails_like_theirs:
-            return Verdict.HOLDS, remark
-        return (Verdict.WEAKER if share <= HALF else Verdict.NOT), remark
-
-
-@dataclass(frozen=True)
-class Similar(Check):
-    """Two figures are nearly the same."""
-
-    difference = True
-
-    one: Cell
-    other: Cell
-    margin: float = NEAR
-
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        return self.one, self.other
-
-    @property
-    def about(self) -> str:
-        return f"{self.one.figure.label} − {self.other.figure.label}"
-
-    @property
-    def told(self) -> float | None:
-        return None if self.one.paper is None or self.other.paper is None else self.one.paper - self.other.paper
-
-    @property
-    def printed(self) -> str:
-        if self.one.paper is None or self.other.paper is None:
-            return "the same"
-        return f"{self.one.paper:.3g} ≈ {self.other.paper:.3g}"
-
-    def judge(self, results: Results) -> Finding:
-        if missing := _missing(self.cells, results):
-            return missing
-        ours = contrast((self.one,), (self.other,), results)
-        apart = abs(ours.mean)
-        near = Verdict.WEAKER if apart <= 2 * self.margin + 1e-9 else Verdict.NOT
-        verdict = Verdict.HOLDS if apart <= self.margin + 1e-9 else near
-        return Finding(verdict, f"{ours.mean:+.3f}{_around(ours)}", ours.seeds, mean=ours.mean)
+            return Verdict.HOLDS, ""
+        return (Verdict.WEAKER if share <= HALF else Verdict.NOT), ""

@@ -7,7 +7,7 @@ step the best-scored). Both are commits that stand at the end. Steps count from 
 Shapes: N instances, S steps, A answer cells, F failing instances that have a wrong commit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,7 @@ from numpy.typing import NDArray
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.addition.solver import ROLES
 from hardtail.tasks.base import Task
-from hardtail.traces.commits import (
-    Commits,
-    Readings,
-    annotation,
-    refuse_misfit,
-    revealed_before,
-    wrong_cells,
-    wrong_commits_of,
-)
+from hardtail.traces.commits import Commits, Readings, annotation, readings_of, revealed_before, wrong_cells
 from hardtail.traces.states import standing
 
 NO_DIGIT = 0
@@ -80,21 +72,11 @@ class WrongCommits:
         )
 
     def example(self, f: int) -> Example:
-        is_digit, masked = self.difference_F[f] != NO_DIGIT, float(self.masked_F[f])
-        return Example(
-            instance=int(self.instance_F[f]),
-            cell=int(self.cell_F[f]),
-            role=ROLES[self.role_F[f]],
-            chain=int(self.chain_F[f]),
-            at_chain_msb=bool(self.at_chain_msb_F[f]),
-            difference=int(self.difference_F[f]) if is_digit else None,
-            sign=int(self.sign_F[f]) if is_digit else None,
-            prob=float(self.prob_F[f]),
-            gold_rank=int(self.gold_rank_F[f]),
-            masked=None if np.isnan(masked) else masked,
-            step=int(self.step_F[f]),
-            ready=bool(self.ready_F[f]),
-        )
+        one = {field.name: getattr(self, f"{field.name}_F")[f].item() for field in fields(Example)}
+        one["role"] = ROLES[one["role"]]
+        if one["difference"] == NO_DIGIT:
+            one["difference"] = one["sign"] = None
+        return Example(**one | {"masked": None if np.isnan(one["masked"]) else one["masked"]})
 
     def take(self, index: Array) -> "WrongCommits":
         return WrongCommits(**{name: array[index] for name, array in vars(self).items()})
@@ -105,9 +87,8 @@ class WrongCommits:
 
 def wrong_commits(task: Task, trace: Trace) -> Readings[WrongCommits]:
     """The wrong commit of each failing instance."""
-    refuse_misfit(task, trace)
     wrong_NA = wrong_cells(trace) & standing(trace).there_NA
-    return wrong_commits_of(trace, wrong_NA).map(lambda found: _annotated(task, trace, found))
+    return readings_of(trace, wrong_NA).map(lambda found: _annotated(task, trace, found))
 
 
 def _annotated(task: Task, trace: Trace, found: Commits) -> WrongCommits:

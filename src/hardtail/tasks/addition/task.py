@@ -9,7 +9,7 @@ first until they are laid out.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.text import Text
 
-    from hardtail.tasks.addition.profile import Profile
-
 SWEEP = (2, 3, 4, 6, 8, 12, 16, 20, 24, 28)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28, 30, 32)
 MAX_DIGITS = 64
-_VOCABULARY = Vocabulary("0123456789+=")
 _PROMPT = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
 
 
@@ -47,7 +44,10 @@ class Addition(Task):
     name: ClassVar[str] = "addition"
     axes: ClassVar[tuple[str, ...]] = ("chain",)
     order_names: ClassVar[tuple[str, ...]] = ("lsb",)
+    vocabulary = Vocabulary("0123456789+=")
+    answer_characters = "0123456789"
     scene_extras: ClassVar[tuple[str, ...]] = ("chain_msb_N", "carry_in_NA")
+    profile_renamed: ClassVar[Mapping[str, str]] = {"top": "lowest_index", "first": "first_in_time"}
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"operands": "any", "sum": "modulo", "planting": "minimum"},
@@ -67,14 +67,6 @@ class Addition(Task):
         super().__post_init__()
         if not 1 <= self.digits <= MAX_DIGITS:
             raise HardtailError(f"addition: digits is {self.digits}; it is 1 to {MAX_DIGITS}")
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return _VOCABULARY
-
-    @property
-    def answer_characters(self) -> str:
-        return "0123456789"
 
     @property
     def seq_len(self) -> int:
@@ -250,15 +242,8 @@ class Addition(Task):
 
         return {"failures": failures_figure(self, trace, pen)} if "role_NA" in trace.instances.extras else {}
 
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
-
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from hardtail.tasks.addition.profile import Profile
 
         return Profile
-
-    @classmethod
-    def profile_renamed(cls) -> Mapping[str, str]:
-        return {"top": "lowest_index", "first": "first_in_time"}

@@ -25,34 +25,11 @@ from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.countdown.solver import KINDS
 from hardtail.tasks.countdown.task import Countdown
 from hardtail.tasks.countdown.text import read_equation
-from hardtail.traces.commits import (
-    Groups,
-    Readings,
-    Spread,
-    Timing,
-    annotation,
-    count,
-    refuse_misfit,
-    tally,
-    wrong_cells,
-    wrong_commits_of,
-)
+from hardtail.traces.commits import Groups, Readings, Spread, Timing, annotation, count, readings_of, tally, wrong_cells
 from hardtail.traces.summary import share
 
 VALIDITY = ("exact", "valid", "cheat", "wrong_target", "arithmetic", "malformed")
 EXACT, VALID, CHEAT, WRONG_TARGET, ARITHMETIC, MALFORMED = range(6)
-
-
-@dataclass(frozen=True)
-class Validity:
-    """How many answers are of each kind."""
-
-    exact: int
-    valid: int
-    cheat: int
-    wrong_target: int
-    arithmetic: int
-    malformed: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +46,7 @@ class FirstWrong:
     def of(cls, task: Countdown, failing: Trace) -> "FirstWrong":
         wrong_FA = wrong_cells(failing)
         kind_FA, equation_FA = (annotation(task, failing.instances.extras, name) for name in ("kind_NA", "step_NA"))
-        firsts = wrong_commits_of(failing, wrong_FA)
+        firsts = readings_of(failing, wrong_FA)
         groups = firsts, wrong_FA, np.ones_like(wrong_FA)
         return cls(
             answers=len(failing),
@@ -86,19 +63,19 @@ class Profile:
 
     instances: int
     failures: int
-    validity: Validity
+    validity: Mapping[str, int]
+    """How many answers are of each of `VALIDITY`."""
     solved: float | None
     inexact: FirstWrong
     unsolved: FirstWrong
 
     @classmethod
     def of(cls, task: Countdown, trace: Trace) -> "Profile":
-        refuse_misfit(task, trace)
         validity_N = validity(task, trace.instances, trace.answer_NA)
         return cls(
             instances=len(trace),
             failures=int((~trace.exact_N).sum()),
-            validity=Validity(**count(validity_N, VALIDITY)),
+            validity=count(validity_N, VALIDITY),
             solved=share((validity_N <= VALID).sum(), len(trace)),
             inexact=FirstWrong.of(task, trace.take(validity_N > EXACT)),
             unsolved=FirstWrong.of(task, trace.take(validity_N > VALID)),

@@ -8,7 +8,7 @@ Shapes: N instances, K = 4 numbers, S = 3 steps, L sequence, A answer cells, T t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, draw, solve, write_chains, write_prompts
@@ -27,8 +27,6 @@ from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from hardtail.tasks.countdown.profile import Profile
 
 TARGETS = range(10, 101)
 HELD_OUT = (14, 39, 41, 57, 62, 81, 87, 89, 96)
@@ -52,6 +50,9 @@ class Countdown(Task):
     axes: ClassVar[tuple[str, ...]] = ("m", "m_raw", "m_distinct", "heldout", "target")
     order_names: ClassVar[tuple[str, ...]] = ("step_sequential",)
     reveals: ClassVar[bool] = True
+    answer_characters = _CHARACTERS + EOS + RAINBOW
+    seq_len, answer_len = _LENGTH, _CELLS
+    profile_renamed: ClassVar[Mapping[str, str]] = {"first_in_position": "lowest_index"}
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"separator": "=", "multiplicity": "distinct", "train_raw": 850_000},
@@ -81,18 +82,6 @@ class Countdown(Task):
     @property
     def vocabulary(self) -> Vocabulary:
         return _VOCABULARIES[self.separator]
-
-    @property
-    def answer_characters(self) -> str:
-        return _CHARACTERS + EOS + RAINBOW
-
-    @property
-    def seq_len(self) -> int:
-        return _LENGTH
-
-    @property
-    def answer_len(self) -> int:
-        return _CELLS
 
     def strata(self) -> list[str]:
         if not self.held_out:
@@ -264,18 +253,11 @@ class Countdown(Task):
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "kind_NA", KINDS)
 
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
-
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from hardtail.tasks.countdown.profile import Profile
 
         return Profile
-
-    @classmethod
-    def profile_renamed(cls) -> Mapping[str, str]:
-        return {"first_in_position": "lowest_index"}
 
 
 def _split(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

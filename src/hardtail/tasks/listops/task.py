@@ -8,13 +8,13 @@ Shapes: N instances, P text, L sequence, A answer cells, D depths.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
@@ -25,8 +25,6 @@ from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from hardtail.tasks.listops.profile import Profile
 
 _CELLS, _LENGTH = 20, 200
 _TRIES = 100_000
@@ -40,6 +38,10 @@ class ListOps(Task):
     name: ClassVar[str] = "listops"
     axes: ClassVar[tuple[str, ...]] = ("depth", "nodes")
     order_names: ClassVar[tuple[str, ...]] = ("post_order",)
+    vocabulary = _VOCABULARY
+    answer_characters = "0123456789" + EOS + RAINBOW
+    seq_len, answer_len = _LENGTH, _CELLS
+    profile_renamed: ClassVar[Mapping[str, str]] = {"first_in_trace": "lowest_index"}
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {
@@ -88,22 +90,6 @@ class ListOps(Task):
                 raise HardtailError(f"listops: {name} is {getattr(self, name)}; give 1 or more expressions")
         if not 0 <= self.expand <= 1:
             raise HardtailError(f"listops: expand is {self.expand}; it is a probability, 0 to 1")
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return _VOCABULARY
-
-    @property
-    def answer_characters(self) -> str:
-        return "0123456789" + EOS + RAINBOW
-
-    @property
-    def seq_len(self) -> int:
-        return _LENGTH
-
-    @property
-    def answer_len(self) -> int:
-        return _CELLS
 
     @property
     def _equals(self) -> str:
@@ -251,15 +237,8 @@ class ListOps(Task):
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "kind_NA", KINDS)
 
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
-
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from hardtail.tasks.listops.profile import Profile
 
         return Profile
-
-    @classmethod
-    def profile_renamed(cls) -> Mapping[str, str]:
-        return {"first_in_trace": "lowest_index"}

@@ -37,9 +37,8 @@ from hardtail.traces.commits import (
     Timing,
     annotation,
     count,
-    refuse_misfit,
+    readings_of,
     wrong_cells,
-    wrong_commits_of,
 )
 from hardtail.traces.summary import mean, share
 
@@ -60,35 +59,22 @@ TIP_ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class Ways:
-    """How many there are of each direction."""
-
-    removal: int
-    addition: int
-    other: int
-
-
-@dataclass(frozen=True)
-class Directions(Readings[Ways]):
+class Directions(Readings[Mapping[str, int]]):
     """Wrong cells by direction, failures that have such cells, failures that have no others, and the wrong commits."""
 
-    wrong_cells: Ways
-    failures_with: Ways
-    failures_only: Ways
+    wrong_cells: Mapping[str, int]
+    failures_with: Mapping[str, int]
+    failures_only: Mapping[str, int]
 
     @classmethod
     def of(cls, wrong_FA: NDArray[np.bool_], direction_FA: NDArray[np.int8], firsts: Readings[Commits]) -> "Directions":
         has_F3 = np.stack([(wrong_FA & (direction_FA == way)).any(axis=1) for way in range(3)], axis=1)
         only_F3 = has_F3 & (has_F3.sum(axis=1) == 1)[:, None]
-
-        def ways(direction_K: Array) -> Ways:
-            return Ways(**count(direction_K, DIRECTIONS))
-
         return cls(
-            **vars(firsts.map(lambda commits: ways(direction_FA[commits.row_K, commits.cell_K]))),
-            wrong_cells=ways(direction_FA[wrong_FA]),
-            failures_with=ways(np.nonzero(has_F3)[1]),
-            failures_only=ways(np.nonzero(only_F3)[1]),
+            **vars(firsts.map(lambda commits: count(direction_FA[commits.row_K, commits.cell_K], DIRECTIONS))),
+            wrong_cells=count(direction_FA[wrong_FA], DIRECTIONS),
+            failures_with=count(np.nonzero(has_F3)[1], DIRECTIONS),
+            failures_only=count(np.nonzero(only_F3)[1], DIRECTIONS),
         )
 
 
@@ -194,12 +180,11 @@ class Profile:
 
     @classmethod
     def of(cls, task: Maze, trace: Trace) -> "Profile":
-        refuse_misfit(task, trace)
         failing = trace.take(~trace.exact_N)
         wrong_FA, role_FA = wrong_cells(failing), roles(task, failing.instances)
         direction_FA = directions(task, failing.instances.answer_NA, failing.answer_NA)
         wrong_FHW, open_FHW = grids(task, wrong_FA), grids(task, open_cells(task, failing.instances))
-        found, firsts = regions(wrong_FHW), wrong_commits_of(failing, wrong_FA)
+        found, firsts = regions(wrong_FHW), readings_of(failing, wrong_FA)
         return cls(
             instances=len(trace),
             failures=len(failing),

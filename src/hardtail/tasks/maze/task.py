@@ -8,7 +8,7 @@ Shapes: N instances, C = A grid cells, E parents.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.text import Text
 
-    from hardtail.tasks.maze.profile import Profile
-
 SWEEP = (2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28)
 MAX_SIZE = 32
-_VOCABULARY = Vocabulary("#.01SE=")
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,10 @@ class Maze(Task):
     name: ClassVar[str] = "maze"
     axes: ClassVar[tuple[str, ...]] = ("corridor", "path", "on_path", "straightness")
     order_names: ClassVar[tuple[str, ...]] = ("dead_end_filling", "dead_end_rounds")
+    vocabulary = Vocabulary("#.01SE=")
+    profile_renamed: ClassVar[Mapping[str, str]] = dict(
+        zip("01234", ("none", "one", "two", "three", "four"), strict=True)
+    )
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {
@@ -80,10 +81,6 @@ class Maze(Task):
     @property
     def side(self) -> int:
         return 2 * self.size + 1
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return _VOCABULARY
 
     @property
     def answer_characters(self) -> str:
@@ -260,18 +257,11 @@ class Maze(Task):
 
         return {"regions": regions_figure(self, trace, pen)}
 
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
-
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from hardtail.tasks.maze.profile import Profile
 
         return Profile
-
-    @classmethod
-    def profile_renamed(cls) -> Mapping[str, str]:
-        return {"0": "none", "1": "one", "2": "two", "3": "three", "4": "four"}
 
 
 def _span(lengths: Sequence[int]) -> str:

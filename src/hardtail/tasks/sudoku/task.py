@@ -9,7 +9,7 @@ Shapes: N instances, C = A = 81 cells, L = 163.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.parts import Look, Roles
@@ -40,8 +40,6 @@ from hardtail.tasks.sudoku.solver.techniques import LEVELS, SEARCH, levels_many,
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from hardtail.tasks.sudoku.profile import Profile
 
 TIERS = ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")
 CUTS = {"release": (0, 21, 41, 68, 105), "paper": (0, 17, 34, 51, 101)}
@@ -76,6 +74,8 @@ class Sudoku(Task):
     name: ClassVar[str] = "sudoku"
     axes: ClassVar[tuple[str, ...]] = ("rating", "tier", "tl4", "blanks")
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = {"tier": TIERS}
+    answer_characters = "123456789"
+    seq_len, answer_len = 163, 81
     order_names: ClassVar[tuple[str, ...]] = ("constraint_propagation", "candidate_count", "technique")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
@@ -104,18 +104,6 @@ class Sudoku(Task):
     @property
     def vocabulary(self) -> Vocabulary:
         return _VOCABULARIES[self.blank]
-
-    @property
-    def answer_characters(self) -> str:
-        return "123456789"
-
-    @property
-    def seq_len(self) -> int:
-        return 163
-
-    @property
-    def answer_len(self) -> int:
-        return 81
 
     def strata(self) -> list[str]:
         return ["natural", *(f"tier={tier}" for tier in TIERS), "tl4>=0.95"]
@@ -304,11 +292,8 @@ class Sudoku(Task):
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "level_NA", LEVELS)
 
-    def profile(self, trace: Trace) -> "Profile":
-        return self.profile_type().of(self, trace)
-
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from hardtail.tasks.sudoku.profile import Profile
 
         return Profile

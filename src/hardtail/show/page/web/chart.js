@@ -1,7 +1,7 @@
 // Line charts: hovering shows numbers, the legend shows and hides series.
 
 import { clamp, el, hideTip, showTip, shown, svg } from "./dom.js";
-import { DASHES, hueColour } from "./colours.js";
+import { DASHES } from "./colours.js";
 
 const WIDE = 620;
 const NARROW = 420; // on a phone, so that words keep their size
@@ -15,7 +15,6 @@ export function drawChart(given) {
   const first = chart.series.filter((one) => one.shown).slice(0, AT_FIRST);
   const series = chart.series.map((one) => ({
     ...one,
-    colour: hueColour(one.hue),
     dash: DASHES[styles.indexOf(one.style) % DASHES.length],
     on: first.includes(one),
   }));

@@ -1,6 +1,6 @@
 // The view of plots: one task at a time, section by section.
 
-import { el } from "./dom.js";
+import { chips, el } from "./dom.js";
 import { addressOf } from "./address.js";
 import { drawChart } from "./chart.js";
 
@@ -22,12 +22,8 @@ export function curvesView(content, query) {
     );
   }
   const task = tasks.includes(query.get("task")) ? query.get("task") : tasks[0];
-  const choice = el("nav", { class: "chips", "aria-label": "Tasks" });
-  for (const name of tasks) {
-    const current = name === task ? "true" : null;
-    choice.append(el("a", { href: addressOf("curves", { task: name }), "aria-current": current, text: name }));
-  }
-  const page = el("section", { class: "page" }, el("div", { class: "headline" }, el("h1", { text: "Curves" }), choice));
+  const links = tasks.map((name) => [addressOf("curves", { task: name }), name, name === task]);
+  const page = el("section", { class: "page" }, el("div", { class: "headline" }, el("h1", { text: "Curves" }), chips("Tasks", links)));
   for (const [section, title] of Object.entries(SECTIONS)) {
     const charts = content.charts.filter((chart) => chart.task === task && chart.section === section);
     if (!charts.length) continue;

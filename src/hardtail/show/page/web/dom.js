@@ -22,6 +22,28 @@ export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
+// A heading with links beside it.
+export function headline(id, text, links) {
+  return el("div", { class: "headline", id }, el("h2", { text }), links);
+}
+
+// Links of which one is current: `[address, text, current]` each.
+export function chips(label, links) {
+  const entry = ([href, text, current]) => el("a", { href, "aria-current": current ? "true" : null, text });
+  return el("nav", { class: "chips", "aria-label": label }, ...links.map(entry));
+}
+
+export function scrolling(node) {
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table, scrolls sideways" }, node);
+}
+
+// A table of cells that are elements.
+export function table(columns, rows) {
+  const head = el("tr", {}, ...columns.map((text) => el("th", { scope: "col", text })));
+  const body = rows.map((cells) => el("tr", {}, ...cells));
+  return scrolling(el("table", {}, el("thead", {}, head), el("tbody", {}, ...body)));
+}
+
 export function clamp(value, low, high) {
   return Math.min(Math.max(value, low), high);
 }

@@ -1,0 +1,91 @@
+"""Accuracy by stratum and policy: of recorded runs beside what the paper prints, and of decodes.
+
+Shapes: N instances.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from hardtail.core import records
+from hardtail.measuring.statistics import wilson
+from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
+from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of, variant_of
+from hardtail.show.page.records import mean_accuracy
+from hardtail.show.stages import Decoder, Stage
+from hardtail.study.claims.ledger import printed_accuracy
+from hardtail.study.runs import Run
+
+STUDIED_VARIANTS = ("", "tf32", "paper")
+"""Variants that stand for the paper's own runs, so that its figures belong beside them."""
+HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy")
+"""Other readings of confidence: drawn, but shown on the page only when asked for."""
+
+
+def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
+    """The kinds of weights that were measured or explained."""
+    measured = (record for run in runs for record in (*run.evaluations, *run.diagnoses))
+    return list(dict.fromkeys(record.checkpoint for record in measured if record.checkpoint))
+
+
+def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Collection[str] = ()) -> Chart:
+    """Exact match of one kind of weights by stratum: the mean over seeds with its interval."""
+    held: dict[tuple[str, str], dict[str, dict[int, records.Accuracy]]] = {}
+    for run in runs:
+        for record in run.accuracies:
+            if record.checkpoint == kind:
+                by_stratum = held.setdefault((run.arm, record.policy), {})
+                by_stratum.setdefault(record.stratum, {})[run.seed] = record
+    strata = tuple(dict.fromkeys(stratum for of in held.values() for stratum in of))
+
+    def lines() -> Iterator[tuple[Series, Line]]:
+        for (arm, policy), by_stratum in held.items():
+            shown = () if policy in HIDDEN_AT_FIRST else at_first
+            ours = [
+                Point(strata.index(stratum), *mean_accuracy(by_seed.values()))
+                for stratum, by_seed in by_stratum.items()
+            ]
+            yield arm_series(arm, policy, shown, name=f"{arm} · {policy}"), Line("", tuple(sorted(ours)))
+            printed = _printed(task, arm, policy)
+            theirs = [Point(strata.index(stratum), printed[stratum]) for stratum in by_stratum if stratum in printed]
+            yield Series(f"{arm} · {policy}, paper", scheme_of(arm), policy, printed=True), Line("", tuple(theirs))
+
+    return Chart(
+        task,
+        "accuracy",
+        f"Accuracy by stratum and policy, {kind.replace('_', ' ')} weights",
+        "Accuracy",
+        "Exact match; 95 % intervals: Student's over seeds, Wilson's with one seed.",
+        Axis("stratum", strata),
+        SHARE,
+        grouped(lines()),
+        marks=True,
+    )
+
+
+def _printed(task: str, arm: str, policy: str) -> dict[str, float]:
+    """What the paper prints about an arm, by stratum."""
+    return printed_accuracy().get((task, scheme_of(arm), policy), {}) if variant_of(arm) in STUDIED_VARIANTS else {}
+
+
+def decoded_accuracy(stage: Stage) -> Chart:
+    """Exact match of the decodes of a stage by stratum."""
+    strata = tuple(dict.fromkeys(stage.stratum_P.tolist()))
+    return Chart(
+        stage.task.name,
+        "accuracy",
+        "Accuracy of the decodes on this page",
+        "Accuracy",
+        "Exact match by stratum; Wilson's 95 % intervals.",
+        Axis("stratum", strata),
+        SHARE,
+        grouped((series, Line("", _shares(decoder, strata))) for decoder, series in decoder_series(stage)),
+        marks=True,
+    )
+
+
+def _shares(decoder: Decoder, strata: Sequence[str]) -> tuple[Point, ...]:
+    points = []
+    for stratum in dict.fromkeys(decoder.stratum_N.tolist()):
+        exact_N = decoder.trace.exact_N[decoder.stratum_N == stratum]
+        n, exact = exact_N.size, int(exact_N.sum())
+        points.append(Point(strata.index(stratum), exact / n, *wilson(exact, n)))
+    return tuple(points)

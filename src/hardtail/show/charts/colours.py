@@ -1,0 +1,43 @@
+"""The one table of colours, for the page, for paper and for the terminal: Okabe and Ito's, told apart by everyone."""
+
+from collections.abc import Sequence
+from itertools import cycle
+
+SCHEME_COLOURS = {
+    "papl5": "#cc79a7",
+    "papl": "#e69f00",
+    "puma": "#009e73",
+    "mixture": "#d55e00",
+    "oracle": "#56b4e9",
+    "random": "#0072b2",
+}
+SCHEME_TITLES = {"random": "Random", "papl": "PAPL α=1", "puma": "PUMA", "papl5": "PAPL α=5"}
+"""What legends call the training schemes."""
+OTHER_COLOURS = ("#56b4e9", "#cc79a7", "#d55e00", "#8c8c8c", "#0072b2", "#e69f00", "#009e73")
+STEP_RAMP = ((18, 64, 128), (38, 110, 175), (96, 160, 208), (162, 203, 231), (219, 234, 246))
+"""From a decode's first commit, dark, to its last, light: red, green, blue."""
+
+
+def scheme_in(name: str) -> str | None:
+    """The training scheme that a run, an arm or a model is named after."""
+    return next((scheme for scheme in SCHEME_COLOURS if scheme in name.lower()), None)
+
+
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """A training scheme has its colour everywhere; any other name takes the next free one."""
+    known = {name: SCHEME_COLOURS[found] for name in names if (found := scheme_in(name))}
+    free_first = sorted(OTHER_COLOURS, key=lambda colour: colour in known.values())
+    others = [name for name in dict.fromkeys(names) if name not in known]
+    return known | dict(zip(others, cycle(free_first), strict=False))
+
+
+def schemes(models: Sequence[str]) -> dict[str, str]:
+    """The training scheme that each model is named after, where no other is; else the model's own name."""
+    found = {name: scheme_in(name) for name in models}
+    count = list(found.values()).count
+    return {name: scheme if scheme and count(scheme) == 1 else name for name, scheme in found.items()}
+
+
+def titles(names: Sequence[str]) -> dict[str, str]:
+    """What a legend calls each: its scheme, where that tells it from the others."""
+    return {name: SCHEME_TITLES.get(scheme, scheme) for name, scheme in schemes(names).items()}

@@ -1,0 +1,105 @@
+"""Mask states: those of training and those that decoders visit, by hidden count and by logical rank.
+
+Shapes: K hidden counts, R logical ranks.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardtail.measuring.diagnosis.coverage import Histogram, visits
+from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series, grouped
+from hardtail.show.charts.legend import arm_series, decoder_series
+from hardtail.show.stages import Stage
+from hardtail.study.runs import Run
+
+TRAINED = "trained"
+"""The style of states that training saw; others have the name of their policy."""
+
+
+@dataclass(frozen=True)
+class States:
+    """The mask states of a run or a decoder."""
+
+    series: Series
+    label: str
+    histogram: Histogram
+
+
+def trained_states(runs: Sequence[Run], at_first: Collection[str] = ()) -> list[States]:
+    """What runs counted in training."""
+    return [
+        States(
+            arm_series(run.arm, TRAINED, at_first, by_variant=True),
+            f"seed {run.seed}",
+            Histogram.of(run.coverage, f"{run.name}/coverage.json"),
+        )
+        for run in runs
+        if run.coverage is not None
+    ]
+
+
+def visited_states(stage: Stage) -> list[States]:
+    """What the decoders of a stage visited."""
+    order = next((name for name in stage.task.order_names if name in stage.problems.orders), None)
+    return [States(series, "", visits(decoder.trace, order)) for decoder, series in decoder_series(stage)]
+
+
+def trained_and_visited(task: str, runs: Sequence[Run], stage: Stage | None) -> list[States]:
+    """Of training, the seeds of an arm together, then those that decoders of the same size of the task visited."""
+    found: dict[Series, States] = {}
+    for one in trained_states([run for run in runs if run.task == task]):
+        if stage is None or len(one.histogram.count_K) == stage.task.answer_len + 1:
+            found[one.series] = _sum(found[one.series], one) if one.series in found else one
+    return [*found.values(), *(visited_states(stage) if stage else ())]
+
+
+def _sum(one: States, other: States) -> States:
+    if one.histogram.rank_KR.shape != other.histogram.rank_KR.shape:
+        return other
+    count_K, rank_KR = one.histogram.count_K + other.histogram.count_K, one.histogram.rank_KR + other.histogram.rank_KR
+    return States(one.series, "", Histogram(count_K, rank_KR))
+
+
+def count_chart(task: str, found: Sequence[States]) -> Chart:
+    return Chart(
+        task,
+        "coverage",
+        "Mask states in training",
+        "States by hidden cells",
+        "The share of states by the number of hidden cells, on a logarithmic scale.",
+        Axis("hidden cells"),
+        Axis("share of states", log=True),
+        grouped((one.series, Line(one.label, _by_count(one.histogram))) for one in found),
+    )
+
+
+def _by_count(histogram: Histogram) -> tuple[Point, ...]:
+    share_K, _ = histogram.shares()
+    return tuple(Point(count, float(share)) for count, share in enumerate(share_K) if share)
+
+
+def rank_chart(task: str, where: str, found: Sequence[States]) -> Chart:
+    return Chart(
+        task,
+        "coverage",
+        f"Where hidden cells lie, in {where}",
+        "Mean hidden rank",
+        "The mean logical rank of the hidden cells: 0 comes first in the task's order, 1 last. States that decoding "
+        "visits and training did not are apart here.",
+        Axis("hidden cells"),
+        Axis("mean rank", low=0.0, high=1.0),
+        grouped((one.series, Line(one.label, _mean_ranks(one.histogram))) for one in found),
+    )
+
+
+def _mean_ranks(histogram: Histogram) -> tuple[Point, ...]:
+    """The mean logical rank of hidden cells by their number, from 0 (first in the order) to 1 (last)."""
+    ranks = histogram.rank_KR.shape[1]
+    if ranks == 1:  # counted without an order
+        return ()
+    part_R = np.arange(ranks) / (ranks - 1)
+    cells_K = histogram.rank_KR.sum(axis=1)
+    mean_K = histogram.rank_KR @ part_R / np.maximum(cells_K, 1)
+    return tuple(Point(int(count), float(mean_K[count])) for count in np.flatnonzero(cells_K) if count)

@@ -1,0 +1,91 @@
+"""Stages inside a page: JSON, with the arrays in a `Pack`; `web/replay.js` replays them.
+
+Shapes: N traced instances, P problems of the pool, L sequence, A answer cells, E parents, T events.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.records import jsonable
+from hardtail.core.types import Array, Instances
+from hardtail.show.page.pack import Pack
+from hardtail.show.stages import Decoder, Stage, ready_events
+from hardtail.tasks.base import Task
+from hardtail.traces.commits import first_in_time, wrong_cells
+
+
+def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
+    """Return a stage as JSON; its arrays go into `pack`."""
+    task, problems = stage.task, stage.problems
+    found = task.roles(problems)
+    parents_PAE = problems.parents_NAE
+    flags_PA = (
+        problems.maskable_NA.astype(np.uint8)
+        + 2 * problems.scored_NA.astype(np.uint8)
+        + 4 * task.meaningful(problems).astype(np.uint8)
+    )
+    vocabulary = task.vocabulary
+    return {
+        "task": task.name,
+        "config": jsonable(task.config()),
+        "signs": [*vocabulary.characters, vocabulary.mask, vocabulary.pad],
+        "mask": vocabulary.mask_id,
+        "length": problems.tokens_NL.shape[1],
+        "cells": problems.answer_len,
+        "cellNames": [task.cell_name(cell) for cell in range(problems.answer_len)],
+        "roleNames": [name.replace("_", " ") for name in found.names],
+        "parentSlots": 0 if parents_PAE is None else parents_PAE.shape[2],
+        "strata": stage.stratum_P.tolist(),
+        "axes": {axis: _rounded(problems.strata[axis]) for axis in task.axes if axis in problems.strata},
+        "tokens": pack.add(problems.tokens_NL, "u1"),
+        "promptLength": pack.add(problems.prompt_len_N, "u2"),
+        "flags": pack.add(flags_PA, "u1"),
+        "role": pack.add(found.role_NA, "u1"),
+        "parents": pack.add(np.empty(0) if parents_PAE is None else parents_PAE, "i2"),
+        "notes": _notes(task, problems, pack),
+        "decoders": [
+            _packed_decoder(task, decoder, row_N, pack)
+            for decoder, row_N in zip(stage.decoders, stage.rows, strict=True)
+        ],
+    }
+
+
+def _notes(task: Task, problems: Instances, pack: Pack) -> dict[str, Any]:
+    """What else the task's scene reads."""
+    held = {name: problems.extras[name] for name in task.scene_extras if name in problems.extras}
+    return {name: pack.add(array, "u1" if array.dtype.kind == "b" else "i2") for name, array in held.items()}
+
+
+def _rounded(value_P: Array) -> list[Any]:
+    return value_P.tolist() if value_P.dtype.kind in "iuUb" else np.round(value_P.astype(np.float64), 4).tolist()
+
+
+def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack: Pack) -> dict[str, Any]:
+    trace = decoder.trace
+    happened_NT = trace.happened_NT
+    end_N = np.cumsum(happened_NT.sum(axis=1))
+    first = first_in_time(trace, wrong_cells(trace))
+    first_wrong_N = np.full(len(trace), -1)
+    first_wrong_N[first.row_K] = first.cell_K
+    kept = {
+        key: trace.about.get(key) for key in ("recipe", "seed", "checkpoint", "step", "device", "commit", "reading")
+    }
+    return {
+        "name": decoder.name,
+        "model": decoder.model,
+        "policy": decoder.policy,
+        "about": {key: value for key, value in kept.items() if value is not None},
+        "row": pack.add(row_N, "u2"),
+        "end": pack.add(end_N, "u4"),
+        "exact": pack.add(trace.exact_N, "u1"),
+        "firstWrong": pack.add(first_wrong_N, "i2"),
+        "cell": pack.add(trace.cell_NT[happened_NT], "u2"),
+        "step": pack.add(trace.step_NT[happened_NT], "u2"),
+        "token": pack.add(trace.token_NT[happened_NT], "u1"),
+        "prob": pack.add_shares(trace.prob_NT[happened_NT]),
+        "goldProb": pack.add_shares(trace.gold_prob_NT[happened_NT]),
+        "goldRank": pack.add(np.minimum(trace.gold_rank_NT[happened_NT], 255), "u1"),
+        "ready": pack.add(ready_events(task, trace)[happened_NT], "u1"),
+    }

@@ -1,0 +1,105 @@
+// The ledger of the paper's claims: each verdict opens the records behind it.
+
+import { chips, el, headline, shown, table } from "./dom.js";
+import { addressOf } from "./address.js";
+
+export const VERDICTS = {
+  holds: ["holds", "=", "agrees"],
+  "holds weaker": ["weaker", "≈", "near"],
+  "does not hold": ["not", "≠", "differs"],
+  "not measured": ["unmeasured", "·", "not measured"],
+};
+
+export function ledgerSection(ledger, query) {
+  const { claims } = ledger;
+  const weights = query.get("weights");
+  const measured = claims.filter((claim) => claim.verdict !== "not measured");
+  const asked = claims.find((claim) => claim.id === query.get("claim"));
+  const wanted = query.get("verdict") ?? (measured.length && (!asked || measured.includes(asked)) ? "measured" : "all");
+  const choices = [
+    ["measured", measured],
+    ...Object.keys(VERDICTS).map((verdict) => [verdict, claims.filter((claim) => claim.verdict === verdict)]),
+    ["all", claims],
+  ];
+  const links = choices
+    .filter(([, held]) => held.length)
+    .map(([name, held]) => [
+      addressOf("overview", { verdict: name, weights }),
+      `${name} ${held.length}`,
+      name === wanted,
+    ]);
+  const shownClaims = new Map(choices).get(wanted) ?? claims;
+  const list = el("div", { class: "ledger" });
+  for (const part of new Set(shownClaims.map(partOf))) {
+    list.append(
+      el("h3", { text: part }),
+      ...shownClaims
+        .filter((claim) => partOf(claim) === part)
+        .map((claim) => claimEntry(claim, ledger, weights, claim === asked)),
+    );
+  }
+  return [headline("ledger", "The paper's claims", chips("Verdicts", links)), list];
+}
+
+function partOf(claim) {
+  return claim.id.split(".")[0];
+}
+
+function claimEntry(claim, ledger, weights, open) {
+  const [kind, sign] = VERDICTS[claim.verdict];
+  const entry = el(
+    "details",
+    { class: "claim", open },
+    el(
+      "summary",
+      {},
+      el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.verdict}` }),
+      el("span", { class: "sentence", text: claim.claim }),
+      el("span", { class: "note", text: claim.where }),
+    ),
+  );
+  // A ledger has hundreds of records: they are written down when someone asks for them.
+  entry.addEventListener(
+    "toggle",
+    () => entry.open && entry.childElementCount === 1 && entry.append(evidence(claim, ledger, weights)),
+  );
+  if (open) entry.append(evidence(claim, ledger, weights));
+  return entry;
+}
+
+function evidence(claim, ledger, weights) {
+  const facts = [
+    ["paper", claim.paper],
+    ["ours", claim.ours ?? "–"],
+    ["seeds", claim.seeds],
+    ["id", claim.id],
+  ];
+  if (claim.left_out.length) facts.push(["left out", `not learned: ${claim.left_out.join(", ")}`]);
+  if (claim.caveat) facts.push(["note", claim.caveat]);
+  const list = el("dl", {}, ...facts.flatMap(([term, value]) => [el("dt", { text: term }), el("dd", { text: value })]));
+  const box = el("div", { class: "evidence" }, list);
+  const parts = claim.parts.map((part) => [part.rule, part.paper, part.ours ?? "–", part.verdict, part.remark ?? ""]);
+  if (parts.length > 1 && claim.ours) box.append(plainTable(["rule", "paper", "ours", "verdict", "remark"], parts));
+  const records = claim.records.map((number) =>
+    ledger.records[number].map((value) =>
+      Array.isArray(value) ? value.map((end) => shown(end)).join("–") : shown(value),
+    ),
+  );
+  if (records.length) box.append(plainTable(ledger.columns, records));
+  else box.append(el("p", { class: "note", text: "No recorded result bears on it yet." }));
+  box.append(
+    el(
+      "p",
+      { class: "note" },
+      el("a", { href: addressOf("overview", { claim: claim.id, weights }), text: "Link to this claim" }),
+    ),
+  );
+  return box;
+}
+
+function plainTable(columns, rows) {
+  return table(
+    columns,
+    rows.map((row) => row.map((text) => el("td", { text }))),
+  );
+}

@@ -1,0 +1,108 @@
+"""What a person names on the command line, as traces and records: models are decoded, everything else is read."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Trace
+from hardtail.study.runs import Run
+from hardtail.study.store import Store
+from hardtail.traces.files import load_trace
+
+if TYPE_CHECKING:
+    from hardtail.measuring.subject import Kind, Subject
+
+
+@dataclass(frozen=True)
+class DecodePlan:
+    """How models are decoded for a page."""
+
+    policies: tuple[str, ...]
+    """By default confidence and the task's logical order."""
+    strata: tuple[str, ...]
+    """By default an easy one and a hard one, the task's gallery."""
+    n: int
+    """Instances of each stratum."""
+    kind: "Kind | None"
+    seed: int | None
+    """Of the instances: the first model's training seed by default, so that all models solve the same problems."""
+    device: str
+    batch: int | None
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Sorted: models to decode, traces to read, run directories whose records are shown."""
+
+    models: tuple[str, ...]
+    traces: tuple[Path, ...]
+    runs: tuple[Run, ...]
+
+
+def sorted_sources(names: Sequence[str]) -> Sources:
+    models = [name for name in names if not name.endswith(".npz")]
+    traces = tuple(Path(name) for name in names if name.endswith(".npz"))
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise HardtailError(f"{repeated} is given more than once; name every run and trace once")
+    folders = [Path(name) for name in models if Path(name).is_dir()]
+    return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
+
+
+def all_runs(store: Store | None, given: Sequence[Run]) -> list[Run]:
+    """Recorded runs, then run directories that are not recorded yet."""
+    held = store.runs() if store else []
+    names = {run.name for run in held}
+    return [*held, *(run for run in given if run.name not in names)]
+
+
+def load_traces(paths: Sequence[Path]) -> list[Trace]:
+    return [load_trace(path) for path in paths]
+
+
+def load_models(names: Sequence[str], plan: DecodePlan) -> "list[Subject]":
+    """The models, each under a name of its own: a parent folder tells two `last.safetensors` apart."""
+    from hardtail.measuring.subject import load_subject
+
+    subjects = [load_subject(name, kind=plan.kind, device=plan.device) for name in names]
+    titles = [subject.name for subject in subjects]
+    return [
+        subject
+        if titles.count(subject.name) == 1
+        else replace(subject, name=f"{Path(name).absolute().parent.name}/{subject.name}")
+        for name, subject in zip(names, subjects, strict=True)
+    ]
+
+
+def rounds(subjects: "Sequence[Subject]", plan: DecodePlan) -> int:
+    """Instances that `decoded` decodes in all."""
+    return sum(len(_strata(subject, plan)) * len(_policies(subject, plan)) for subject in subjects) * plan.n
+
+
+def decoded(
+    subjects: "Sequence[Subject]", plan: DecodePlan, progress: Callable[[int], None] = lambda done: None
+) -> Iterator[Trace]:
+    """Every model under every policy on the same instances of every stratum."""
+    from hardtail.decoding.options import Decoding
+    from hardtail.measuring.evaluate import chosen_policies, measured_instances, traced
+
+    decoding = Decoding(device=plan.device, batch=plan.batch)
+    for subject in subjects:
+        seed = subjects[0].seed if plan.seed is None else plan.seed
+        for stratum in _strata(subject, plan):
+            instances = measured_instances(subject.task, stratum, plan.n, seed)
+            for name, policy in chosen_policies(subject.task, _policies(subject, plan)).items():
+                for part in traced(subject, name, policy, instances, stratum, decoding):
+                    yield part
+                    progress(len(part))
+
+
+def _policies(subject: "Subject", plan: DecodePlan) -> tuple[str, ...]:
+    return plan.policies or ("top1", *subject.task.order_names[:1])
+
+
+def _strata(subject: "Subject", plan: DecodePlan) -> list[str]:
+    from hardtail.measuring.evaluate import chosen_strata
+
+    return chosen_strata(subject.task, plan.strata or subject.task.gallery())

@@ -1,0 +1,149 @@
+"""Traces put together: the problems of a task once, and what each decoder did with them.
+
+A *stage* is one task in one configuration, with everything that was decoded of it; a *decoder* is a model under a
+policy. Decoders that solved the same problem point to the same entry of the stage's pool, so that a page can show them
+side by side.
+
+Shapes: N traced instances, P problems of the pool, A answer cells, T events, S steps, K events of a step.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Instances, Trace
+from hardtail.tasks.base import Task
+from hardtail.tasks.named import said_task, task_of
+from hardtail.traces.commits import refuse_misfit
+from hardtail.traces.states import blocks, hidden_before
+
+MOST_COUNTED = 65_535
+"""Problems of a stage, events of a trace and answer cells: what two bytes count."""
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """One model under one policy, over all the strata it was decoded on."""
+
+    model: str
+    policy: str
+    trace: Trace
+    stratum_N: NDArray[np.str_]
+
+    @property
+    def name(self) -> str:
+        return f"{self.model} · {self.policy}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A task, the problems that were decoded, and the decoders; `row_N` of each says which problem is which."""
+
+    task: Task
+    problems: Instances
+    stratum_P: NDArray[np.str_]
+    decoders: tuple[Decoder, ...]
+    rows: tuple[NDArray[np.int64], ...]
+
+
+def stages(traces: Iterable[Trace]) -> list[Stage]:
+    """Put traces together by task, model and policy; annotated instances and bare ones are two stages."""
+    by_task: dict[str, list[Trace]] = {}
+    for trace in traces:
+        key = [said_task(trace.about), list(trace.instances.arrays())]
+        by_task.setdefault(json.dumps(key), []).append(trace)
+    return [_stage(held) for held in by_task.values()]
+
+
+def _stage(traces: Sequence[Trace]) -> Stage:
+    task = task_of(traces[0].about, "a trace")
+    for trace in traces:
+        refuse_misfit(task, trace)
+        _refuse_nonsense(task, trace)
+    decoders = _decoders(traces)
+    everything = Instances.concat([decoder.trace.instances for decoder in decoders])
+    stratum_N = np.concatenate([decoder.stratum_N for decoder in decoders])
+    first_P, row_N = _distinct(everything, stratum_N)
+    if len(first_P) > MOST_COUNTED:
+        raise HardtailError(
+            f"{task.name}: {len(first_P):,} problems are more than a page shows; give at most {MOST_COUNTED:,}"
+        )
+    ends = np.cumsum([len(decoder.trace) for decoder in decoders])[:-1]
+    return Stage(task, everything.take(first_P), stratum_N[first_P], decoders, tuple(np.split(row_N, ends)))
+
+
+def _refuse_nonsense(task: Task, trace: Trace) -> None:
+    """Events that no decoder of this task can have written, in a file that was made elsewhere."""
+    shapes = {array.shape for name, array in trace.arrays().items() if name.endswith("_NT")}
+    fits = (
+        shapes == {(len(trace), trace.cell_NT.shape[1])}
+        and trace.cell_NT.max(initial=-1) < task.answer_len
+        and max(trace.token_NT.max(initial=0), trace.instances.tokens_NL.max(initial=0)) < task.vocabulary.size
+        and trace.instances.prompt_len_N.max(initial=0) + task.answer_len <= task.seq_len
+    )
+    if not fits or not len(trace):
+        raise HardtailError(
+            f"a trace of {task.name} has no event, or events that {task.name} cannot have; decode it again"
+        )
+
+
+def _decoders(traces: Sequence[Trace]) -> tuple[Decoder, ...]:
+    held: dict[tuple[str, ...], list[Trace]] = {}
+    for trace in traces:
+        about = trace.about
+        key = tuple(str(about.get(name, "")) for name in ("model", "checkpoint", "step", "seed", "policy"))
+        held.setdefault(key, []).append(trace)
+    titles = _titles(held)
+    found = []
+    for key, parts in held.items():
+        strata = [np.full(len(part), str(part.about.get("stratum", ""))) for part in parts]
+        found.append(Decoder(titles[key[:-1]], key[-1], Trace.concat(parts), np.concatenate(strata)))
+    return tuple(found)
+
+
+def _titles(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """What each model is called: its name, with its checkpoint, step and seed where another has the same name."""
+    models = dict.fromkeys(key[:-1] for key in keys)
+    names = [model[0] for model in models]
+    titles = {}
+    for model in models:
+        name, checkpoint, step, seed = model
+        alone = names.count(name) == 1
+        titles[model] = name if alone else f"{name} ({checkpoint or 'weights'}, step {step or '?'}, seed {seed or '?'})"
+    return titles
+
+
+def _distinct(instances: Instances, stratum_N: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first of each group of equal problems, in the order in which they came, and every instance's group."""
+    _, code_N = np.unique(stratum_N, return_inverse=True)
+    columns = [instances.tokens_NL, instances.maskable_NA, instances.prompt_len_N[:, None], code_N[:, None]]
+    key_NC = np.concatenate([column.astype(np.int32) for column in columns], axis=1)
+    _, first_G, group_N = np.unique(key_NC, axis=0, return_index=True, return_inverse=True)
+    order_G = np.argsort(first_G, kind="stable")
+    place_G = np.empty_like(order_G)
+    place_G[order_G] = np.arange(len(order_G))
+    return first_G[order_G], place_G[group_N.reshape(-1)]
+
+
+def ready_events(task: Task, trace: Trace) -> NDArray[np.bool_]:
+    """`ready_NT`: whether the written cell had all its prerequisites revealed when its step looked.
+
+    True for every event of a trace whose instances carry no annotations: nothing is known to be missing.
+    """
+    if trace.instances.parents_NAE is None:
+        return np.ones(trace.cell_NT.shape, dtype=np.bool_)
+    return np.concatenate([_ready_of_block(task, block) for block in blocks(trace)])
+
+
+def _ready_of_block(task: Task, trace: Trace) -> NDArray[np.bool_]:
+    ready_NT = np.ones(trace.cell_NT.shape, dtype=np.bool_)
+    hidden_NSA = hidden_before(trace)
+    for step in range(hidden_NSA.shape[1]):
+        row_K, event_K = np.nonzero(trace.happened_NT & (trace.step_NT == step))
+        ready_NA = task.ready(trace.instances, ~hidden_NSA[:, step])
+        ready_NT[row_K, event_K] = ready_NA[row_K, trace.cell_NT[row_K, event_K]]
+    return ready_NT

@@ -1,0 +1,108 @@
+"""The study's tables with our figures in them: what the paper prints, what the recorded runs give, how far they agree.
+
+A cell's agreement is the ledger's verdict on the statement "this figure is what the paper prints" (`Level`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from hardtail.study.claims import Results
+from hardtail.study.claims.base import Cell, Verdict
+from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.ledger import as_json, judge, sources
+from hardtail.study.claims.rules import Level
+from hardtail.study.claims.source import Table
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """Our figure with its 95 % interval and the paper's; None where there is none."""
+
+    ours: float | None
+    low: float | None
+    high: float | None
+    seeds: int
+    paper: float | None
+    agreement: Verdict | None
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """Rows are strata; columns come in groups, one for each decoding order, one column a scheme."""
+
+    task: str
+    title: str
+    where: str
+    stub: str
+    groups: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
+    unlearned: tuple[str, ...]
+    """Runs that count in the means though they have not learned the task."""
+
+    @property
+    def measured(self) -> int:
+        return sum(cell.ours is not None for _, cells in self.rows for cell in cells)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def study_tables(results: Results) -> list[StudyTable]:
+    """All tables of accuracies that the sources print."""
+    return [_table(results, source.table(name)) for source in sources() for name in source.tables]
+
+
+def _table(results: Results, table: Table) -> StudyTable:
+    cells = {
+        stratum.row: [table.cell(scheme, order, stratum) for order in table.orders for scheme in table.schemes]
+        for stratum in table.rows
+    }
+    return StudyTable(
+        table.task,
+        table.title,
+        table.where,
+        table.stub,
+        tuple(order.heading for order in table.orders),
+        tuple(table.schemes.values()),
+        tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
+        _unlearned(results, [cell for row in cells.values() for cell in row]) if table.hard_tail else (),
+    )
+
+
+def _unlearned(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
+    figures = (replace(cell.figure, learned=True) for cell in cells if isinstance(cell.figure, Accuracy))
+    return tuple(dict.fromkeys(name for figure in figures for name in figure.left_out(results)))
+
+
+def _filled(results: Results, cell: Cell) -> TableCell:
+    ours = cell.figure.estimate(results)
+    if ours is None:
+        return TableCell(None, None, None, 0, cell.paper, None)
+    verdict = Level(cell).judge(results).verdict if cell.paper is not None else None
+    return TableCell(ours.mean, ours.low, ours.high, ours.seeds, cell.paper, verdict)
+
+
+# -- the ledger -------------------------------------------------------------------------------------------------------
+
+_RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
+_CLAIM = ("id", "claim", "where", "paper", "ours", "seeds", "verdict", "caveat", "left_out", "parts")
+
+
+def ledger(results: Results) -> dict[str, Any]:
+    """Every claim with its verdict; the records behind all of them once, which claims point to by number."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    claims = []
+    for judged in judge(results):
+        row = as_json(judged, results, evidence=True)
+        claims.append({key: row[key] for key in _CLAIM} | {"records": _numbered(row["records"], numbers)})
+    return {"columns": _RECORD, "records": list(numbers), "claims": claims}
+
+
+def _numbered(records: Sequence[Mapping[str, Any]], numbers: dict[tuple[Any, ...], int]) -> list[int]:
+    found = []
+    for record in records:
+        row = tuple(tuple(record[key]) if isinstance(record[key], list) else record[key] for key in _RECORD)
+        found.append(numbers.setdefault(row, len(numbers)))
+    return found

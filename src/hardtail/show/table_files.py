@@ -1,0 +1,166 @@
+"""Write tables to files: Markdown to read, LaTeX (booktabs) to print, CSV to compute with."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hardtail.core.files import atomic
+from hardtail.core.tables import Cell, Table
+from hardtail.show.study_tables import StudyTable, TableCell, study_tables
+from hardtail.study.claims import Results
+from hardtail.study.claims.ledger import counts_table, judge, ledger_table
+
+NO_NUMBER = "–"
+_BREAKABLE = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
+"""Where a line may break inside the id of a claim."""
+_ESCAPED = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "α": r"$\alpha$",
+    "τ": r"$\tau$",
+    "–": "--",
+    "→": r"$\to$",
+    "≈": r"$\approx$",
+    "…": r"\dots{}",
+    "§": r"\S{}",
+    '"': "''",
+} | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+
+
+def write_tables(folder: Path, results: Results) -> list[Path]:
+    """Write every table of the study with our figures, and the ledger of claims, each as .md, .tex and .csv."""
+    written = []
+    for table in study_tables(results):
+        name = f"{table.task}-{table.where}".lower().replace(" ", "-").replace(".", "")
+        columns = [f"{group}, {scheme}" for group in table.groups for scheme in table.columns]
+        plain = Table(
+            f"{table.title} ({table.where}); ours with its 95 % interval, then the paper's{_counted(table)}",
+            (table.stub, *columns),
+            tuple((row, *map(_together, cells)) for row, cells in table.rows),
+        )
+        written += _write(folder, name, plain.markdown(), study_latex(table), study_csv(table))
+    judged = judge(results)
+    for name, held in (("claims", ledger_table(judged, results)), ("claims-counts", counts_table(judged))):
+        written += _write(folder, name, held.markdown(), latex(held), as_csv(held))
+    return written
+
+
+def _write(folder: Path, name: str, markdown: str, tex: str, comma: str) -> list[Path]:
+    paths = []
+    for kind, text in (("md", markdown), ("tex", tex), ("csv", comma)):
+        paths.append(folder / f"{name}.{kind}")
+        with atomic(paths[-1]) as file:
+            file.write(text.encode())
+    return paths
+
+
+# -- the study's tables -----------------------------------------------------------------------------------------------
+
+
+def _counted(table: StudyTable) -> str:
+    return f"; included although never learned: {', '.join(table.unlearned)}" if table.unlearned else ""
+
+
+def _together(cell: TableCell) -> str:
+    paper = "" if cell.paper is None else f" ({_number(cell.paper)})"
+    return f"{_number(cell.ours)}{_interval(cell)}{paper}"
+
+
+def _number(value: float | None) -> str:
+    return NO_NUMBER if value is None else f"{value:.3f}"
+
+
+def _interval(cell: TableCell) -> str:
+    return "" if cell.low is None or cell.high is None else f" [{cell.low:.3f}, {cell.high:.3f}]"
+
+
+def study_csv(table: StudyTable) -> str:
+    """Return one line for each cell, with nothing rounded."""
+    head = (table.stub, "order", "scheme", "ours", "low", "high", "seeds", "paper", "agreement")
+    heads = [(group, scheme) for group in table.groups for scheme in table.columns]
+    lines = [
+        (row, *name, cell.ours, cell.low, cell.high, cell.seeds, cell.paper, cell.agreement and cell.agreement.value)
+        for row, cells in table.rows
+        for name, cell in zip(heads, cells, strict=True)
+    ]
+    return _csv([head, *lines])
+
+
+def study_latex(table: StudyTable) -> str:
+    """Return two lines for each stratum, our figures above the paper's, in groups by decoding order. Needs booktabs."""
+    wide = len(table.columns)
+    starts = [2 + place * wide for place in range(len(table.groups))]
+    groups = " & ".join(rf"\multicolumn{{{wide}}}{{c}}{{{escaped(group)}}}" for group in table.groups)
+    rules = " ".join(rf"\cmidrule(lr){{{start}-{start + wide - 1}}}" for start in starts)
+    lines = [
+        f"% needs \\usepackage{{booktabs}}{_counted(table)}",
+        rf"\begin{{tabular}}{{l{'r' * wide * len(table.groups)}}}",
+        r"\toprule",
+        f"& {groups} \\\\",
+        rules,
+        _row([table.stub, *table.columns * len(table.groups)]),
+        r"\midrule",
+    ]
+    for row, cells in table.rows:
+        ours = [rf"{escaped(_number(cell.ours))}{_small(cell)}" for cell in cells]
+        paper = [rf"\textit{{{escaped(_number(cell.paper))}}}" for cell in cells]
+        lines += [f"{escaped(row)} & {' & '.join(ours)} \\\\", rf"\quad\textit{{paper}} & {' & '.join(paper)} \\"]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _small(cell: TableCell) -> str:
+    return rf"\,{{\scriptsize{escaped(_interval(cell))}}}" if _interval(cell) else ""
+
+
+# -- any table --------------------------------------------------------------------------------------------------------
+
+
+def latex(table: Table) -> str:
+    """Return a table of any length; long columns wrap. Needs booktabs and longtable."""
+    texts = table.texts()
+    longest = [max([len(name), *(len(row[place]) for row in texts)]) for place, name in enumerate(table.columns)]
+    wide = sum(min(length, 60) for length in longest)
+    kinds = [f"p{{{0.86 * min(length, 60) / wide:.3f}\\linewidth}}" if length > 12 else "l" for length in longest]
+    head = _row(table.columns)
+    lines = [
+        "% needs \\usepackage{booktabs, longtable}",
+        rf"\begin{{longtable}}{{{''.join(kinds)}}}",
+        rf"\caption{{{escaped(table.title)}}} \\",
+        *(r"\toprule", head, r"\midrule", r"\endfirsthead"),
+        *(r"\toprule", head, r"\midrule", r"\endhead"),
+        *(_BREAKABLE.sub(r".\\allowbreak{}", _row(row)) for row in texts),
+        r"\bottomrule",
+        r"\end{longtable}",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def as_csv(table: Table) -> str:
+    return _csv([table.columns, *table.rows])
+
+
+def _csv(rows: Iterable[Sequence[Cell]]) -> str:
+    held = io.StringIO()
+    csv.writer(held, lineterminator="\n").writerows([["" if cell is None else cell for cell in row] for row in rows])
+    return held.getvalue()
+
+
+def _row(cells: Sequence[str]) -> str:
+    return " & ".join(map(escaped, cells)) + r" \\"
+
+
+def escaped(text: str) -> str:
+    """Escape text so that LaTeX prints it as it is."""
+    return "".join(_ESCAPED.get(sign, sign) for sign in text)

@@ -1,0 +1,18 @@
+"""The paper that hardtail reproduces, on the shortcut that confidence takes: its tables, and what its text says."""
+
+from hardtail.study.claims.source import Source
+
+SOURCE = Source(
+    __name__,
+    tables=(
+        "addition",
+        "addition_random_order",
+        "maze",
+        "listops",
+        "countdown",
+        "countdown_step_order",
+        "sudoku",
+        "sudoku_solver_orders",
+    ),
+    statements=("addition", "addition_commits", "maze", "maze_commits", "listops", "countdown", "sudoku", "discussion"),
+)

@@ -1,0 +1,204 @@
+"""Sources: papers whose claims are judged. A source is a package with its printed numbers as TOML files and its
+statements as Python modules; every cell of a printed table becomes part of a claim without being named there."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from itertools import product
+from typing import Annotated, Any, Literal, TypeVar
+
+from msgspec import Meta, Struct, ValidationError, convert
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.records import Positive, Share
+from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.combined import Weighted
+from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure
+from hardtail.study.claims.rules import Level
+
+T = TypeVar("T")
+Metric = Literal["exact_match", "cell_accuracy", "token_accuracy"]
+
+
+class Stratum(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of a table."""
+
+    key: str
+    row: str
+    """Its heading."""
+    of: Annotated[dict[str, Positive], Meta(min_length=1)]
+    """The task's strata behind it, with the number of instances that the source measured in each."""
+    name: str = ""
+    """What several strata together are called."""
+
+
+class Order(Struct, frozen=True, forbid_unknown_fields=True):
+    """A decoding order of a table: a group of columns."""
+
+    key: str
+    policy: str
+    heading: str
+    words: str
+    """How a sentence about it begins."""
+    numbers: dict[str, tuple[Share, ...]]
+    """For each stratum what is printed, scheme by scheme."""
+    metric: Metric | None = None
+    note: str = ""
+
+
+class Template(Struct, frozen=True, forbid_unknown_fields=True):
+    """The claims that the cells of a table make: cells with the same id are one claim.
+
+    In braces: the keys `order`, `scheme` and `stratum`, all `strata`, and the `words` of the order and `scheme_words`.
+    """
+
+    id: str
+    sentence: str
+
+    def __post_init__(self) -> None:
+        try:
+            self.filled(**dict.fromkeys(("order", "scheme", "stratum", "strata", "words", "scheme_words"), ""))
+        except (LookupError, ValueError) as error:
+            raise ValueError(f"`claim` cannot be filled in: {error} in braces") from error
+
+    def filled(self, **words: str) -> tuple[str, str]:
+        return self.id.format(**words), self.sentence.format(**words)
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """A printed table of accuracies."""
+
+    where: str
+    task: str
+    title: str
+    stub: str
+    schemes: dict[str, str]
+    """Training schemes with their headings."""
+    strata: tuple[Stratum, ...]
+    orders: tuple[Order, ...]
+    claim: Template
+    metric: Metric = "exact_match"
+    unprinted: tuple[str, ...] = ()
+    """Strata whose numbers follow from others, and are not in the table."""
+    hard_tail: bool = False
+    """Whether it is about the hard tail of models that have learned the task."""
+
+    def __post_init__(self) -> None:
+        if unknown := self.schemes.keys() - SCHEMES.keys():
+            raise ValueError(f"`schemes` has {sorted(unknown)}; known are {', '.join(SCHEMES)}")
+        known = {stratum.key for stratum in self.strata}
+        for order in self.orders:
+            if odd := (order.numbers.keys() - known) | ({held.key for held in self.rows} - order.numbers.keys()):
+                raise ValueError(f"the strata of `orders.{order.key}.numbers` and `strata` differ in {sorted(odd)}")
+            for key, numbers in order.numbers.items():
+                if len(numbers) != len(self.schemes):
+                    raise ValueError(f"`orders.{order.key}.numbers.{key}` needs {len(self.schemes)} numbers")
+
+    @property
+    def rows(self) -> tuple[Stratum, ...]:
+        return tuple(stratum for stratum in self.strata if stratum.key not in self.unprinted)
+
+    def cell(self, scheme: str, order: Order, stratum: Stratum, *, learned: bool = False) -> Cell:
+        paper = order.numbers[stratum.key][list(self.schemes).index(scheme)]
+        figures = tuple(
+            Accuracy(self.task, scheme, order.policy, name, order.metric or self.metric, learned=learned)
+            for name in stratum.of
+        )
+        name = f"{SCHEMES[scheme]}, {order.policy}, {stratum.name}"
+        weights = tuple(map(float, stratum.of.values()))
+        figure: Figure = figures[0] if len(figures) == 1 else Weighted(figures, weights, name)
+        return Cell(figure, paper, sum(stratum.of.values()))
+
+    def claims(self) -> list[Claim]:
+        """That our figures are what is printed, for every cell of the table."""
+        made: dict[str, Claim] = {}
+        strata = ", ".join(row.key for row in self.rows)
+        for order, scheme, row in self._places():
+            keys = {"order": order.key, "scheme": scheme, "stratum": row.key, "strata": strata}
+            name, sentence = self.claim.filled(**keys, words=order.words, scheme_words=SCHEMES[scheme])
+            claim = made.get(name) or Claim(name, sentence, self.where, caveat=order.note)
+            made[name] = replace(claim, checks=(*claim.checks, Level(self.cell(scheme, order, row))))
+        return list(made.values())
+
+    def _places(self) -> Iterator[tuple[Order, str, Stratum]]:
+        """Order by order; by scheme where each has its own claim, else by stratum."""
+        if "{scheme}" in self.claim.id:
+            yield from product(self.orders, self.schemes, self.rows)
+        else:
+            yield from ((order, scheme, row) for order, row, scheme in product(self.orders, self.rows, self.schemes))
+
+
+@dataclass(frozen=True)
+class TaskTables:
+    """All tables that a source prints about one task."""
+
+    tables: tuple[Table, ...]
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        return tuple(stratum.key for stratum in self.tables[0].strata)
+
+    def order(self, key: str) -> Order:
+        return self._of(key)[1]
+
+    def cell(self, scheme: str, order: str, stratum: str, *, learned: bool = False) -> Cell:
+        """A printed number, and the figure it is of."""
+        table, held = self._of(order)
+        return table.cell(scheme, held, next(row for row in table.strata if row.key == stratum), learned=learned)
+
+    def tail(self, scheme: str, order: str, stratum: str) -> Cell:
+        """The same of models that are right on natural instances: what comparisons on the hard tail are about."""
+        return self.cell(scheme, order, stratum, learned=True)
+
+    def row(self, scheme: str, order: str) -> tuple[Cell, ...]:
+        return tuple(self.cell(scheme, order, stratum) for stratum in self.strata)
+
+    def claims(self) -> list[Claim]:
+        return [claim for table in self.tables for claim in table.claims()]
+
+    def _of(self, key: str) -> tuple[Table, Order]:
+        return next((table, order) for table in self.tables for order in table.orders if order.key == key)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A paper. `tables` names files in the package's folder `tables/`, `statements` its modules."""
+
+    package: str
+    tables: tuple[str, ...]
+    statements: tuple[str, ...]
+
+    def table(self, name: str) -> Table:
+        return _read(self.package, f"tables/{name}", Table)
+
+    def text(self, name: str, kind: type[T]) -> T:
+        """Numbers that the text prints, from the folder `text/`."""
+        return _read(self.package, f"text/{name}", kind)
+
+    def about(self, task: str) -> TaskTables:
+        return TaskTables(tuple(table for table in map(self.table, self.tables) if table.task == task))
+
+    def claims(self) -> list[Claim]:
+        return [claim for name in self.statements for claim in import_module(f"{self.package}.{name}").claims()]
+
+
+def _read(package: str, name: str, kind: type[T]) -> T:
+    """A TOML file of a package as `kind`; raises HardtailError with file and key where it is something else."""
+    try:
+        return convert(_raw(package, name), kind)
+    except ValidationError as error:
+        raise HardtailError(f"{package}, {name}.toml: {error}") from error
+
+
+@cache
+def _raw(package: str, name: str) -> dict[str, Any]:
+    """The content of a TOML file; what it does not say itself it takes from the file that it extends."""
+    try:
+        held = tomllib.loads(files(package).joinpath(f"{name}.toml").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise HardtailError(f"{package}, {name}.toml cannot be read: {error}") from error
+    extended = held.pop("extends", None)
+    return held if extended is None else _raw(package, f"{name.rpartition('/')[0]}/{extended}") | held

@@ -1,0 +1,134 @@
+"""Sources: printed tables as files, every cell of which is judged, and clear words about files that are broken."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from importlib import invalidate_caches
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from hardtail import HardtailError
+from hardtail.study.claims import all_claims
+from hardtail.study.claims.confidence_shortcut import SOURCE
+from hardtail.study.claims.rules import Level
+from hardtail.study.claims.source import Source
+
+TABLE = """
+where = "Table 7"
+task = "addition"
+title = "A table"
+stub = "chain"
+schemes = { random = "Random", puma = "PUMA" }
+strata = [
+    { key = "4", row = "chain ≥ 4", of = { "chain>=4" = 100 } },
+    { key = "both", row = "both", name = "all chains", of = { "chain>=4" = 100, "chain>=8" = 300 } },
+]
+
+[claim]
+id = "other.{scheme}.{order}"
+sentence = "{words}, {scheme_words} has these accuracies at {strata}."
+
+[[orders]]
+key = "lsb"
+policy = "lsb"
+words = "LSB-first"
+heading = "LSB first"
+numbers.4 = [0.5, 0.25]
+numbers.both = [0.75, 1.0]
+"""
+STATEMENTS = """
+from other_paper import SOURCE
+from hardtail.study.claims.base import Section
+from hardtail.study.claims.rules import above
+
+def claims():
+    tables = SOURCE.about("addition")
+    yield from tables.claims()
+    yield Section("other", "§1")("behind", "PUMA is behind.").by(
+        above(tables.cell("random", "lsb", "4"), tables.cell("puma", "lsb", "4"))
+    )
+"""
+
+
+@pytest.fixture
+def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Another paper as a package outside hardtail."""
+    folder = tmp_path / "other_paper"
+    (folder / "tables").mkdir(parents=True)
+    (folder / "tables" / "seven.toml").write_text(TABLE)
+    (folder / "said.py").write_text(STATEMENTS)
+    module = "from hardtail.study.claims.source import Source\nSOURCE = Source(__name__, ('seven',), ('said',))\n"
+    (folder / "__init__.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    invalidate_caches()
+    yield folder
+    for name in [name for name in sys.modules if name.partition(".")[0] == "other_paper"]:
+        del sys.modules[name]
+
+
+def test_every_printed_number_is_judged_once() -> None:
+    """A cell of a table that no claim is about would never be missed."""
+    levels = Counter(
+        check.cell
+        for claim in all_claims().values()
+        for check in claim.checks
+        if isinstance(check, Level) and claim.where.startswith(("Table", "App."))
+    )
+    tables = [SOURCE.table(name) for name in SOURCE.tables]
+    cells = [
+        table.cell(scheme, order, stratum)
+        for table in tables
+        for order in table.orders
+        for stratum in table.rows
+        for scheme in table.schemes
+    ]
+    assert levels == Counter(cells)
+    assert len(cells) == 207
+
+
+def test_no_table_file_is_left_out() -> None:
+    held = files(SOURCE.package).joinpath("tables").iterdir()
+    assert {f"{name}.toml" for name in SOURCE.tables} == {path.name for path in held}
+
+
+def test_another_paper_is_another_package(paper: Path) -> None:
+    source = Source("other_paper", ("seven",), ("said",))
+    random, puma, behind = source.claims()
+    assert (random.id, puma.id, behind.id) == ("other.random.lsb", "other.puma.lsb", "other.behind")
+    assert puma.sentence == "LSB-first, PUMA has these accuracies at 4, both."
+    assert [(cell.paper, cell.n) for check in puma.checks for cell in check.cells] == [(0.25, 100), (1.0, 400)]
+    assert puma.checks[1].about == "PUMA, lsb, all chains"
+    assert behind.paper == "+0.250"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (('where = "Table 7"', ""), "`where`"),
+        (('stub = "chain"', 'stub = "chain"\nstrum = 3'), "`strum`"),
+        (('policy = "lsb"', "policy = 3"), r"\$\.orders\[0\]\.policy"),
+        (("[0.5, 0.25]", "[0.5, 25]"), r"\$\.orders\[0\]\.numbers"),
+        (("[0.5, 0.25]", "[0.5]"), "orders.lsb.numbers.4"),
+        (("numbers.4 = [0.5, 0.25]", ""), r"orders\.lsb\.numbers.*'4'"),
+        (("numbers.4 =", "numbers.44 ="), r"orders\.lsb\.numbers.*'44'"),
+        (("numbers.4 =", "numbers.4"), "line"),
+        (("{strata}", "{stratums}"), r"`claim`.*'stratums'"),
+        (('puma = "PUMA"', 'pumma = "PUMA"'), r"`schemes` has \['pumma'\]"),
+        (('{ "chain>=4" = 100 }', "{}"), r"\$\.strata\[0\]\.of"),
+        (('where = "Table 7"', 'extends = "eight"'), r"eight\.toml"),
+    ],
+)
+def test_a_broken_table_is_named_with_its_key(paper: Path, change: tuple[str, str], told: str) -> None:
+    name = paper.parent.name  # no other test has it, so that nothing else was read under it
+    (paper / "tables" / f"{name}.toml").write_text(TABLE.replace(*change))
+    with pytest.raises(HardtailError, match=told) as caught:
+        Source("other_paper", (name,), ()).about("addition")
+    assert "eight" in told or f"{name}.toml" in str(caught.value)
+
+
+def test_a_table_takes_the_rest_from_the_one_that_it_extends(paper: Path) -> None:
+    (paper / "tables" / "more.toml").write_text('extends = "seven"\nwhere = "Table 8"\n')
+    table = Source("other_paper", ("more",), ()).table("more")
+    assert (table.where, table.title, len(table.orders)) == ("Table 8", "A table", 1)
