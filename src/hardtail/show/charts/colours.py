@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from itertools import cycle
 
-from hardtail.show.page.study_tables import FOUR
-
 SCHEME_COLOURS = {
     "papl5": "#cc79a7",
     "papl": "#e69f00",
@@ -13,6 +11,8 @@ SCHEME_COLOURS = {
     "oracle": "#56b4e9",
     "random": "#0072b2",
 }
+SCHEME_TITLES = {"random": "Random", "papl": "PAPL α=1", "puma": "PUMA", "papl5": "PAPL α=5"}
+"""What legends call the training schemes."""
 OTHER_COLOURS = ("#56b4e9", "#cc79a7", "#d55e00", "#8c8c8c", "#0072b2", "#e69f00", "#009e73")
 STEP_RAMP = ((18, 64, 128), (38, 110, 175), (96, 160, 208), (162, 203, 231), (219, 234, 246))
 """From a decode's first commit, dark, to its last, light: red, green, blue."""
@@ -40,4 +40,4 @@ def schemes(models: Sequence[str]) -> dict[str, str]:
 
 def titles(names: Sequence[str]) -> dict[str, str]:
     """What a legend calls each: its scheme, where that tells it from the others."""
-    return {name: FOUR.get(scheme, scheme) for name, scheme in schemes(names).items()}
+    return {name: SCHEME_TITLES.get(scheme, scheme) for name, scheme in schemes(names).items()}

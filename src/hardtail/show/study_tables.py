@@ -14,9 +14,6 @@ from hardtail.study.claims.ledger import as_json, judge, sources
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Table
 
-FOUR = {"random": "Random", "papl": "PAPL α=1", "puma": "PUMA", "papl5": "PAPL α=5"}
-"""What legends call the training schemes."""
-
 
 @dataclass(frozen=True)
 class TableCell:
