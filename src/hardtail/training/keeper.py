@@ -74,7 +74,7 @@ class Keeper:
             raise HardtailError(f"{self.folder} holds another run: it differs in {', '.join(fields)}; {ELSEWHERE}")
 
     def ended(self, patience: int | None, data_file: Path | None) -> Ended | None:
-        """How the run ended, as `finished.json` says; None for one that goes on, also with more patience than it had."""
+        """How the run ended, as `finished.json` says; None for one that goes on, perhaps with more patience."""
         if (done := read_object(self.folder / FINISHED)) is None:
             return None
         ours = load_instances(data_file)[1]["sha256"] if data_file else ""
