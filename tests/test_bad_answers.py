@@ -25,6 +25,7 @@ from hardtail.measuring.evaluate import chosen_policies, evaluate_all, probe, re
 from hardtail.measuring.explain import explain_trace
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.weights import save_weights
 from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
@@ -32,7 +33,6 @@ from hardtail.policies.remask import P2
 from hardtail.show.scoreboard import eval_tables
 from hardtail.tasks.named import task_of
 from hardtail.traces.files import load_trace, save_trace
-from hardtail.training.checkpoint import save_weights
 from tests.conftest import Command
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, hashed_logits, problems, same_trace
 from tests.test_evaluate import ADDITION, tiny

@@ -22,7 +22,7 @@ import torch
 import hardtail
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.tasks.named import task_to_json
-from hardtail.training.checkpoint import save_weights
+from hardtail.models.weights import save_weights
 
 task = hardtail.task("parity")
 shape = Shape(1, 1, 8, task.vocabulary.size, task.seq_len)

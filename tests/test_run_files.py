@@ -16,12 +16,13 @@ from safetensors.torch import load, load_file, save_file
 from hardtail import HardtailError
 from hardtail.core.files import load_instances, save_instances
 from hardtail.core.types import Instances
+from hardtail.models.weights import load_weights
 from hardtail.study.advance import prepare
 from hardtail.study.grids import Entry
 from hardtail.study.recipes import recipe_named
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part
-from hardtail.training.checkpoint import Progress, load_state, load_weights, save_state
+from hardtail.training.checkpoint import Progress, load_state, save_state
 from hardtail.training.probe import Probe, Probed
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
@@ -75,7 +76,7 @@ def test_a_state_is_written_once_a_time(tmp_path: Path, monkeypatch: pytest.Monk
         saved.append(progress.step)
         save_state(folder, tensors, progress)
 
-    monkeypatch.setattr("hardtail.training.run.save_state", save)
+    monkeypatch.setattr("hardtail.training.keeper.save_state", save)
     train(replace(quick(), steps=14), tmp_path / "run")
     assert saved == [7, 14]
 
@@ -267,7 +268,7 @@ def test_sudoku_is_decoded_on_natural_and_on_harder_puzzles(tmp_path: Path, monk
         decoded.append(instances)
         return SimpleNamespace(exact_N=np.zeros(len(instances), dtype=np.bool_))
 
-    monkeypatch.setattr("hardtail.training.run.decode", keep)
+    monkeypatch.setattr("hardtail.training.monitor.decode", keep)
     recipe = recipe_named("sudoku-random-smoke")
     easy = data.draw(recipe.task, "train", Part("tier=easy", 4), 0)  # the whole split has puzzles that are slow to draw
     manifest = {"task": "sudoku", "config": recipe.task.config(), "split": "train"}

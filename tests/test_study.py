@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hardtail import HardtailError, data
+from hardtail import HardtailError
 from hardtail.cli import main
 from hardtail.core.files import sole_writer
 from hardtail.core.provenance import origin
@@ -26,6 +26,7 @@ from hardtail.study.grids import GRIDS, Entry, entries_named, entry_named, grid_
 from hardtail.study.recipes import recipe_named
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
+from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part
 from hardtail.training import checkpoint
 from hardtail.training.probe import Probe, Probed

@@ -13,9 +13,9 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.records import Coverage, read_json
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.precision import Precision
+from hardtail.models.weights import load_weights
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_from_json, task_to_json
-from hardtail.training.checkpoint import load_weights
 
 T = TypeVar("T")
 Kind = Literal["last", "best_probe"]

@@ -27,7 +27,8 @@ from hardtail.study.store import ANEW, Store, finished_of
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.training.checkpoint import STATE, state_step
-from hardtail.training.run import FINISHED, refuse_no_patience, train, usual_device
+from hardtail.training.keeper import FINISHED
+from hardtail.training.run import refuse_no_patience, train, usual_device
 
 SPARE = 20.0
 """Seconds kept back for saving."""

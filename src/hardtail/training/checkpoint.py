@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
-from hardtail.models.transformer import Shape, Transformer
+from hardtail.models.weights import read_tensors
 
 STATE = "state.safetensors"
 LOG = "progress/log"
@@ -73,7 +71,7 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
     if not path.exists():
         return None
     try:
-        held, metadata = _read(path)
+        held, metadata = read_tensors(path)
     except HardtailError as error:
         raise HardtailError(f"{error}; remove it to begin the run anew, or {ELSEWHERE}") from error
     if missing := sorted(set(tensors) - set(held)):
@@ -110,49 +108,3 @@ def state_step(folder: Path) -> int:
 def _gpu(tensors: dict[str, Tensor]) -> torch.device | None:
     """The GPU that a run is on; one on a CPU leaves a GPU that there may be alone."""
     return next((tensor.device for tensor in tensors.values() if tensor.is_cuda), None)
-
-
-def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:
-    """Weights by name with the model's shape; the tied matrix is there once, as it is one parameter."""
-    held = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    said = json.dumps({"shape": shape.as_json(), "about": about})
-    with atomic(path) as file:  # one entry only: the library writes several in an order that changes from run to run
-        file.write(save_tensors(held, metadata={"hardtail": said}))
-
-
-def load_weights(path: Path) -> tuple[Transformer, dict[str, Any]]:
-    """A model in evaluation mode and what was said about it when it was saved."""
-    held, metadata = _read(path)
-    try:
-        said = json.loads(metadata["hardtail"])
-        shape = Shape(**said["shape"])
-        with torch.device("meta"):  # a header may ask for a model of any size: compare before making one
-            wanted = {} if shape.layers > len(held) else Transformer(shape).state_dict()
-        if {name: tensor.shape for name, tensor in wanted.items()} != {name: held[name].shape for name in held}:
-            raise ValueError("the tensors are not those of the shape that it names")
-        model = Transformer(shape)
-        model.load_state_dict(held)
-        about: dict[str, Any] = said["about"]
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise HardtailError(f"{path} holds no model of ours ({error})") from error
-    return model.eval(), about
-
-
-def saved_step(path: Path) -> int:
-    """The training step that weights were saved at; -1 where there are none that can be read."""
-    try:
-        return int(json.loads(_read(path)[1]["hardtail"])["about"]["step"])
-    except (HardtailError, KeyError, TypeError, ValueError):
-        return -1
-
-
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    try:
-        raw = path.read_bytes()
-        held = load_tensors(raw)
-        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
-        return held, header.get("__metadata__", {})
-    except OSError as error:
-        raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (SafetensorError, ValueError) as error:
-        raise HardtailError(f"{path} is damaged or not a safetensors file ({error})") from error

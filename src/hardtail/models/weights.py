@@ -1,0 +1,62 @@
+"""Weights on disk: a `.safetensors` with the model's shape, and what was said about it, in the header. No pickle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import atomic
+from hardtail.models.transformer import Shape, Transformer
+
+
+def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:
+    """Weights by name with the model's shape; the tied matrix is there once, as it is one parameter."""
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    said = json.dumps({"shape": shape.as_json(), "about": about})
+    with atomic(path) as file:  # one entry only: the library writes several in an order that changes from run to run
+        file.write(save_tensors(held, metadata={"hardtail": said}))
+
+
+def load_weights(path: Path) -> tuple[Transformer, dict[str, Any]]:
+    """A model in evaluation mode and what was said about it when it was saved."""
+    held, metadata = read_tensors(path)
+    try:
+        said = json.loads(metadata["hardtail"])
+        shape = Shape(**said["shape"])
+        with torch.device("meta"):  # a header may ask for a model of any size: compare before making one
+            wanted = {} if shape.layers > len(held) else Transformer(shape).state_dict()
+        if {name: tensor.shape for name, tensor in wanted.items()} != {name: held[name].shape for name in held}:
+            raise ValueError("the tensors are not those of the shape that it names")
+        model = Transformer(shape)
+        model.load_state_dict(held)
+        about: dict[str, Any] = said["about"]
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise HardtailError(f"{path} holds no model of ours ({error})") from error
+    return model.eval(), about
+
+
+def saved_step(path: Path) -> int:
+    """The training step that weights were saved at; -1 where there are none that can be read."""
+    try:
+        return int(json.loads(read_tensors(path)[1]["hardtail"])["about"]["step"])
+    except (HardtailError, KeyError, TypeError, ValueError):
+        return -1
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a `.safetensors`, and the entries of its header."""
+    try:
+        raw = path.read_bytes()
+        held = load_tensors(raw)
+        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+        return held, header.get("__metadata__", {})
+    except OSError as error:
+        raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (SafetensorError, ValueError) as error:
+        raise HardtailError(f"{path} is damaged or not a safetensors file ({error})") from error

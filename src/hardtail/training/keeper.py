@@ -1,0 +1,170 @@
+"""A run's folder: its lock, recipe, state, weights, log and coverage, and whether it has finished."""
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from hardtail.core.describe import differences
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import clear_parts, load_instances, read_object, sole_writer
+from hardtail.models.weights import save_weights, saved_step
+from hardtail.training.checkpoint import ELSEWHERE, STATE, Progress, load_state, save_state, write_json
+from hardtail.training.recipe import Recipe
+from hardtail.training.step import Step
+
+FINISHED = "finished.json"
+BEST = "best_probe.safetensors"
+FILES = "recipe.json", "coverage.json", FINISHED, STATE, "last.safetensors", BEST
+
+
+class Ended(NamedTuple):
+    """A run that needs no further step."""
+
+    step: int
+    patience: int | None
+    """The patience that ran out before the last step."""
+
+
+@contextmanager
+def open_run(recipe: Recipe, folder: Path) -> Iterator["Keeper"]:
+    """The folder of one run, held against other writers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with sole_writer(folder):
+        keeper = Keeper(recipe, folder)
+        keeper.refuse_another()
+        for name in FILES:
+            clear_parts(folder / name)
+        yield keeper
+
+
+class Keeper:
+    """Writes everything that is left of a run, and reads what an earlier session left."""
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.recipe, self.folder, self.described = recipe, folder, recipe.as_json()
+        self.progress = Progress(recipe=self.described)
+        self.latest_probe = 0
+        """The step of it."""
+
+    @property
+    def waited(self) -> int:
+        """Steps from the best probe to the latest one."""
+        return self.latest_probe - self.progress.best_step if self.progress.best_step >= 0 else 0
+
+    # -- what is there ------------------------------------------------------------------------------------------
+
+    def refuse_another(self) -> None:
+        """A folder belongs to one recipe."""
+        path = self.folder / "recipe.json"
+        if not path.exists():
+            if left := [name for name in (STATE, FINISHED) if (self.folder / name).exists()]:
+                raise HardtailError(f"{self.folder} has a {left[0]} but no recipe.json to say of what run; {ELSEWHERE}")
+            return
+        try:
+            held = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise HardtailError(f"{path} cannot be read ({error}); {ELSEWHERE}") from error
+        if fields := differences(held, self.described):
+            raise HardtailError(f"{self.folder} holds another run: it differs in {', '.join(fields)}; {ELSEWHERE}")
+
+    def ended(self, patience: int | None, data_file: Path | None) -> Ended | None:
+        """How the run ended, as `finished.json` says; None for one that goes on, perhaps with more patience."""
+        if (done := read_object(self.folder / FINISHED)) is None:
+            return None
+        ours = load_instances(data_file)[1]["sha256"] if data_file else ""
+        self._refuse_other_data(done.get("data", {}).get("sha256", ""), ours)
+        if (had := done.get("patience")) is None:
+            return Ended(self.recipe.steps, None)
+        if not isinstance(had, int) or not isinstance(step := done.get("step"), int):
+            raise HardtailError(
+                f"{self.folder / FINISHED} is damaged; move it away, and the run goes on from its saved state"
+            )
+        if patience is not None and patience <= had:
+            return Ended(step, had)
+        if not (self.folder / STATE).exists():
+            raise HardtailError(
+                f"{self.folder} ended at step {step:,}, when a patience of {had:,} steps had run out, and cannot go "
+                f"on: its {STATE} is missing; put it back, or move {FINISHED} away to begin the run anew"
+            )
+        return None
+
+    def resume(self, step: Step, data: str) -> None:
+        """Put a saved state back into the step's tensors, where there is one, and begin to write this run.
+
+        `data` is the hash of the training data, empty where it is not from a file.
+        """
+        write_json(self.folder / "recipe.json", self.described)  # only now: a recipe that cannot run claims nothing
+        held = load_state(self.folder, step.tensors())
+        if held is not None:
+            self._refuse_another_state(held)
+            self._refuse_other_data(held.data, data)
+            vars(self.progress).update(vars(held) | {"recipe": self.described})
+        self.progress.data = data
+        if saved_step(self.folder / BEST) != self.progress.best_step:
+            # Of a stretch after the saved step, which is run again and on a GPU comes out a little different: what was
+            # best before is gone, so the next probe is the best.
+            self.progress.best_probe, self.progress.best_step = math.inf, -1
+        self.latest_probe = max((entry["step"] for entry in self.progress.log if "probe_nll" in entry), default=0)
+        with (self.folder / "log.jsonl").open("w") as log:  # entries after the saved step will come again
+            log.writelines(json.dumps(entry) + "\n" for entry in self.progress.log)
+        (self.folder / FINISHED).unlink(missing_ok=True)  # of a run that ran out of patience, and goes on
+
+    def _refuse_another_state(self, held: Progress) -> None:
+        """Tensors of equal shapes may be those of another run."""
+        if held.recipe is not None and (fields := differences(held.recipe, self.described)):
+            raise HardtailError(
+                f"{self.folder / STATE} is of another run than the recipe.json beside it: it differs in "
+                f"{', '.join(fields)}; put the run's own state back, or remove it to begin the run anew"
+            )
+
+    def _refuse_other_data(self, held: str, ours: str) -> None:
+        """A folder's run is of one data set; both are hashes, empty where the recipe's own data is built."""
+        if held != ours:
+            raise HardtailError(
+                f"{self.folder} was begun on other training data; give the same (`train --data`), or {ELSEWHERE}"
+            )
+
+    # -- what is kept -------------------------------------------------------------------------------------------
+
+    def kept(self) -> str:
+        """What is safe, in words."""
+        saved = self.progress.saved
+        return f"{self.folder} keeps the state of step {saved:,}" if saved else "nothing had been saved yet"
+
+    def note(self, entry: dict[str, Any], step: Step) -> dict[str, Any]:
+        """Add an entry to the log; returns it with how far the run is."""
+        progress, count_K = self.progress, step.coverage.count_K
+        progress.tokens = int((torch.arange(len(count_K), device=count_K.device) * count_K).sum())
+        entry = {"step": progress.step, **entry, "wall": round(progress.wall, 3), "tokens": progress.tokens}
+        progress.log.append(entry)
+        if "probe_nll" in entry:
+            self.latest_probe = progress.step
+        with (self.folder / "log.jsonl").open("a") as log:
+            log.write(json.dumps(entry) + "\n")
+        return entry
+
+    def save(self, step: Step) -> None:
+        save_state(self.folder, step.tensors(), replace(self.progress, saved=self.progress.step))
+        self.progress.saved = self.progress.step
+        self.save_weights("last", step)
+        coverage = {
+            "by_count": step.coverage.count_K.tolist(),
+            "by_count_and_rank": step.coverage.rank_KR.tolist(),
+        }
+        write_json(self.folder / "coverage.json", coverage)
+
+    def save_weights(self, kind: str, step: Step) -> None:
+        about = {"recipe": self.described, "step": self.progress.step, "kind": kind}
+        views = step.flat.views(step.flat.ema_P)
+        save_weights(self.folder / f"{kind}.safetensors", views, step.model.shape, about)
+
+    def finish(self, said: dict[str, Any], patience: int | None) -> None:
+        wall = round(self.progress.wall, 3)
+        ran_out = {} if patience is None else {"patience": patience}
+        write_json(self.folder / FINISHED, {"step": self.progress.step, "wall": wall, **ran_out, **said})
