@@ -142,7 +142,7 @@ def test_a_run_out_of_patience_needs_its_state_to_go_on(tmp_path: Path, monkeypa
         train(recipe, tmp_path)
     assert (tmp_path / "finished.json").exists()
     (tmp_path / "finished.json").write_text('{"patience": 10}')
-    with pytest.raises(HardtailError, match=r"finished.json is damaged"):
+    with pytest.raises(HardtailError, match=r"finished.json: .*`step`.*; move finished.json away"):
         train(recipe, tmp_path)
 
 

@@ -89,19 +89,6 @@ def append_bytes(path: Path, lines: bytes) -> None:
         file.write(held + lines)
 
 
-def read_object(path: Path) -> dict[str, Any] | None:
-    """A JSON file that holds one object; None where there is no file."""
-    if not path.exists():
-        return None
-    try:
-        held = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise HardtailError(f"{path} cannot be read ({error}); fix it, or move it away to go on without it") from error
-    if not isinstance(held, dict):
-        raise HardtailError(f"{path} holds no JSON object; fix it, or move it away to go on without it")
-    return held
-
-
 def read_lines(path: Path) -> list[str]:
     """The lines of a text file, gzipped where its name ends in `.gz`; blank lines are dropped."""
     try:

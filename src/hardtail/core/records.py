@@ -133,6 +133,9 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Count | None = None
 
 
+FINISHED = "finished.json"
+
+
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """`finished.json`: a run has ended."""
 

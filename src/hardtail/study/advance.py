@@ -9,7 +9,7 @@ from typing import Any
 
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
-from hardtail.core.records import Accuracy, Finished, Head, read_measurements
+from hardtail.core.records import FINISHED, Accuracy, Finished, Head, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import (
@@ -27,7 +27,6 @@ from hardtail.study.store import ANEW, Store, finished_of
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.training.checkpoint import STATE, state_step
-from hardtail.training.keeper import FINISHED
 from hardtail.training.run import refuse_no_patience, train, usual_device
 
 SPARE = 20.0

@@ -19,6 +19,7 @@ import msgspec
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import (
+    FINISHED,
     Accuracy,
     Coverage,
     Finished,
@@ -37,7 +38,6 @@ from hardtail.tasks.named import task_from_json
 
 R = TypeVar("R", bound=Head)
 K = TypeVar("K", bound=Hashable)
-FINISHED = "finished.json"
 
 
 class _Recipe(msgspec.Struct, frozen=True, kw_only=True):

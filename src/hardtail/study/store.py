@@ -19,8 +19,8 @@ import msgspec
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, sole_writer
-from hardtail.core.records import Finished, LogLine, RunEntry, append_jsonl, lines_of, read_json, read_jsonl
-from hardtail.study.runs import FINISHED, Run
+from hardtail.core.records import FINISHED, Finished, LogLine, RunEntry, append_jsonl, lines_of, read_json, read_jsonl
+from hardtail.study.runs import Run
 
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
 LOG_LINES = 150

@@ -12,13 +12,13 @@ import torch
 
 from hardtail.core.describe import differences
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import clear_parts, load_instances, read_object, sole_writer
+from hardtail.core.files import clear_parts, load_instances, sole_writer
+from hardtail.core.records import FINISHED, Finished, read_json, write_record
 from hardtail.models.weights import save_weights, saved_step
 from hardtail.training.checkpoint import ELSEWHERE, STATE, Progress, load_state, save_state, write_json
 from hardtail.training.recipe import Recipe
 from hardtail.training.step import Step
 
-FINISHED = "finished.json"
 BEST = "best_probe.safetensors"
 FILES = "recipe.json", "coverage.json", FINISHED, STATE, "last.safetensors", BEST
 
@@ -75,22 +75,22 @@ class Keeper:
 
     def ended(self, patience: int | None, data_file: Path | None) -> Ended | None:
         """How the run ended, as `finished.json` says; None for one that goes on, perhaps with more patience."""
-        if (done := read_object(self.folder / FINISHED)) is None:
+        try:
+            done = read_json(self.folder / FINISHED, Finished)
+        except HardtailError as error:
+            raise HardtailError(f"{error}; move {FINISHED} away, and the run goes on from its saved state") from error
+        if done is None:
             return None
         ours = load_instances(data_file)[1]["sha256"] if data_file else ""
-        self._refuse_other_data(done.get("data", {}).get("sha256", ""), ours)
-        if (had := done.get("patience")) is None:
+        self._refuse_other_data(done.data.sha256 if done.data else "", ours)
+        if (had := done.patience) is None:
             return Ended(self.recipe.steps, None)
-        if not isinstance(had, int) or not isinstance(step := done.get("step"), int):
-            raise HardtailError(
-                f"{self.folder / FINISHED} is damaged; move it away, and the run goes on from its saved state"
-            )
         if patience is not None and patience <= had:
-            return Ended(step, had)
+            return Ended(done.step, had)
         if not (self.folder / STATE).exists():
             raise HardtailError(
-                f"{self.folder} ended at step {step:,}, when a patience of {had:,} steps had run out, and cannot go "
-                f"on: its {STATE} is missing; put it back, or move {FINISHED} away to begin the run anew"
+                f"{self.folder} ended at step {done.step:,}, when a patience of {had:,} steps had run out, and cannot "
+                f"go on: its {STATE} is missing; put it back, or move {FINISHED} away to begin the run anew"
             )
         return None
 
@@ -166,5 +166,4 @@ class Keeper:
 
     def finish(self, said: dict[str, Any], patience: int | None) -> None:
         wall = round(self.progress.wall, 3)
-        ran_out = {} if patience is None else {"patience": patience}
-        write_json(self.folder / FINISHED, {"step": self.progress.step, "wall": wall, **ran_out, **said})
+        write_record(self.folder / FINISHED, Finished(step=self.progress.step, wall=wall, patience=patience, **said))
