@@ -4,7 +4,7 @@
 needed, torch is not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,11 +25,12 @@ from hardtail.show.stages import stages as stages_of
 from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.store import Store
+from hardtail.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ensure_matplotlib", "write_all", "write_figures"]
+__all__ = ["ensure_matplotlib", "save", "task_figures", "write_all", "write_figures"]
 
 
 def write_all(folder: Path, store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> list[Path]:
@@ -92,7 +93,11 @@ def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
             if decoder.trace.exact_N.all():
                 continue
             name = decoder.model.removeprefix(f"{task.name}-"), decoder.policy
-            with style.style():
-                found = task.figures(decoder.trace, style)
-            for kind, figure in found.items():
+            for kind, figure in task_figures(task, decoder.trace).items():
                 yield slug(kind, task.name, *name), figure
+
+
+def task_figures(task: Task, trace: Trace) -> "Mapping[str, Figure]":
+    """Draw the figures of a trace's failures that only its task has, by name."""
+    with style.style():
+        return task.figures(trace, style)
