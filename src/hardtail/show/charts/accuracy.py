@@ -1,4 +1,4 @@
-"""Accuracy by stratum and policy: of recorded runs beside what the paper prints, and of decodes.
+"""Accuracy by stratum and policy: of recorded runs next to what the paper prints, and of decodes.
 
 Shapes: N instances.
 """
@@ -14,7 +14,7 @@ from hardtail.show.stages import Decoder, Stage
 from hardtail.study.claims.ledger import printed_accuracy
 
 STUDIED_VARIANTS = ("", "tf32", "paper")
-"""Variants that stand for the paper's own runs, so that its figures belong beside them."""
+"""Variants that repeat the paper's own runs, so that its figures belong next to them."""
 HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy")
 """Other readings of confidence: drawn, but shown on the page only when asked for."""
 
