@@ -25,10 +25,10 @@ def main() -> None:
     words = parser.parse_args()
     subject = load_subject(str(words.run), kind=words.kind)
     accuracy: dict[str, dict[str, float]] = {stratum: {} for stratum in STRATA}
-    for record in Store(Path("results")).evaluations():
-        wanted = record["kind"] == "accuracy" and (record["run"], record["checkpoint"]) == (words.run.name, words.kind)
-        if wanted and record["stratum"] in STRATA and record["policy"] in POLICIES:
-            accuracy[record["stratum"]][record["policy"]] = record["exact_match"]
+    for run in Store(Path("results")).runs():
+        for record in run.accuracies if run.name == words.run.name else ():
+            if record.checkpoint == words.kind and record.stratum in STRATA and record.policy in POLICIES:
+                accuracy[record.stratum][record.policy] = record.exact_match
     zoo.add(
         words.name,
         words.run / f"{words.kind}.safetensors",

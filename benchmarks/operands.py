@@ -77,7 +77,7 @@ def main() -> None:
     cell, first, second = start + digits - places, digits - 1 - places, 2 * digits - places
     best_LL = ways_WLL.amax(dim=0)
     reach_P = torch.minimum(best_LL[cell, first], best_LL[cell, second])
-    print(f"{subject.name}, {subject.origin['checkpoint']} weights, step {subject.origin['step']}")
+    print(f"{subject.name}, {subject.origin.checkpoint} weights, step {subject.origin.step}")
     print("digit    right   reach")
     for place in reversed(range(digits)):
         right = right_A[digits - place]

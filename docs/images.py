@@ -19,9 +19,9 @@ from hardtail.show.charts.training import training
 from hardtail.show.figures import save, task_figures
 from hardtail.show.figures.panels import charts_figure
 from hardtail.show.figures.states import states_figure
-from hardtail.show.page.records import RunRecord, recorded
 from hardtail.show.sources import DecodePlan, decoded, load_models
 from hardtail.show.stages import stages
+from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.maze.task import Maze
 
@@ -38,7 +38,7 @@ def planted_mazes() -> tuple[Maze, Trace]:
     return task, decode(local_maze(task, instances, 6), instances, policy_named("top1"), about=about)
 
 
-def hard_tail(run: RunRecord) -> Any:
+def hard_tail(run: Run) -> Any:
     """A model that has learned everything but the order in which to say it."""
     alone = {chart.panel: chart for chart in training("addition", [run])}
     hard = alone["Hard-tail accuracy"]
@@ -52,7 +52,7 @@ def hard_tail(run: RunRecord) -> Any:
     return charts_figure([replace(hard, panel="PAPL, exact match", series=lines)])
 
 
-def pictures(runs: dict[str, RunRecord]) -> Iterator[tuple[str, Any]]:
+def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     released = [run for name, run in runs.items() if name.endswith("-tf32-s42")]
     yield "training", charts_figure(training("addition", released))
     yield "hard-tail", hard_tail(runs["addition-papl-paper-s42"])
@@ -64,7 +64,7 @@ def pictures(runs: dict[str, RunRecord]) -> Iterator[tuple[str, Any]]:
 
 
 def main() -> None:
-    for name, figure in pictures({run.name: run for run in recorded(Store(ROOT / "results"))}):
+    for name, figure in pictures({run.name: run for run in Store(ROOT / "results").runs()}):
         made = save(figure, ROOT / "docs/images", name)
         for path in made:
             if path.suffix != ".svg":

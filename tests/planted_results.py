@@ -5,13 +5,20 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import inspect
+
+from hardtail.core.records import as_json
+from hardtail.core.registry import TASKS
+from hardtail.measuring.diagnosis import Diagnosis
+from hardtail.measuring.diagnosis.readiness import Readiness, Right
+from hardtail.measuring.diagnosis.record import Result
 from hardtail.measuring.statistics import wilson
 from hardtail.study.claims import Claim, Results
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.combined import Pooled, Weighted
-from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Similar, Unrecovered
+from hardtail.study.runs import diagnosed_strata
 from hardtail.study.store import Store
 
 MANY = 1_000_000
@@ -50,23 +57,22 @@ class Planted:
         if isinstance(figure, Accuracy):
             kind = "reveal" if figure.metric == "token_accuracy" else "accuracy"
             head = {"kind": kind, "task": figure.task, "policy": figure.policy, "stratum": figure.stratum}
-            records = [
-                head | {figure.metric: value, "n": n, "checkpoint": checkpoint, "commit": "c0ffee", "device": "H200"}
-                for checkpoint in kinds
-            ]
+            said = {"n": n, "exact_match": value, figure.metric: value, "commit": "c0ffee", "device": "H200"}
+            records = [head | said | {"checkpoint": checkpoint} for checkpoint in kinds]
             self.evaluations.setdefault(run, []).extend(records)
         elif isinstance(figure, Profiled):
             for checkpoint in kinds:
-                strata = list(DIAGNOSED[figure.task])
-                diagnosis = self.diagnoses.setdefault((run, figure.policy, checkpoint), {"strata": strata})
-                _put(diagnosis, figure.path, value * n if figure.divided else value)
+                blank = as_json(diagnosis_of(figure.task, diagnosed_strata(figure.task), 1))
+                diagnosis = self.diagnoses.setdefault((run, figure.policy, checkpoint), blank)
+                _put(diagnosis, figure.path, round(value * n) if figure.divided else value)
                 for place, path in enumerate(figure.of):
                     _put(diagnosis, path, 0 if place else n)
         elif isinstance(figure, Reached):
             lines = [{"step": step, "natural": float(step >= value)} for step in range(1000, STEPS + 1, 1000)]
             self.logs.setdefault(run, []).extend(lines)
         else:
-            self.logs.setdefault(run, []).append({"step": STEPS * (figure.start + figure.end) / 2, "loss": value})
+            step = round(STEPS * (figure.start + figure.end) / 2)
+            self.logs.setdefault(run, []).append({"step": step, "loss": value})
 
     def _run(self, task: str, scheme: str, seed: int) -> str:
         arm = f"{task}-{scheme}-paper" if self.reading == "paper" else f"{task}-{scheme}"
@@ -83,13 +89,44 @@ class Planted:
             folder.mkdir(exist_ok=True)
             _write(folder / "evaluations.jsonl", self.evaluations.get(run, []))
             held = [
-                {"policy": policy, "checkpoint": checkpoint, "commit": "c0ffee", "device": "H200"} | diagnosis
+                whole(diagnosis) | {"policy": policy, "checkpoint": checkpoint, "commit": "c0ffee", "device": "H200"}
                 for (name, policy, checkpoint), diagnosis in self.diagnoses.items()
                 if name == run
             ]
             _write(folder / "diagnoses.jsonl", held)
             _write(folder / "log.jsonl", self.logs.get(run, []))
         return Store(self.folder)
+
+
+def diagnosis_of(task: str, strata: Iterable[str], instances: int, **said: Any) -> Diagnosis:
+    """A diagnosis of a decode in which nothing was committed."""
+    nothing = {group: Right(0, 0, None) for group in ("free", "ready", "unready")}
+    readiness = Readiness(0, 0, 0, None, None, nothing, {}, {}, {})
+    head = {"task": task, "policy": "top1"} | said
+    return Diagnosis(**head, strata=tuple(strata), result=Result(instances), readiness=readiness)
+
+
+def whole(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
+    """A diagnosis with every field that is required, blank where nobody planted it."""
+    found: dict[str, Any] = filled(inspect.type_info(Diagnosis), dict(diagnosis))
+    kind = TASKS.load(diagnosis["task"]).profile_type()
+    planted = {"profile": filled(inspect.type_info(kind), found["profile"])} if "profile" in found else {}
+    return found | planted
+
+
+def filled(info: inspect.Type, held: Any = ...) -> Any:
+    """JSON with every field that a type requires, blank where nobody planted it."""
+    if isinstance(info, inspect.UnionType):
+        kinds = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)]
+        return None if held is ... or held is None else filled(kinds[0], held)
+    if isinstance(info, inspect.StructType | inspect.DataclassType):
+        given = {} if held is ... else held
+        names = {field.encode_name: field.type for field in info.fields if field.required or field.encode_name in given}
+        return given | {name: filled(kind, given.get(name, ...)) for name, kind in names.items()}
+    if isinstance(info, inspect.DictType):
+        return {} if held is ... else {name: filled(info.value_type, inner) for name, inner in held.items()}
+    blank: Any = [] if isinstance(info, inspect.VarTupleType) else 0
+    return blank if held is ... else held
 
 
 def _put(record: dict[str, Any], path: tuple[str, ...], value: float) -> None:

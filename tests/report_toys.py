@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import hardtail
+from hardtail.core.records import append_jsonl
 from hardtail.core.types import Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.decoding.loop import decode
+from hardtail.measuring.diagnosis import Diagnosis
+from hardtail.measuring.diagnosis.readiness import Readiness, Right
+from hardtail.measuring.diagnosis.record import Result
 from hardtail.models.denoiser import Function
 from hardtail.policies.named import policy_named
 from hardtail.study.claims.confidence_shortcut import SOURCE
@@ -141,7 +145,7 @@ def results(folder: Path, seeds: Sequence[int] = (41, 42)) -> Path:
             )
             lines(folder / name / "log.jsonl", _log(scheme, seed))
             lines(folder / name / "evaluations.jsonl", _evaluations(scheme, seed))
-            lines(folder / name / "diagnoses.jsonl", _diagnoses(scheme))
+            append_jsonl(folder / name / "diagnoses.jsonl", [_diagnosis(scheme)])
             coverage = {"by_count": [0, *range(1, 34)], "by_count_and_rank": [[k] * 33 for k in range(34)]}
             (folder / name / "coverage.json").write_text(json.dumps(coverage))
     lines(folder / "index.jsonl", entries)
@@ -195,10 +199,16 @@ def _evaluations(scheme: str, seed: int) -> list[dict[str, Any]]:
     return found
 
 
-def _diagnoses(scheme: str) -> list[dict[str, Any]]:
+def _diagnosis(scheme: str) -> Diagnosis:
     early = {"random": 0.2, "papl": 0.4, "puma": 0.6}[scheme]
-    groups = {"free": 1.0, "ready": 0.99, "unready": 0.8}
-    accuracy = {name: {"commits": 500, "right": round(500 * share)} for name, share in groups.items()}
-    readiness = {"premature": round(500 * early), "dependent": 500, "accuracy": accuracy}
-    head = {"kind": "diagnosis", "policy": "top1", "checkpoint": "last", "strata": ["chain>=28"]}
-    return [head | {"readiness": readiness, "result": {"instances": 300}}]
+    groups = {"free": 500, "ready": 495, "unready": 400}
+    right = {name: Right(500, right, right / 500) for name, right in groups.items()}
+    readiness = Readiness(1500, 1000, round(1000 * early), early * 2 / 3, early, right, {}, {}, {})
+    return Diagnosis(
+        task="addition",
+        policy="top1",
+        checkpoint="last",
+        strata=("chain>=28",),
+        result=Result(300),
+        readiness=readiness,
+    )

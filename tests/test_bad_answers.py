@@ -16,8 +16,8 @@ import torch
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.cli.common import usable_device
-from hardtail.core.files import read_records
 from hardtail.core.provenance import code_version
+from hardtail.core.records import LogLine, read_jsonl
 from hardtail.core.types import Array
 from hardtail.decoding.loop import decode, tile
 from hardtail.decoding.options import Decoding
@@ -228,10 +228,10 @@ def test_every_look_of_the_probe_has_the_same_number_of_rows() -> None:
         return subject.denoiser.logits(tokens_BL, at_BA)
 
     seen = replace(subject, denoiser=Function(watched, subject.denoiser.mask_id))
-    found = {probe(seen, instances, "natural", Decoding(batch=batch))["probe_nll"] for batch in (None, 7, 64)}
+    found = {probe(seen, instances, "natural", Decoding(batch=batch)).probe_nll for batch in (None, 7, 64)}
     assert (len(found), rows) == (1, {tile(ADDITION.seq_len)})
     one, twice = (probe(seen, instances.take(np.zeros(n, dtype=int)), "natural", Decoding()) for n in (1, 2))
-    assert one["probe_nll"] == twice["probe_nll"]
+    assert one.probe_nll == twice.probe_nll
 
 
 def test_a_model_of_nan_has_no_probe() -> None:
@@ -253,7 +253,7 @@ def test_records_and_traces_say_how_they_came_about(tmp_path: Path) -> None:
         tiny(task), policies, ["natural"], 3, decoding, data_seed=9, traces=tmp_path, progress=done.append
     )
     for record in records_of(list(found)):
-        assert (record["data_seed"], record["decode_seed"], record["commit_rule"]) == (9, 5, "8 a step")
+        assert (record.data_seed, record.decode_seed, record.commit_rule) == (9, 5, "8 a step")
     assert sum(done) == 2 * 3  # as the progress bar expects: fully hidden, and half revealed
     about = load_trace(tmp_path / "natural.top1.npz").about
     assert (about["data_seed"], about["decode_seed"], about["temperature"]) == (9, 5, 0.5)
@@ -306,15 +306,16 @@ def test_results_that_cannot_be_kept_are_shown(tmp_path: Path) -> None:
 
 def test_processes_that_keep_records_at_once_lose_none(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from hardtail.core.files import append_records, sole_writer\n"
+        "import sys; from pathlib import Path; from hardtail.core.files import sole_writer\n"
+        "from hardtail.core.records import LogLine, append_jsonl\n"
         "path = Path(sys.argv[1])\n"
         "for i in range(50):\n"
-        "    with sole_writer(path, wait=60): append_records(path, [{'who': sys.argv[2], 'i': i}])"
+        "    with sole_writer(path, wait=60): append_jsonl(path, [LogLine(how=sys.argv[2], step=i)])"
     )
     path = tmp_path / "records.jsonl"
     writers = [subprocess.Popen([sys.executable, "-c", code, str(path), str(who)]) for who in range(4)]
     assert [writer.wait() for writer in writers] == [0] * 4
-    assert sorted((record["who"], record["i"]) for record in read_records(path)) == sorted(
+    assert sorted((line.how, line.step) for line in read_jsonl(path, LogLine)) == sorted(
         (str(who), i) for who in range(4) for i in range(50)
     )
 
@@ -356,7 +357,7 @@ def test_a_trace_made_up_by_others_is_refused(change: Change, tmp_path: Path) ->
     instances = ADDITION.sample(9, Streams(0).named("made up"))
     trace = decode(tiny(ADDITION).denoiser, instances, policy_named("lsb", ("lsb",)), about=about)
     save_trace(tmp_path / "good.npz", trace)
-    assert explain_trace(tmp_path / "good.npz")["policy"] == "lsb"
+    assert explain_trace(tmp_path / "good.npz").policy == "lsb"
     arrays, said = trace.arrays(), json.loads((tmp_path / "good.json").read_text())
     change(arrays, said)
     np.savez(tmp_path / "bad.npz", allow_pickle=False, **{f"000000/{name}": array for name, array in arrays.items()})
@@ -376,7 +377,7 @@ def test_what_a_file_says_in_another_type_is_not_believed(tmp_path: Path) -> Non
     model = subject.denoiser.model
     save_weights(tmp_path / "w.safetensors", dict(model.named_parameters()), model.shape, about)
     found = load_subject(str(tmp_path / "w.safetensors"))
-    assert (found.seed, found.origin["recipe"], found.origin["step"], found.order) == (0, "w", None, None)
+    assert (found.seed, found.origin.recipe, found.origin.step, found.order) == (0, "w", None, None)
     assert "unknown origin" in eval_tables(found, records_of(list(evaluated(found))))[0].title
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from hardtail import HardtailError, cli
+from hardtail.core.records import as_json
 from hardtail.study import store as store_module
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named, judge
-from hardtail.study.claims.evidence import DIAGNOSED
+from hardtail.study.runs import diagnosed_strata
 from hardtail.study.store import Store, default_results
-from tests.planted_results import Planted, as_printed, together
+from tests.planted_results import Planted, as_printed, diagnosis_of, together
 
 # -- what a person sees ---------------------------------------------------------------------------------------------
 
@@ -111,11 +112,7 @@ def _damage(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
 
 
 RUN = "addition-puma-s42"
-EXPLAINED = {
-    "policy": "top1",
-    "checkpoint": "last",
-    "profile": {"wrong_commits": {"top": {"failures": 5, "chain_masked_median": 1.0}}},
-}
+EXPLAINED = as_json(diagnosis_of("addition", diagnosed_strata("addition"), 2700, checkpoint="last"))
 
 
 @pytest.mark.parametrize(
@@ -130,10 +127,10 @@ EXPLAINED = {
         _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"policy"', '"polity"')),
         _damage(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"n": ', '"n": Infinity, "m": ')),
         _damage(f"{RUN}/diagnoses.jsonl", lambda text: json.dumps(EXPLAINED | {"strata": 3.5}) + "\n"),
-        _damage(f"{RUN}/diagnoses.jsonl", lambda text: json.dumps(EXPLAINED) + "\n"),
+        _damage(f"{RUN}/diagnoses.jsonl", lambda text: json.dumps(EXPLAINED | {"strata": None}) + "\n"),
         _damage(
             f"{RUN}/diagnoses.jsonl",
-            lambda text: json.dumps(EXPLAINED | {"strata": list(DIAGNOSED["addition"]), "profile": 3}) + "\n",
+            lambda text: json.dumps(EXPLAINED | {"profile": 3}) + "\n",
         ),
         _damage("addition-random-s42/log.jsonl", lambda text: '{"step": "x", "natural": 1.0}\n'),
         _damage("index.jsonl", lambda text: text.replace('"seed": 42', '"seed": "x"')),

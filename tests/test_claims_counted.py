@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from hardtail.core.records import as_json
 from hardtail.study.claims import Results, Verdict, claim_named
-from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import Accuracy, Figure, Profiled, Reached
-from tests.planted_results import STEPS, Planted, as_printed, planted, together
+from hardtail.study.runs import diagnosed_strata
+from tests.planted_results import STEPS, Planted, as_printed, diagnosis_of, planted, together, whole
 
 PUMA_28 = Accuracy("addition", "puma", "top1", "chain>=28")
 
@@ -66,12 +67,12 @@ def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]
     """A run with several diagnoses in this order: strata, instances, value, what else they say."""
     made.plant(MASKED, 0.0)
     store, (run,) = made.written(), made.runs
-    head = {"policy": "top1", "checkpoint": "last"}
     lines = [
-        head
-        | {"strata": strata, "result": {"instances": n}}
-        | {"profile": {"wrong_commits": {"lowest_index": {"chain_masked_median": value}}}}
-        | other
+        whole(
+            as_json(diagnosis_of("addition", strata, n, checkpoint="last"))
+            | {"profile": {"wrong_commits": {"lowest_index": {"chain_masked_median": value}}}}
+            | other
+        )
         for strata, n, value, other in kept
     ]
     (store.folder / run / "diagnoses.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -80,7 +81,7 @@ def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]
 
 def test_the_diagnosis_that_counts_is_of_the_strata_of_its_claims(tmp_path: Path) -> None:
     """Neither a large one of a single stratum, nor one of more strata, nor one of other instances or a sampled one."""
-    asked = list(DIAGNOSED["addition"])
+    asked = list(diagnosed_strata("addition"))
     results = _diagnosed(
         Planted(tmp_path),
         (asked, 2700, 0.1, {}),
@@ -95,7 +96,7 @@ def test_the_diagnosis_that_counts_is_of_the_strata_of_its_claims(tmp_path: Path
 
 
 def test_a_diagnosis_of_more_strata_counts_where_there_is_no_other(tmp_path: Path) -> None:
-    results = _diagnosed(Planted(tmp_path), (["natural", *DIAGNOSED["addition"]], 3000, 0.5, {}))
+    results = _diagnosed(Planted(tmp_path), (["natural", *diagnosed_strata("addition")], 3000, 0.5, {}))
     assert [sample.value for sample in MASKED.samples(results)] == [0.5]
 
 

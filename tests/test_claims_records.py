@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import hardtail
+from hardtail.core.records import as_json
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import chosen_policies, evaluate_all, keep, records_of
 from hardtail.measuring.explain import diagnosed, explain_model
@@ -14,10 +16,10 @@ from hardtail.measuring.subject import load_subject
 from hardtail.study.advance import study_policies
 from hardtail.study.claims import Results, all_claims
 from hardtail.study.claims.combined import Pooled, Weighted
-from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import Accuracy, Figure, Profiled, Reached
 from hardtail.study.grids import GRIDS
 from hardtail.study.recipes import recipe_named
+from hardtail.study.runs import diagnosed_strata
 from hardtail.study.store import Store
 from hardtail.training.run import train
 
@@ -57,7 +59,7 @@ def test_the_study_measures_what_claims_need(task: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_claims_want_the_strata_that_the_study_diagnoses(task: str) -> None:
-    assert list(DIAGNOSED[task]) == [part.stratum for part in diagnosed(hardtail.task(task), (), None)]
+    assert list(diagnosed_strata(task)) == [part.stratum for part in diagnosed(hardtail.task(task), (), None)]
 
 
 def test_the_grids_have_the_runs_that_claims_need() -> None:
@@ -82,18 +84,21 @@ def test_records_of_a_real_run_are_found(task: str, tmp_path: Path) -> None:
     keep(folder / "evaluations.jsonl", records_of(list(found)))
     diagnoses = explain_model(subject, (), [TASKS[task]], 1, decoding)
     # One stratum, which is quickly drawn, stands for all that a run of the study is diagnosed on.
-    keep(folder / "diagnoses.jsonl", [diagnosis | {"strata": list(DIAGNOSED[task])} for diagnosis in diagnoses])
+    keep(
+        folder / "diagnoses.jsonl",
+        [structs.replace(item, strata=diagnosed_strata(task)) for item in diagnoses],
+    )
     store = Store(tmp_path / "results")
     store.add(f"{task}-puma-s42", f"{task}-puma", folder)
     results = Results(store, checkpoint="last")
 
-    by_policy = {diagnosis["policy"]: diagnosis for diagnosis in diagnoses}
+    by_policy = {diagnosis.policy: as_json(diagnosis) for diagnosis in diagnoses}
     seen = set()
     for figure in figures(task):
         if isinstance(figure, Profiled):
             readings = (figure, *figure.beside())
             for path in (path for held in readings for path in (held.path, *held.of, *held.more, held.cases)):
-                inner = by_policy[figure.policy]
+                inner: Any = by_policy[figure.policy]
                 for step in path:
                     assert step in inner, f"{'.'.join(path)}: a diagnosis has no {step!r}"
                     inner = inner[step]

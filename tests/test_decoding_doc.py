@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hardtail.core.records import as_json
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -72,4 +73,4 @@ def test_the_keys_of_records_are_those_of_the_page() -> None:
     policies = {name: policy_named(name, ADDITION.order_names) for name in ("top1", "lsb")}
     text = DOC.read_text()
     for record in records_of(list(evaluate_all(tiny(ADDITION), policies, ["natural"], 4, Decoding(), data_seed=0))):
-        assert [key for key in record if f"`{key}`" not in text] in ([], ["kind"])
+        assert [key for key in as_json(record) if f"`{key}`" not in text] in ([], ["kind"])

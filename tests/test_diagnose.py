@@ -3,7 +3,10 @@
 Shapes: N instances, A answer cells, T events, S steps.
 """
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hardtail.core import records
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 from hardtail.core.seeds import Stream
@@ -244,22 +248,26 @@ def test_fewer_maskable_cells_than_answer_cells_are_no_gap() -> None:
 @pytest.mark.parametrize(
     ("coverage", "says"),
     [
-        ({"by_count": [0, 1]}, "no coverage of a run"),
-        ({"by_count": ["many"], "by_count_and_rank": [[1]]}, "no coverage of a run"),
-        ({"by_count": [0, 1, 2], "by_count_and_rank": [[1], [2]]}, "as many rows"),
         ({"by_count": [0] * 10, "by_count_and_rank": [[0]] * 10}, "empty"),
         ({"by_count": [1] * 34, "by_count_and_rank": [[1]] * 34}, "33 answer cells"),
     ],
 )
-def test_a_coverage_that_does_not_fit_is_refused_in_a_sentence(coverage: dict[str, object], says: str) -> None:
+def test_a_coverage_that_does_not_fit_is_refused_in_a_sentence(coverage: dict[str, Any], says: str) -> None:
     with pytest.raises(HardtailError, match=says):
-        diagnose(SMALL, lsb_trace(), coverage)
+        diagnose(SMALL, lsb_trace(), records.Coverage(**coverage))
 
 
 @pytest.mark.parametrize(
     "coverage",
-    [{}, {"by_count": [0, 1], "by_count_and_rank": [[1]]}, {"by_count": [0, 0], "by_count_and_rank": [[0], [0]]}],
+    [
+        {},
+        {"by_count": ["many"], "by_count_and_rank": [[1]]},
+        {"by_count": [0, 1], "by_count_and_rank": [[1]]},
+        {"by_count": [0, 0], "by_count_and_rank": [[0], [0]]},
+    ],
 )
-def test_a_damaged_coverage_is_named(coverage: dict[str, object]) -> None:
-    with pytest.raises(HardtailError, match=r"^runs/mine/coverage\.json"):
-        Histogram.from_json(coverage, "runs/mine/coverage.json")
+def test_a_damaged_coverage_is_named(coverage: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "coverage.json"
+    path.write_text(json.dumps(coverage))
+    with pytest.raises(HardtailError, match=rf"^{path}"):
+        Histogram.of(records.read_json(path, records.Coverage) or pytest.fail("there is a file"), str(path))

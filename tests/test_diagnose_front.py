@@ -13,33 +13,41 @@ import pytest
 from rich.console import Console
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import Coverage, as_json
 from hardtail.core.registry import TASKS
 from hardtail.core.seeds import Stream
 from hardtail.core.tables import Table
 from hardtail.measuring.diagnosis import diagnose, tables
 from hardtail.measuring.diagnosis.by_stratum import by_stratum
+from hardtail.measuring.diagnosis.cells import WorstCell
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.tasks.addition.task import Addition
 from hardtail.traces.states import standing
 from tests.diagnose_toys import SMALL, Event, gold_trace, lsb_trace, remasked_trace, small, trace_of
 
 
+def even(cells: int, ranks: int = 2) -> Coverage:
+    """A training that saw every state once."""
+    rows = cells + 1
+    return Coverage(by_count=(1,) * rows, by_count_and_rank=((1,) * ranks,) * rows)
+
+
 @pytest.mark.parametrize("name", TASKS.names())
 def test_every_task_is_diagnosed_and_its_orders_wait_for_prerequisites(name: str) -> None:
     task = TASKS.load(name)()
     instances = task.sample(6, Stream("front"))
-    trained = {"by_count": [1] * (task.answer_len + 1), "by_count_and_rank": [[1, 1]] * (task.answer_len + 1)}
+    trained = even(task.answer_len)
     for order, rank_NA in instances.orders.items():
         trace = gold_trace(task, instances, rank_NA)
         found = diagnose(task, trace, trained, order)
-        assert json.loads(json.dumps(found, allow_nan=False)) == found
-        assert found["result"]["exact_match"] == 1.0
-        assert found["readiness"]["agreement"][order]["gamma"] == 1.0
+        json.dumps(as_json(found), allow_nan=False)
+        assert found.result.exact_match == 1.0
+        assert found.readiness.agreement[order].gamma == 1.0
         if trace.instances.parents_NAE is not None and trace.instances.parents_NAE.shape[2]:
-            assert found["readiness"]["premature"] == 0
-    backwards = diagnose(task, gold_trace(task, instances, -instances.orders[task.order_names[0]]))["readiness"]
-    assert backwards["premature"] == backwards["accuracy"]["unready"]["commits"] > 0
-    assert backwards["agreement"][task.order_names[0]]["gamma"] == -1.0
+            assert found.readiness.premature == 0
+    backwards = diagnose(task, gold_trace(task, instances, -instances.orders[task.order_names[0]])).readiness
+    assert backwards.premature == backwards.accuracy["unready"].commits > 0
+    assert backwards.agreement[task.order_names[0]].gamma == -1.0
     for table in tables(found):
         assert len({len(table.columns), *map(len, table.rows)}) == 1, table.title
         assert table.markdown().count("\n") == len(table.rows) + 4
@@ -81,7 +89,7 @@ def test_no_table_of_a_diagnosis_is_cut_off(name: str) -> None:
         tokens = np.where(rng.random(cells.size) < 0.2, task.answer_tokens[0], instances.answer(n)[cells])
         events.append([(step, int(cell), int(tokens[step])) for step, cell in enumerate(cells)])
     trace = trace_of(task, instances, events, prob=0.09936)
-    trained = {"by_count": [1] * (task.answer_len + 1), "by_count_and_rank": [[1, 1]] * (task.answer_len + 1)}
+    trained = even(task.answer_len)
     strata = ("natural", "heldout=1,m=4-10")
     groups = {stratum: np.arange(60) % 2 == place for place, stratum in enumerate(strata)}
     shown = tables(diagnose(task, trace, trained, groups=groups))
@@ -103,25 +111,27 @@ def test_a_table_prints_names_as_they_are() -> None:
 
 def test_what_cannot_be_diagnosed_is_refused_in_a_sentence() -> None:
     trace = lsb_trace()
-    assert diagnose(SMALL, replace(trace, about={"temperature": float("nan")}))["about"] == {"temperature": None}
+    with pytest.raises(HardtailError, match=r"`about` is not what .*seed"):
+        diagnose(SMALL, replace(trace, about={"seed": "many"}))
+    odd = diagnose(SMALL, replace(trace, about={"temperature": float("nan"), "mine": object()}))
+    assert not {"temperature", "mine"} & as_json(odd).keys()
     with pytest.raises(HardtailError, match="no instance"):
         diagnose(SMALL, trace.take(slice(0, 0)))
     with pytest.raises(HardtailError, match="9 answer cells"):
         diagnose(Addition(), trace)
     with pytest.raises(HardtailError, match="no order 'msb'"):
-        diagnose(SMALL, trace, {"by_count": [1] * 10, "by_count_and_rank": [[1, 1]] * 10}, "msb")
+        diagnose(SMALL, trace, even(9), "msb")
     with pytest.raises(HardtailError, match="parents"):
         readiness(SMALL, replace(trace, instances=trace.instances.bare()))
 
 
 def test_a_decode_with_nothing_to_do_has_counts_of_zero_and_no_means() -> None:
     instances = replace(small(3), maskable_NA=np.zeros((3, 9), dtype=np.bool_))
-    found = diagnose(
-        SMALL, trace_of(SMALL, instances, [[], [], []]), {"by_count": [1] * 10, "by_count_and_rank": [[1]] * 10}
-    )
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["readiness"]["commits"] == found["coverage"]["states"] == 0
-    assert found["readiness"]["premature_share"] is None
+    found = diagnose(SMALL, trace_of(SMALL, instances, [[], [], []]), even(9, ranks=1))
+    json.dumps(as_json(found), allow_nan=False)
+    assert found.coverage is not None
+    assert found.readiness.commits == found.coverage.states == 0
+    assert found.readiness.premature_share is None
 
 
 def test_what_was_shown_from_the_start_counts_for_no_cell_accuracy() -> None:
@@ -130,7 +140,7 @@ def test_what_was_shown_from_the_start_counts_for_no_cell_accuracy() -> None:
     gold_A = instances.answer(0)
     tokens = [*gold_A[5:8], (gold_A[8] + 1) % 10]
     trace = trace_of(SMALL, instances, [[(step, 5 + step, int(token)) for step, token in enumerate(tokens)]])
-    assert diagnose(SMALL, trace)["result"]["cell_accuracy"] == 0.75
+    assert diagnose(SMALL, trace).result.cell_accuracy == 0.75
 
 
 def test_cells_that_are_mostly_wrong_are_named() -> None:
@@ -143,12 +153,9 @@ def test_cells_that_are_mostly_wrong_are_named() -> None:
     answer_NA = trace.answer_NA.copy()
     for cell, wrong in {0: 19, 2: 40, 5: 20, 7: 21}.items():
         answer_NA[:wrong, cell] = (answer_NA[:wrong, cell] + 1) % 10
-    found = diagnose(SMALL, replace(trace, answer_NA=answer_NA))["result"]
-    assert found["cells_mostly_wrong"] == 2
-    assert found["worst_cells"] == [
-        {"cell": SMALL.cell_name(2), "n": 40, "right": 0.0},
-        {"cell": SMALL.cell_name(7), "n": 40, "right": 19 / 40},
-    ]
+    found = diagnose(SMALL, replace(trace, answer_NA=answer_NA)).result
+    assert found.cells_mostly_wrong == 2
+    assert found.worst_cells == (WorstCell(SMALL.cell_name(2), 40, 0.0), WorstCell(SMALL.cell_name(7), 40, 19 / 40))
 
 
 def test_a_table_for_documents() -> None:

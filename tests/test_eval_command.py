@@ -33,16 +33,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_runs_own_selection_is_evaluated(run: Path) -> None:
     selected = load_subject(str(run))
-    assert selected.origin["checkpoint"] == "best_probe"
+    assert selected.origin.checkpoint == "best_probe"
     last = load_subject(str(run), kind="last")
-    assert (last.origin["checkpoint"], last.origin["step"]) == ("last", 30)
+    assert (last.origin.checkpoint, last.origin.step) == ("last", 30)
     assert selected.task == recipe_named("addition-puma-smoke").task
-    assert selected.origin["recipe"] == "addition-puma-smoke"
+    assert selected.origin.recipe == "addition-puma-smoke"
     with pytest.raises(HardtailError, match="holds the weights 'last', not 'best_probe'"):
         load_subject(str(run / "last.safetensors"), kind="best_probe")
     weights = load_subject(str(run / "last.safetensors"))
     assert weights.folder is None
-    assert weights.origin["seed"] == 42
+    assert weights.origin.seed == 42
 
 
 Words = Callable[..., subprocess.CompletedProcess[str]]
@@ -206,7 +206,7 @@ def test_a_run_that_was_renamed_keeps_its_weights(run: Path, tmp_path: Path) -> 
     recipe = json.loads((renamed / "recipe.json").read_bytes())
     recipe["fields"]["name"] = "addition-by-another-name"
     (renamed / "recipe.json").write_text(json.dumps(recipe))
-    assert load_subject(str(renamed)).origin["recipe"] == "addition-by-another-name"
+    assert load_subject(str(renamed)).origin.recipe == "addition-by-another-name"
 
 
 def test_the_gallery_draws_one_failure_unless_told(run: Path, words: Words) -> None:

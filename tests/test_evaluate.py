@@ -12,6 +12,7 @@ import torch
 
 import hardtail
 from hardtail import HardtailError, Streams
+from hardtail.core.records import Paired, Probe, as_json
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -27,7 +28,8 @@ from hardtail.measuring.evaluate import (
     records_of,
     reveal,
 )
-from hardtail.measuring.subject import Subject
+from hardtail.measuring.statistics import wilson
+from hardtail.measuring.subject import Origin, Subject
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit
@@ -43,7 +45,7 @@ def tiny(task: Task, seed: int = 0) -> Subject:
     """An untrained model of a task."""
     shape = Shape(1, 2, 16, task.vocabulary.size, task.seq_len)
     model = Transformer(shape).initialise(torch.Generator().manual_seed(seed))
-    origin = {"recipe": "none", "seed": seed, "checkpoint": "last", "step": 0}
+    origin = Origin(recipe="none", seed=seed, checkpoint="last", step=0)
     return Subject(task, ModelDenoiser(model, task.vocabulary.mask_id), "tiny", origin)
 
 
@@ -68,9 +70,9 @@ def test_accuracy_counts_what_is_right() -> None:
     subject = replace(tiny(ADDITION), denoiser=knowing(ADDITION, instances, wrong=[3, 7, 11]))
     outcome = evaluate(subject, "top1", Top1(), instances, "natural", Decoding(), failures=2)
     record = outcome.record
-    assert (record["n"], record["exact_match"], record["valid"], record["steps"]) == (50, 0.94, 0.94, 5)
-    assert record["cell_accuracy"] == pytest.approx(1 - 3 / 250)
-    assert record["low"] < 0.94 < record["high"]
+    assert (record.n, record.exact_match, record.valid, record.steps) == (50, 0.94, 0.94, 5)
+    assert record.cell_accuracy == pytest.approx(1 - 3 / 250)
+    assert (record.low, record.high) == wilson(47, 50)
     assert np.flatnonzero(~outcome.exact_N).tolist() == [3, 7, 11]
     assert outcome.failures is not None
     assert outcome.failures.instances.tokens_NL.tolist() == instances.take(np.array([3, 7])).tokens_NL.tolist()
@@ -90,8 +92,8 @@ def test_paired_comparisons_share_their_instances() -> None:
     policies = chosen_policies(ADDITION, ("top1", "lsb", "random"))
     found = list(evaluate_all(subject, policies, ["natural", "chain>=3"], 20, Decoding(), data_seed=3))
     records = records_of(found)
-    pairs = [record for record in records if record["kind"] == "paired"]
-    assert [(record["stratum"], record["policy"], record["against"]) for record in pairs] == [
+    pairs = [record for record in records if isinstance(record, Paired)]
+    assert [(record.stratum, record.policy, record.against) for record in pairs] == [
         ("natural", "top1", "lsb"),
         ("natural", "top1", "random"),
         ("chain>=3", "top1", "lsb"),
@@ -100,9 +102,10 @@ def test_paired_comparisons_share_their_instances() -> None:
     for item in found:
         if isinstance(item, Outcome):
             assert len(item.exact_N) == 20
-    assert len([record for record in records if record["kind"] == "probe"]) == 2
+    assert sum(isinstance(record, Probe) for record in records) == 2
+    wanted = {"schema", "task", "policy", "stratum", "recipe", "seed", "checkpoint", "commit", "device"}
     for record in records:
-        assert {"task", "policy", "stratum", "recipe", "seed", "checkpoint", "commit", "device"} <= record.keys()
+        assert wanted <= as_json(record).keys()
 
 
 def test_probe_is_the_mean_over_hidden_cells() -> None:
@@ -110,7 +113,7 @@ def test_probe_is_the_mean_over_hidden_cells() -> None:
     instances = task.sample(3, Streams(0).named("probe"), "tier=easy")
     subject = tiny(task)
     assert isinstance(subject.denoiser, ModelDenoiser)
-    found = probe(subject, instances, "tier=easy", Decoding(batch=2))["probe_nll"]
+    found = probe(subject, instances, "tier=easy", Decoding(batch=2)).probe_nll
     total = cells = 0.0
     for i in range(3):
         tokens = torch.from_numpy(instances.tokens_NL[i].astype(np.int64))
@@ -135,7 +138,7 @@ def test_the_reveal_is_restricted_to_answer_tokens_where_its_record_says_so() ->
     subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))
     allowed = (None, task.answer_tokens)
     found = [reveal(subject, instances, "natural", Decoding(allowed=tokens)) for tokens in allowed]
-    assert [record["token_accuracy"] for record in found] == [0, 1]
+    assert [record.token_accuracy for record in found] == [0, 1]
 
 
 @pytest.mark.parametrize("allowed", [None, ADDITION.answer_tokens])
@@ -145,11 +148,11 @@ def test_a_denoiser_that_answers_for_digits_alone_is_measured_as_it_is_decoded(a
     known = knowing(ADDITION, instances, wrong=[3])
     mask_id, decoding = ADDITION.vocabulary.mask_id, Decoding(allowed=allowed)
     digits = Subject(ADDITION, Function(lambda *seen: known.logits(*seen)[..., :10], mask_id), "digits")
-    assert evaluate(digits, "top1", Top1(), instances, "natural", decoding).record["exact_match"] == 29 / 30
+    assert evaluate(digits, "top1", Top1(), instances, "natural", decoding).record.exact_match == 29 / 30
     # All of the mass is on ten tokens: log(1 + 9e⁻⁹), and 9 more in the one wrong cell of 150.
     nll = np.log1p(9 * np.exp(-9.0)) + 9 / 150
-    assert probe(digits, instances, "natural", decoding)["probe_nll"] == pytest.approx(nll, rel=1e-5)
-    assert reveal(digits, instances, "natural", decoding)["token_accuracy"] > 0.98
+    assert probe(digits, instances, "natural", decoding).probe_nll == pytest.approx(nll, rel=1e-5)
+    assert reveal(digits, instances, "natural", decoding).token_accuracy > 0.98
     few = replace(digits, denoiser=Function(lambda *seen: known.logits(*seen)[..., :4], mask_id))
     with pytest.raises(HardtailError, match="tokens up to 9, and the denoiser answers for 4"):
         probe(few, instances, "natural", decoding)
@@ -160,7 +163,7 @@ def test_every_decode_leaves_its_trace_that_from_half_of_the_answer_too(tmp_path
     policies = chosen_policies(task, ("l2r", "block,size=20"))
     options = {"data_seed": 0, "traces": tmp_path}
     found = evaluate_all(tiny(task), policies, ["natural"], 4, Decoding(Commit(each=20)), **options)  # type: ignore[arg-type]
-    exact = {record["policy"]: record["exact_match"] for record in records_of(list(found)) if "exact_match" in record}
+    exact = {item.record.policy: item.record.exact_match for item in found if isinstance(item, Outcome)}
     traces = {path.name: load_trace(path) for path in tmp_path.glob("*.npz")}
     assert sorted(traces) == ["natural.block_size-20.npz", "natural.l2r.half-revealed.npz", "natural.l2r.npz"]
     assert {trace.about["policy"]: trace.exact_N.mean() for trace in traces.values()} == exact
@@ -180,7 +183,7 @@ def test_half_reveal_shows_half_of_the_chain_and_no_padding() -> None:
     assert np.array_equal(half_reveal(task, instances, seed=5).maskable_NA, shown.maskable_NA)
     assert not np.array_equal(half_reveal(task, instances, seed=6).maskable_NA, shown.maskable_NA)
     record = reveal(tiny(task), instances, "natural", Decoding(seed=5))
-    assert record["tokens"] == int((meant_NA & shown.maskable_NA).sum())
+    assert record.tokens == int((meant_NA & shown.maskable_NA).sum())
     assert decode(tiny(task).denoiser, shown, Top1()).commit_NT.sum() == shown.maskable_NA.sum()
 
 

@@ -31,13 +31,12 @@ from hardtail.show.figures.panels import by_policy, charts_figure, difficulty
 from hardtail.show.figures.states import chance_hidden
 from hardtail.show.figures.style import save, slug, style, styled
 from hardtail.show.page.curves import charts_as_json
-from hardtail.show.page.records import RunRecord
-from hardtail.show.page.records import recorded as recorded_runs
 from hardtail.show.stages import Stage, stages
 from hardtail.show.study_tables import study_tables
 from hardtail.show.table_files import escaped, study_csv, study_latex, write_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.ledger import printed_accuracy
+from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.addition.commits import wrong_commits
 from hardtail.tasks.addition.figures import chosen_failures, failures_figure
@@ -65,8 +64,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def runs(store: Store) -> list[RunRecord]:
-    return recorded_runs(store)
+def runs(store: Store) -> list[Run]:
+    return store.runs()
 
 
 def words(figure: Any) -> str:
@@ -98,7 +97,7 @@ def test_files_are_fit_for_a_paper_and_the_same_every_time(failing: Trace, tmp_p
     assert png[16:20] == int(6.75 * 300).to_bytes(4, "big"), "as wide as a page of two columns"
 
 
-def test_every_figure_that_there_is_data_for(stage: Stage, runs: list[RunRecord], tmp_path: Path) -> None:
+def test_every_figure_that_there_is_data_for(stage: Stage, runs: list[Run], tmp_path: Path) -> None:
     written = write_figures(tmp_path, runs, [stage])
     assert {path.stem for path in written} == {
         "training-addition",
@@ -163,7 +162,7 @@ def test_without_a_failure_there_is_no_figure_of_one(stage: Stage) -> None:
 # -- curves -----------------------------------------------------------------------------------------------------------
 
 
-def test_accuracy_is_drawn_with_intervals_beside_what_the_paper_prints(runs: list[RunRecord]) -> None:
+def test_accuracy_is_drawn_with_intervals_beside_what_the_paper_prints(runs: list[Run]) -> None:
     charts = by_policy(recorded_accuracy("addition", runs, "best_probe"))
     panels = {chart.panel: chart for chart in charts}
     assert set(panels) == {"top1", "lsb", "random"}
@@ -186,16 +185,16 @@ def test_strata_that_are_no_numbers_stand_in_a_row() -> None:
     assert places == [0, 1, 2]
 
 
-def test_training_curves_are_the_logs(runs: list[RunRecord]) -> None:
+def test_training_curves_are_the_logs(runs: list[Run]) -> None:
     charts = {chart.panel: chart for chart in training("addition", runs)}
     hard = {(one.hue, one.style): one.lines for one in charts["Hard-tail accuracy"].series}
     puma = next(run for run in runs if run.arm.startswith("puma"))
-    logged = [(line["step"], line["hard_logical"]) for line in puma.log]
+    logged = [(line.step, line.hard_logical) for line in puma.log]
     assert [(x, y) for x, y, *_ in hard["puma", "logical order"][0].points] == logged
     assert len(hard["puma", "confidence"]) == 2, "a line for each seed"
 
 
-def test_a_scheme_has_the_colour_of_the_page(runs: list[RunRecord]) -> None:
+def test_a_scheme_has_the_colour_of_the_page(runs: list[Run]) -> None:
     charts = training("addition", runs)
     on_page = {one["colour"] for chart in charts_as_json(charts) for one in chart["series"]}
     drawn = {mpl.colors.to_hex(line.get_color()) for axes in charts_figure(charts).axes for line in axes.lines}

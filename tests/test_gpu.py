@@ -94,8 +94,8 @@ def test_a_model_measures_nearly_as_on_a_cpu(precision: Any, batch: int | None) 
         subject.denoiser.model.to(device)
         subject.denoiser.precision = precision if device != "cpu" else "fp32"
         decoding = Decoding(device=device, batch=batch)
-        accuracy = evaluate(subject, "top1", Top1(), instances, "natural", decoding).record["cell_accuracy"]
-        found.append((probe(subject, instances, "natural", decoding)["probe_nll"], accuracy))
+        accuracy = evaluate(subject, "top1", Top1(), instances, "natural", decoding).record.cell_accuracy
+        found.append((probe(subject, instances, "natural", decoding).probe_nll, accuracy))
     assert found[0] == pytest.approx(found[1], abs=0.05)
 
 

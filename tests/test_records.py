@@ -1,5 +1,6 @@
 """Records: parsed once, refused with file, line and field, and written so that they read back the same."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from hardtail.core.records import (
     read_jsonl,
     read_measurements,
 )
+from hardtail.core.registry import TASKS
+from hardtail.measuring.diagnosis import read_diagnoses
 
 GOOD = '{"kind": "accuracy", "policy": "top1", "stratum": "natural", "n": 5, "exact_match": 0.5}'
 
@@ -57,6 +60,30 @@ def test_lines_of_before_a_field_existed_have_its_default(tmp_path: Path) -> Non
     assert isinstance(record, Accuracy)
     assert record.plainly_decoded
     assert (record.checkpoint, record.data_seed, record.commit_rule) == (None, None, "1 a step")
+
+
+def test_diagnoses_of_before_the_schema_read_as_todays() -> None:
+    """One of every task, written when profiles were dictionaries and had other names for the same readings."""
+    path = Path(__file__).with_name("diagnoses_of_schema_1.jsonl")
+    found = read_diagnoses(path)
+    assert {type(record.profile) for record in found} == {TASKS.load(name).profile_type() for name in TASKS.names()}
+    held = [json.loads(line) for line in path.read_text().splitlines()]
+    for record, old in zip(found, held, strict=True):
+        assert record.profile.failures == old["profile"]["failures"] > 0
+        assert as_json(record)["readiness"] == old["readiness"]
+    top, first = (held[0]["profile"]["wrong_commits"][name]["step_median"] for name in ("top", "first"))
+    readings = found[0].profile.wrong_commits
+    assert (readings.lowest_index.step_median, readings.first_in_time.step_median) == (top, first)
+    assert found[0].number(("profile", "wrong_commits", "lowest_index", "step_median")) == top
+    assert found[0].number(("profile", "wrong_commits", "nowhere")) is None
+
+
+def test_a_damaged_profile_is_named(tmp_path: Path) -> None:
+    line = json.loads(Path(__file__).with_name("diagnoses_of_schema_1.jsonl").read_text().splitlines()[0])
+    line["profile"]["wrong_commits"]["top"]["step_median"] = "soon"
+    (tmp_path / "diagnoses.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(HardtailError, match=r"line 1: wrong_commits\.lowest_index\.step_median: expected `float"):
+        read_diagnoses(tmp_path / "diagnoses.jsonl")
 
 
 def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:

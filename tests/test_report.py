@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hardtail import cli
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import RunEntry, append_jsonl
 from hardtail.core.registry import TASKS
 from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.readiness import readiness
@@ -30,14 +31,15 @@ from hardtail.show.figures.panels import by_policy
 from hardtail.show.page.curves import run_charts
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import SCRIPTS, page_of, write_page
-from hardtail.show.page.records import RunRecord, by_variant, recorded
+from hardtail.show.page.records import by_variant
 from hardtail.show.stages import ready_events, stages
 from hardtail.show.study_tables import ledger, study_tables
 from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
-from hardtail.study.claims.evidence import DIAGNOSED
+from hardtail.study.runs import Run, diagnosed_strata
 from hardtail.study.store import Store
 from hardtail.traces.files import load_trace
+from tests.planted_results import diagnosis_of
 from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, saved
 
 WEB = Path(cli.__file__).parents[1] / "show" / "page" / "web"
@@ -172,12 +174,12 @@ def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:
 
 
 def test_curves_show_what_runs_logged(tmp_path: Path) -> None:
-    charts = {chart.title: chart for chart in run_charts(recorded(Store(results(tmp_path))))}
+    charts = {chart.title: chart for chart in run_charts(Store(results(tmp_path)).runs())}
     loss = charts["Training loss"]
     assert [series.name for series in loss.series] == ["random-tf32", "papl-tf32", "puma-tf32"]
     assert [len(series.lines) for series in loss.series] == [2, 2, 2]  # one a seed
-    logged = Store(tmp_path).log("addition-puma-tf32-s41")
-    assert [(x, y) for x, y, *_ in loss.series[2].lines[0].points] == [(line["step"], line["loss"]) for line in logged]
+    logged = next(run for run in Store(tmp_path).runs() if run.name == "addition-puma-tf32-s41").log
+    assert [(x, y) for x, y, *_ in loss.series[2].lines[0].points] == [(line.step, line.loss) for line in logged]
     guessed = charts["Answer cells that are guessed"].series[2].lines[0].points
     assert (guessed[0][1], guessed[-1][1]) == (33, 0)
     accuracy = charts["Accuracy by stratum and policy, best probe weights"]
@@ -207,7 +209,7 @@ def test_curves_and_figures_count_what_the_ledger_counts(tmp_path: Path) -> None
     )
     with path.open("a") as file:
         file.writelines(json.dumps(record | {"exact_match": 0.1} | other) + "\n" for other in others)
-    runs = recorded(Store(folder))
+    runs = Store(folder).runs()
     charts = {chart.title: chart for chart in run_charts(runs)}
     on_page = charts["Accuracy by stratum and policy, best probe weights"]
     panels = by_policy(recorded_accuracy("addition", runs, "best_probe"))
@@ -224,7 +226,7 @@ def test_runs_of_another_kind_are_drawn_apart_and_without_the_papers_marks(tmp_p
     trial = json.loads(index.read_text().splitlines()[-1]) | {"name": "trial", "arm": "addition-puma-smoke"}
     (folder / "addition-puma-tf32-s42").rename(folder / "trial")
     index.write_text("".join(line + "\n" for line in index.read_text().splitlines()[:-1]) + json.dumps(trial) + "\n")
-    apart = by_variant(recorded(Store(folder)))
+    apart = by_variant(Store(folder).runs())
     assert {variant: len(held) for variant, held in apart.items()} == {"tf32": 2, "smoke": 1}
     marks = {variant: recorded_accuracy("addition", held, "best_probe").series for variant, held in apart.items()}
     assert any(series.printed for series in marks["tf32"])
@@ -247,28 +249,37 @@ def _without(key: str) -> Callable[[str], str]:
 
 
 RUN = "addition-puma-tf32-s41"
-UNREADABLE = '{"policy": "top1", "checkpoint": "last", "strata": ["chain>=28"], "readiness": 5}\n'
+UNREADABLE = '{"policy": "top1", "strata": ["chain>=28"], "result": {"instances": 5}, "readiness": 5}\n'
 
 
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         (_broken("index.jsonl", lambda text: text[:40]), "index.jsonl, line 1"),
-        (_broken("index.jsonl", _without("arm")), "'arm' is missing"),
-        (_broken(f"{RUN}/log.jsonl", lambda text: text.replace('"loss": ', '"loss": "x", "y": ')), "loss is 'x'"),
-        (_broken(f"{RUN}/log.jsonl", lambda text: "[1, 2]\n"), "not a record"),
-        (_broken(f"{RUN}/evaluations.jsonl", _without("stratum")), "no 'stratum'"),
-        (_broken(f"{RUN}/evaluations.jsonl", _without("exact_match")), "no exact_match"),
-        (_broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"n": 500', '"n": NaN')), "no n"),
-        (_broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('match": 0', 'match": 7')), "between 0 and 1"),
-        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: UNREADABLE), "cannot be read"),
-        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('right": 400', 'right": 800')), "no share"),
+        (_broken("index.jsonl", _without("arm")), "missing required field `arm`"),
+        (
+            _broken(f"{RUN}/log.jsonl", lambda text: text.replace('"loss": ', '"loss": "x", "y": ')),
+            "loss: expected",
+        ),
+        (_broken(f"{RUN}/log.jsonl", lambda text: "[1, 2]\n"), "log.jsonl, line 1: not a JSON object"),
+        (_broken(f"{RUN}/evaluations.jsonl", _without("stratum")), "missing required field `stratum`"),
+        (_broken(f"{RUN}/evaluations.jsonl", _without("exact_match")), "missing required field `exact_match`"),
+        (
+            _broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"n": 500', '"n": NaN')),
+            "line 1: not JSON",
+        ),
+        (
+            _broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('match": 0', 'match": 7')),
+            "expected `float` <= 1",
+        ),
+        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: UNREADABLE), "readiness: expected `object`"),
+        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('right":400', 'right":800')), "800 of 500"),
         (
             _broken(f"{RUN}/coverage.json", lambda text: text.replace("33]", "Infinity]")),
-            f"{RUN}/coverage.json: no coverage",
+            f"{RUN}/coverage.json: not JSON",
         ),
-        (_broken(f"{RUN}/coverage.json", lambda text: "{"), "cannot be read"),
-        (_broken(f"{RUN}/coverage.json", lambda text: '{"something": 1}'), f"{RUN}/coverage.json: no coverage"),
+        (_broken(f"{RUN}/coverage.json", lambda text: "{"), "coverage.json: not JSON"),
+        (_broken(f"{RUN}/coverage.json", lambda text: '{"something": 1}'), f"{RUN}/coverage.json: object missing"),
     ],
 )
 def test_damaged_results_are_one_sentence(tmp_path: Path, damage: Callable[[Path], None], told: str) -> None:
@@ -295,7 +306,7 @@ def test_plots_show_at_first_what_the_ledger_reads(section: str, tmp_path: Path)
     index = folder / "index.jsonl"
 
     def shown(asked: Collection[str] = ()) -> set[str]:
-        charts = [chart for chart in run_charts(recorded(Store(folder)), asked) if chart.section == section]
+        charts = [chart for chart in run_charts(Store(folder).runs(), asked) if chart.section == section]
         return {re.split("[ ,]", series.name)[0] for chart in charts for series in chart.series if series.shown}
 
     assert "puma-tf32" in shown()
@@ -306,15 +317,14 @@ def test_plots_show_at_first_what_the_ledger_reads(section: str, tmp_path: Path)
     assert shown() == {"random-mine", "papl-mine", "puma-first"}
 
 
-def test_each_run_is_explained_once_for_an_order_and_its_weights() -> None:
+def test_each_run_is_explained_once_for_an_order_and_its_weights(tmp_path: Path) -> None:
     """By the diagnosis that the ledger takes: of its claims' strata, however large another is."""
-    head = {"task": "addition", "policy": "top1", "checkpoint": "last"}
-    whole = head | {"strata": list(DIAGNOSED["addition"]), "result": {"instances": 2700}}
-    part = head | {"strata": ["chain>=28"], "result": {"instances": 5000}}
-    logical = part | {"policy": "lsb"}
-    facts = {"name": "run", "task": "addition", "arm": "addition-puma", "seed": 42}
-    run = RunRecord(facts, [], [], [whole, part, logical], None)
-    assert sorted(run.explained, key=lambda record: str(record["policy"])) == [logical, whole]
+    whole = diagnosis_of("addition", diagnosed_strata("addition"), 2700, checkpoint="last")
+    part = diagnosis_of("addition", ["chain>=28"], 5000, checkpoint="last")
+    logical = diagnosis_of("addition", ["chain>=28"], 5000, checkpoint="last", policy="lsb")
+    append_jsonl(tmp_path / "diagnoses.jsonl", [whole, part, logical])
+    run = Run(RunEntry(name="run", task="addition", arm="addition-puma", seed=42, steps=1), tmp_path)
+    assert run.explained == {("top1", "last"): whole, ("lsb", "last"): logical}
 
 
 # -- the file ---------------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from hardtail.core.describe import describe
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 from hardtail.core.types import Trace
-from hardtail.show.page.records import of_folder
 from hardtail.study.recipes import recipe_named
+from hardtail.study.runs import Run
 from hardtail.traces.files import save_trace
 from hardtail.training.run import train
 from tests.conftest import Command
@@ -125,8 +125,8 @@ def test_a_folder_that_is_no_run_is_one_sentence(report: Command, tmp_path: Path
     assert (code, err.count("\n"), "no run directory" in err) == (2, 1, True)
     lines(tmp_path / "odd" / "log.jsonl", [])
     (tmp_path / "odd" / "recipe.json").write_text('{"fields": 3}')
-    with pytest.raises(HardtailError, match="no run directory"):
-        of_folder(tmp_path / "odd")
+    with pytest.raises(HardtailError, match=r"recipe\.json: fields: expected `object`"):
+        Run.of_folder(tmp_path / "odd")
 
 
 def test_a_runs_task_has_the_name_that_it_is_registered_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,4 +137,4 @@ def test_a_runs_task_has_the_name_that_it_is_registered_by(tmp_path: Path, monke
     recipe["fields"]["task"] = describe(Markup())
     lines(tmp_path / "run" / "log.jsonl", [])
     (tmp_path / "run" / "recipe.json").write_text(json.dumps(recipe))
-    assert of_folder(tmp_path / "run").task == "mark_up"
+    assert Run.of_folder(tmp_path / "run").task == "mark_up"

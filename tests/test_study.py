@@ -4,7 +4,7 @@ import errno
 import json
 import signal
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,22 +13,25 @@ import pytest
 
 from hardtail import HardtailError, data
 from hardtail.cli import main
-from hardtail.core.files import read_records, sole_writer
+from hardtail.core.files import sole_writer
 from hardtail.core.provenance import origin
+from hardtail.core.records import LogLine
+from hardtail.measuring.diagnosis import Diagnosis
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.subject import Subject
-from hardtail.show.page.records import of_folder, recorded
 from hardtail.study import advance as moving
 from hardtail.study import store as storing
 from hardtail.study.advance import advance, measure, prepare, status
 from hardtail.study.grids import GRIDS, Entry, entries_named, entry_named, grid_named
 from hardtail.study.recipes import recipe_named
+from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.base import Part
 from hardtail.training import checkpoint
 from hardtail.training.probe import Probe, Probed
 from hardtail.training.run import train
 from tests.conftest import Command
+from tests.planted_results import diagnosis_of
 
 
 def entry(arm: str = "addition-random-smoke", steps: int = 12) -> Entry:
@@ -37,10 +40,14 @@ def entry(arm: str = "addition-random-smoke", steps: int = 12) -> Entry:
     return Entry(arm, replace(recipe, steps=steps, watch=watch, train_size=50, batch=4))
 
 
-def _diagnosed(subject: Subject, *given: object, **also: object) -> list[dict[str, object]]:
+def read_records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _diagnosed(subject: Subject, *given: object, **also: object) -> list[Diagnosis]:
     parts = diagnosed(subject.task, (), None)
-    said = {"kind": "diagnosis", "task": "addition", "policy": "top1", **subject.origin}
-    return [said | {"strata": [part.stratum for part in parts], "result": {"instances": sum(part.n for part in parts)}}]
+    strata, instances = [part.stratum for part in parts], sum(part.n for part in parts)
+    return [diagnosis_of("addition", strata, instances, **asdict(subject.origin))]
 
 
 @pytest.fixture(autouse=True)
@@ -100,11 +107,11 @@ def test_a_grid_moves_on_and_is_recorded(tmp_path: Path) -> None:
     assert [item.state for item in status(entries, tmp_path / "runs", store)] == ["missing", "missing"]
     found = advance(entries, tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
     assert [item.state for item in found] == ["recorded", "recorded"]
-    assert [line["name"] for line in store.index()] == [item.name for item in entries]
-    assert {record["arm"] for record in store.evaluations()} == {item.arm for item in entries}
-    kinds = {(record["checkpoint"], record["policy"]) for record in store.evaluations() if record["kind"] == "accuracy"}
+    runs = store.runs()
+    assert [(run.name, run.entry.arm) for run in runs] == [(item.name, item.arm) for item in entries]
+    kinds = {(record.checkpoint, record.policy) for run in runs for record in run.accuracies}
     assert kinds == {(kind, policy) for kind in ("last", "best_probe") for policy in ("top1", "lsb")}
-    assert store.log(entries[0].name)[-1]["step"] == 12
+    assert runs[0].log[-1].step == 12
     before = (tmp_path / "results" / "index.jsonl").read_bytes()
     advance(entries, tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
     assert (tmp_path / "results" / "index.jsonl").read_bytes() == before
@@ -185,19 +192,19 @@ def test_a_run_out_of_patience_is_recorded_with_its_best_weights_alone(
         assert train(run.recipe, runs / run.name, patience=5).step == 5
         (found,) = status([run], runs, store)
         assert (found.state, found.step) == ("trained", 5)
-        facts = of_folder(runs / run.name).facts
-        assert (facts["steps"], facts["commit"]) == (5, origin("cpu")["commit"])
+        facts = Run.of_folder(runs / run.name).entry
+        assert (facts.steps, facts.commit) == (5, origin("cpu")["commit"])
         (found,) = advance([run], runs, store, minutes=5, n=5, patience=5, say=said.append)
     assert (found.state, found.step) == ("recorded", 5)
     assert said[0] == f"{run.name}: out of patience at step 5 of 12"
-    for records in (store.evaluations(), store.diagnoses()):
-        assert {(record["checkpoint"], record["step"]) for record in records} == {("best_probe", 0)}
+    (kept,) = store.runs()
+    for records in (kept.evaluations, kept.diagnoses):
+        assert {(record.checkpoint, record.step) for record in records} == {("best_probe", 0)}
     advance([whole], runs, store, minutes=5, n=5, patience=12)
     first, second = store.index()
-    assert (first["steps"], first["patience"]) == (5, 5)
-    assert (second["steps"], "patience" in second) == (12, False)
-    assert store.log(run.name)[-1]["step"] == 5
-    assert [dict(record.facts)["steps"] for record in recorded(store)] == [5, 12]
+    assert (first.steps, first.patience) == (5, 5)
+    assert (second.steps, second.patience) == (12, None)
+    assert store.runs()[0].log[-1].step == 5
     monkeypatch.setattr("hardtail.study.grids.entries_named", lambda names: [run, whole])
     _, out, _ = hardtail_command("study", "both", "--runs", str(runs), "--results", str(store.folder))
     assert [line.split()[1:8:2] for line in out.splitlines() if line.startswith("│")] == [
@@ -220,7 +227,7 @@ def test_a_run_out_of_patience_without_its_best_weights_trains_on(
     assert (found.state, found.step, found.failure) == ("recorded", 12, "")
 
 
-@pytest.mark.parametrize("patience", [0, True, "5", None])
+@pytest.mark.parametrize("patience", [0, True, "5"])
 def test_a_damaged_patience_in_the_index_is_named(tmp_path: Path, patience: Any) -> None:
     line = {
         "name": "a",
@@ -233,7 +240,7 @@ def test_a_damaged_patience_in_the_index_is_named(tmp_path: Path, patience: Any)
         "wall": 1.0,
     }
     (tmp_path / "index.jsonl").write_text(json.dumps(line | {"patience": patience}) + "\n")
-    with pytest.raises(HardtailError, match=r"line 1: patience is .*; the line is damaged"):
+    with pytest.raises(HardtailError, match=r"line 1: patience: expected `int"):
         Store(tmp_path).index()
 
 
@@ -244,7 +251,7 @@ def test_the_best_probe_stays_in_a_thinned_log(tmp_path: Path) -> None:
     (tmp_path / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
     store = Store(tmp_path / "results")
     store.add("long", "addition-random", tmp_path / "run")
-    kept = [line["step"] for line in store.log("long")]
+    kept = [line.step for line in store.runs()[0].log]
     assert {0, 777, 12} <= set(kept)
     assert len(kept) < 500
 
@@ -257,8 +264,8 @@ def test_every_session_of_a_run_stays_in_a_thinned_log(tmp_path: Path) -> None:
     (tmp_path / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
     store = Store(tmp_path / "results")
     store.add("long", "addition-random", tmp_path / "run")
-    assert log[501] in store.log("long")
-    assert log[502] not in store.log("long")
+    assert LogLine(**log[501]) in store.runs()[0].log
+    assert LogLine(**log[502]) not in store.runs()[0].log
 
 
 def test_a_run_that_another_process_is_at_is_passed_over(tmp_path: Path) -> None:
@@ -364,8 +371,8 @@ def test_results_are_never_rewritten(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "told"),
     [
-        ("finished.json", "{}", "says that the run ended at step None; move finished.json away"),
-        ("finished.json", '{"step": 12}', "finished.json is damaged"),
+        ("finished.json", "{}", "missing required field `step`; the record is damaged; move finished.json away"),
+        ("finished.json", '{"step": 12}', "missing required field `wall`"),
         ("log.jsonl", "", "log.jsonl does not end at step 12"),
         ("log.jsonl", '{"step": 4}\n', "log.jsonl does not end at step 12"),
         ("coverage.json", None, "coverage.json is missing"),
@@ -387,8 +394,9 @@ def test_a_run_whose_files_are_damaged_is_not_recorded_before_they_are_mended(
     (folder / "finished.json").unlink()
     (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
     assert (found.state, found.failure) == ("recorded", "")
-    assert store.log(run.name)[-1]["step"] == 12
-    assert store.coverage(run.name) is not None
+    (kept,) = store.runs()
+    assert kept.log[-1].step == 12
+    assert kept.coverage is not None
     assert (folder / "last.safetensors").read_bytes() == weights
 
 
@@ -402,7 +410,7 @@ def test_weights_of_another_run_or_step_are_not_measured_as_this_one(tmp_path: P
     with pytest.raises(HardtailError, match=r"of another run than the recipe.json beside it"):
         measure(tmp_path / "run", device="cpu", n=5)
     path.write_bytes(own)
-    (tmp_path / "run" / "finished.json").write_text('{"step": 20}')
+    (tmp_path / "run" / "finished.json").write_text('{"step": 20, "wall": 1, "commit": "c", "device": "d"}')
     with pytest.raises(HardtailError, match=r"is of step 12, and finished.json says that the run ended at step 20"):
         measure(tmp_path / "run", device="cpu", n=5)
     assert not (tmp_path / "run" / "evaluations.jsonl").exists()
@@ -417,7 +425,7 @@ def test_a_damaged_record_of_a_run_is_named(tmp_path: Path, file: str, key: str)
     wanted = ("policy", "strata", "result") if file == "diagnoses.jsonl" else ("kind", "stratum", "policy", "n")
     (tmp_path / file).write_text(json.dumps({name: first[name] for name in first if name != key}) + "\n")
     if key in wanted:
-        with pytest.raises(HardtailError, match=f"{file}: a record has no '{key}'"):
+        with pytest.raises(HardtailError, match=rf"{file}, line 1: .*`{key}`"):
             measure(tmp_path, device="cpu", n=5)
     else:
         assert measure(tmp_path, device="cpu", n=5)

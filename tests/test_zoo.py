@@ -21,9 +21,9 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_accuracies_are_those_of_the_record() -> None:
     store = Store(Path(__file__).parent.parent / "results")
     recorded = {
-        (record["run"], record["checkpoint"], record["stratum"], record["policy"]): record["exact_match"]
-        for record in store.evaluations()
-        if record["kind"] == "accuracy"
+        (run.name, record.checkpoint, record.stratum, record.policy): record.exact_match
+        for run in store.runs()
+        for record in run.accuracies
     }
     for model in zoo.models():
         assert zoo.find(model.name).path.stat().st_size < 3_000_000

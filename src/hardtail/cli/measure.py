@@ -1,6 +1,5 @@
 """Measuring and explaining trained models: eval, diagnose."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,7 +22,8 @@ from hardtail.cli.common import (
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
-    from hardtail.measuring.evaluate import Outcome, Record
+    from hardtail.core.records import Paired, Probe, Reveal
+    from hardtail.measuring.diagnosis import Diagnosis
 
 
 @app.command(name="eval")
@@ -58,8 +58,9 @@ def evaluate(
 
     Without --policies: confidence (top1), the task's logical order, random order.
     """
+    from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, records_of
+    from hardtail.measuring.evaluate import Outcome, chosen_policies, chosen_strata, evaluate_all, keep, records_of
     from hardtail.policies.base import Commit
     from hardtail.show.scoreboard import eval_tables, show_failures
 
@@ -76,7 +77,7 @@ def evaluate(
     data_seed = subject.seed if data_seed is None else data_seed
     rounds = len(wanted) * (len(chosen) + subject.task.reveals)
     into = out or subject.file("evaluations.jsonl")
-    found: list[Outcome | Record] = []
+    found: list[Outcome | Probe | Reveal | Paired] = []
     with progress_bar(f"decoding {subject.name}", rounds * n) as advance:
         options: dict[str, Any] = {"data_seed": data_seed, "traces": traces, "failures": gallery, "progress": advance}
         try:
@@ -87,7 +88,7 @@ def evaluate(
             raise
     records = records_of(found)
     if as_json:
-        print(json.dumps([record for record in records if record["kind"] == "accuracy"], indent=1), flush=True)
+        print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
     else:
         console = open_console(at_least=120)
         for table in eval_tables(subject, records):
@@ -128,6 +129,7 @@ def diagnose(
     """Explain failures: first wrong commits, readiness, coverage of mask states."""
     from rich.text import Text
 
+    from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
     from hardtail.measuring.diagnosis import tables
     from hardtail.measuring.evaluate import keep
@@ -142,7 +144,7 @@ def diagnose(
     given = [name for name, value in for_runs.items() if value not in ((), None)]
     if given and all(run.endswith(".npz") for run in runs):
         raise HardtailError(f"{given[0]} is for runs and weights; a trace is explained as it was decoded, leave it out")
-    found: list[dict[str, Any]] = []
+    found: list[Diagnosis] = []
     for run in runs:
         if run.endswith(".npz"):
             with busy(f"explaining {run}"):
@@ -158,7 +160,7 @@ def diagnose(
         found.extend(diagnoses)
         console = open_console(at_least=120)
         for diagnosis in diagnoses if not as_json else ():
-            told = [str(diagnosis[name]) for name in ("task", "policy", "model") if diagnosis.get(name)]
+            told = filter(None, (diagnosis.task, diagnosis.policy, diagnosis.model))
             console.rule(Text(", ".join(told), "bold"), align="left")
             for table in tables(diagnosis):
                 console.print(table.rich())
@@ -166,4 +168,4 @@ def diagnose(
         if kept and not as_json:
             print(f"{len(diagnoses)} diagnoses added to {kept}")
     if as_json:
-        print(json.dumps(found, indent=1))
+        print(json_list(found))

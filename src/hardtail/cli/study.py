@@ -165,7 +165,7 @@ def zoo(
     as_json: Annotated[bool, arg(name="json", help="print a JSON list")] = False,
 ) -> None:
     """The trained models that ship with the package; evaluate one with `hardtail eval zoo:NAME`."""
-    from dataclasses import asdict
+    from msgspec.structs import asdict
 
     from hardtail.core.tables import Table
     from hardtail.zoo import models

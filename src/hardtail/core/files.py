@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -80,11 +80,6 @@ def _locked(lock: Path, path: Path) -> IO[str] | None:
     return None
 
 
-def append_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
-    """Add records to a `.jsonl`, one a line: all of them or, where that fails, none."""
-    append_bytes(path, b"".join(json.dumps(record).encode() + b"\n" for record in records))
-
-
 def append_bytes(path: Path, lines: bytes) -> None:
     """Add lines to a file: all of them or, where that fails, none."""
     held = path.read_bytes() if path.exists() else b""
@@ -101,24 +96,10 @@ def read_object(path: Path) -> dict[str, Any] | None:
     try:
         held = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise HardtailError(f"{path} cannot be read ({error}); mend it, or move it away to go on without") from error
+        raise HardtailError(f"{path} cannot be read ({error}); fix it, or move it away to go on without it") from error
     if not isinstance(held, dict):
-        raise HardtailError(f"{path} holds no JSON object; mend it, or move it away to go on without")
+        raise HardtailError(f"{path} holds no JSON object; fix it, or move it away to go on without it")
     return held
-
-
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a `.jsonl`."""
-    records: list[dict[str, Any]] = []
-    for number, line in enumerate(read_lines(path), start=1):
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise HardtailError(f"{path}, line {number}: not JSON ({error})") from error
-        if not isinstance(record, dict):
-            raise HardtailError(f"{path}, line {number}: not a record")
-        records.append(record)
-    return records
 
 
 def read_lines(path: Path) -> list[str]:

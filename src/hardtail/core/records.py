@@ -241,9 +241,14 @@ def _bytes(path: Path) -> bytes:
 
 def as_json(record: msgspec.Struct) -> dict[str, Any]:
     """A record as JSON holds it, without what is unknown; a number that is not finite is None."""
-    held = msgspec.json.decode(msgspec.json.encode(record, enc_hook=_plain))
+    held = jsonable(record)
     kind = {"kind": held.pop("kind")} if "kind" in held else {}
     return {**kind, "schema": SCHEMA, **{key: value for key, value in held.items() if value is not None}}
+
+
+def jsonable(value: Any) -> Any:
+    """Anything recorded as JSON holds it: plain numbers, lists, and None for a number that is not finite."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
 
 
 def append_jsonl(path: Path, records: Iterable[msgspec.Struct]) -> None:

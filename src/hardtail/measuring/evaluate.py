@@ -6,7 +6,7 @@ Shapes: N instances, A answer cells.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import append_records, sole_writer
+from hardtail.core.files import sole_writer
 from hardtail.core.provenance import origin
+from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, append_jsonl
 from hardtail.core.seeds import Streams, below
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode_stream, in_flight, pass_rows, refuse_strangers
@@ -34,14 +35,12 @@ from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import task_to_json
 from hardtail.traces.files import TraceWriter, trace_writer
 
-Record = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Outcome:
     """One policy on one stratum."""
 
-    record: Record
+    record: Accuracy
     exact_N: NDArray[np.bool_]
     failures: Trace | None
     """The first few instances that went wrong."""
@@ -97,14 +96,21 @@ def evaluate(
                 wrong.extend(part.take(slice(i, i + 1)) for i in np.flatnonzero(~part.exact_N)[: failures - len(wrong)])
             progress(len(part))
     exact_N = np.concatenate(exact)
-    record = accuracy(exact_N) | {
-        "cell_accuracy": right_cells / cells if cells else None,
-        "valid": valid / len(exact_N),
-        "steps": steps,
-    }
-    kept = Trace.concat(wrong) if wrong else None
-    wall = round(monotonic() - began, 3)
-    return Outcome(_head(subject, name, stratum, "accuracy", decoding) | record | {"wall": wall}, exact_N, kept)
+    n, right = len(exact_N), int(exact_N.sum())
+    low, high = wilson(right, n)
+    record = Accuracy(
+        **_head(subject, name, decoding),
+        stratum=stratum,
+        n=n,
+        exact_match=right / n,
+        low=low,
+        high=high,
+        cell_accuracy=right_cells / cells if cells else None,
+        valid=valid / n,
+        steps=steps,
+        wall=round(monotonic() - began, 3),
+    )
+    return Outcome(record, exact_N, Trace.concat(wrong) if wrong else None)
 
 
 def traced(
@@ -112,40 +118,31 @@ def traced(
 ) -> Iterator[Trace]:
     """The trace of one policy, part by part; it says what it is of."""
     task = subject.task
-    head = {"task": task_to_json(task), "policy": name, "stratum": stratum, "model": subject.name}
+    said = {key: value for key, value in _head(subject, name, decoding).items() if value is not None}
     return decode_stream(
         subject.denoiser,
         instances,
         policy,
         decoding,
-        about=head | dict(subject.origin) | decoding.as_json() | origin(decoding.device),
+        about=said | {"task": task_to_json(task), "stratum": stratum},
     )
 
 
-def accuracy(exact_N: NDArray[np.bool_]) -> Record:
-    """Exact match with Wilson's 95 % interval."""
-    n, right = len(exact_N), int(exact_N.sum())
-    low, high = wilson(right, n)
-    return {"n": n, "exact_match": right / n, "low": low, "high": high}
-
-
-def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Outcome], decoding: Decoding) -> Record:
+def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Outcome], decoding: Decoding) -> Paired:
     """Two policies on the same instances: how often only one of them was right, and McNemar's exact p."""
     (name, one), (other, two) = first, second
     found = mcnemar(one.exact_N, two.exact_N)
-    head = _head(subject, name, one.record["stratum"], "paired", decoding)
-    return head | {"against": other, "n": len(one.exact_N), **found._asdict()}
+    head, n = _head(subject, name, decoding), len(one.exact_N)
+    return Paired(**head, stratum=one.record.stratum, n=n, against=other, **found._asdict())
 
 
-def _head(subject: Subject, policy: str, stratum: str, kind: str, decoding: Decoding) -> Record:
-    """What every record starts with."""
+def _head(subject: Subject, policy: str, decoding: Decoding) -> dict[str, Any]:
+    """The fields of `Head`."""
     return {
-        "kind": kind,
         "task": subject.task.name,
         "policy": policy,
-        "stratum": stratum,
-        **subject.origin,
         "model": subject.name,
+        **asdict(subject.origin),
         **decoding.as_json(),
         **origin(decoding.device),
     }
@@ -163,10 +160,10 @@ def _sink(path: Path | None) -> Iterator[TraceWriter | None]:
 # -- one forward pass -------------------------------------------------------------------------------------------------
 
 
-def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Record:
+def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Probe:
     """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (study §1.5)."""
     nll, _, _ = _one_pass(subject, instances, instances.maskable_NA, decoding)
-    return _head(subject, "none", stratum, "probe", decoding) | {"n": len(instances), "probe_nll": nll}
+    return Probe(**_head(subject, "none", decoding), stratum=stratum, n=len(instances), probe_nll=nll)
 
 
 def half_reveal(task: Task, instances: Instances, seed: int, share: float = 0.5) -> Instances:
@@ -182,14 +179,21 @@ def half_reveal(task: Task, instances: Instances, seed: int, share: float = 0.5)
     return replace(instances, maskable_NA=instances.maskable_NA & ~shown_NA)
 
 
-def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Record:
+def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Reveal:
     """Token accuracy of one pass over half-revealed answers, pooled over the cells that mean something (release)."""
     shown = half_reveal(subject.task, instances, decoding.seed)
     judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
     _, right, total = _one_pass(subject, shown, judged_NA, decoding)
     low, high = wilson(right, total)
-    head = _head(subject, "one pass, half revealed", stratum, "reveal", decoding)
-    return head | {"n": len(instances), "tokens": total, "token_accuracy": right / total, "low": low, "high": high}
+    return Reveal(
+        **_head(subject, "one pass, half revealed", decoding),
+        stratum=stratum,
+        n=len(instances),
+        tokens=total,
+        token_accuracy=right / total,
+        low=low,
+        high=high,
+    )
 
 
 @torch.inference_mode()
@@ -238,10 +242,10 @@ def evaluate_all(
     traces: Path | None = None,
     failures: int = 0,
     progress: Callable[[int], None] = lambda done: None,
-) -> Iterator[Outcome | Record]:
+) -> Iterator[Outcome | Probe | Reveal | Paired]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
     task = subject.task
-    subject = replace(subject, origin={**subject.origin, "data_seed": data_seed})
+    subject = replace(subject, origin=replace(subject.origin, data_seed=data_seed))
     for stratum in strata[1:]:  # an impossible one shows before anything is decoded; the first is drawn at once
         measured_instances(task, stratum, 1, data_seed)
     for stratum in strata:
@@ -294,14 +298,14 @@ def chosen_strata(task: Task, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(str(task.stratum(name)) for name in names or task.strata()))
 
 
-def records_of(found: Sequence[Outcome | Record]) -> list[Record]:
+def records_of(found: Sequence[Outcome | Probe | Reveal | Paired]) -> list[Measurement]:
     return [item.record if isinstance(item, Outcome) else item for item in found]
 
 
-def keep(path: Path | None, records: Sequence[Record]) -> Path | None:
+def keep(path: Path | None, records: Sequence[Head]) -> Path | None:
     """Add records to a file, where there is one to add them to; the file, if it was written."""
     if path is None or not records:
         return None
     with sole_writer(path, wait=60.0):  # whoever else adds to it is done at once
-        append_records(path, records)
+        append_jsonl(path, records)
     return path

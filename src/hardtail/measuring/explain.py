@@ -1,17 +1,18 @@
 """Diagnoses of trained models and of saved traces: decode what is to be explained, then explain it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.diagnosis import diagnose
+from hardtail.measuring.diagnosis import Diagnosis, diagnose
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.measuring.diagnosis.cross import cross
+from hardtail.measuring.diagnosis.record import Crossed
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
@@ -30,22 +31,22 @@ def explain_model(
     *,
     data_seed: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
-) -> list[dict[str, Any]]:
+) -> list[Diagnosis]:
     """One diagnosis per policy, over all strata; by default of confidence and of the logical order.
 
     From the second on, each also says which instances it and the first policy solved.
     """
     task = subject.task
     if subject.coverage is not None:
-        Histogram.from_json(subject.coverage, str(subject.file("coverage.json")))  # refused before all is decoded
+        Histogram.of(subject.coverage, str(subject.file("coverage.json")))  # refused before all is decoded
     seed = subject.seed if data_seed is None else data_seed
-    subject = replace(subject, origin={**subject.origin, "data_seed": seed})
+    subject = replace(subject, origin=replace(subject.origin, data_seed=seed))
     drawn = [
         (part.stratum, measured_instances(task, part.stratum, part.n, seed)) for part in diagnosed(task, strata, n)
     ]
     stratum_N = np.repeat(np.arange(len(drawn)), [len(instances) for _, instances in drawn])
     groups = {stratum: stratum_N == place for place, (stratum, _) in enumerate(drawn)}
-    found: list[dict[str, Any]] = []
+    found: list[Diagnosis] = []
     first: Trace | None = None
     for name, policy in chosen_policies(task, policies or ("top1", *task.order_names[:1])).items():
         parts: list[Trace] = []
@@ -54,26 +55,23 @@ def explain_model(
                 parts.append(part)
                 progress(len(part))
         trace = Trace.concat(parts)
-        diagnosis = _head(task, trace.about, list(groups))
-        diagnosis |= diagnose(task, trace, subject.coverage, subject.order, groups)
+        diagnosis = diagnose(task, trace, subject.coverage, subject.order, groups)
         if first is None:
             first = trace
         else:
-            compared = cross(first, trace, groups)
-            diagnosis["cross"] = {"first": first.about["policy"], "second": name} | {
-                "strata": {group: asdict(row) for group, row in compared.items()}
-            }
+            crossed = Crossed(first.about["policy"], name, cross(first, trace, groups))
+            diagnosis = msgspec.structs.replace(diagnosis, cross=crossed)
         found.append(diagnosis)
     return found
 
 
-def explain_trace(path: Path) -> dict[str, Any]:
+def explain_trace(path: Path) -> Diagnosis:
     """The diagnosis of a trace that says its task, as those that `eval --traces` wrote do."""
     trace = load_trace(path)
     task = task_of(trace.about, str(path))
     stratum = trace.about.get("stratum")
     groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
-    return _head(task, trace.about, [stratum]) | diagnose(task, trace, groups=groups)
+    return diagnose(task, trace, groups=groups)
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
@@ -85,9 +83,3 @@ def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
     if strata or own is None:
         return [Part(stratum, n or DEFAULT_N) for stratum in chosen_strata(task, strata)]
     return [Part(part.stratum, n or part.n) for part in own]
-
-
-def _head(task: Task, about: Mapping[str, Any], strata: Sequence[Any]) -> dict[str, Any]:
-    """Where a diagnosis comes from."""
-    kept = {key: value for key, value in about.items() if key not in ("config", "stratum")}
-    return {"kind": "diagnosis", **kept, "task": task.name, "strata": list(strata)}

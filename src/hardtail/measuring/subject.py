@@ -3,14 +3,14 @@
 import json
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from hardtail import zoo
 from hardtail.core.describe import differences, registered_name
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import read_object
+from hardtail.core.records import Coverage, read_json
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.precision import Precision
 from hardtail.tasks.base import Task
@@ -22,14 +22,29 @@ Kind = Literal["last", "best_probe"]
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where weights come from: what every record about them carries. None is unknown."""
+
+    recipe: str | None = None
+    seed: int | None = None
+    """Of the training."""
+    checkpoint: str | None = None
+    step: int | None = None
+    decode_precision: Precision = "fp32"
+    reading: str | None = None
+    """The task's configuration, by the name of its preset."""
+    data_seed: int | None = None
+    """Of the instances that it is measured on."""
+
+
+@dataclass(frozen=True)
 class Subject:
     """A denoiser that can be decoded, measured and explained."""
 
     task: Task
     denoiser: Denoiser
     name: str
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    """What every record about it carries: of our own weights recipe, seed, checkpoint and step."""
+    origin: Origin = Origin()
     order: str | None = None
     """The logical order that its training counted mask states by."""
     folder: Path | None = None
@@ -38,18 +53,17 @@ class Subject:
     @property
     def seed(self) -> int:
         """The seed of its training, which also names the instances that it is measured on."""
-        seed: int | None = self.origin.get("seed")
-        return seed or 0
+        return self.origin.seed or 0
 
     def file(self, name: str) -> Path | None:
         """A file in its run directory, where it has one."""
         return self.folder / name if self.folder else None
 
     @property
-    def coverage(self) -> dict[str, Any] | None:
+    def coverage(self) -> Coverage | None:
         """The mask states it was trained on, where its run recorded them."""
         path = self.file("coverage.json")
-        return None if path is None else read_object(path)
+        return None if path is None else read_json(path, Coverage)
 
 
 def load_subject(
@@ -90,14 +104,14 @@ def load_subject(
         fields = _fields(own)  # a run that was renamed goes by its new name
     if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they say they are for")
-    origin = {
-        "recipe": _said(fields, "name", str) or path.stem,
-        "seed": _said(fields, "seed", int),
-        "checkpoint": _said(about, "kind", str),
-        "step": _said(about, "step", int),
-        "decode_precision": precision,
-        "reading": task.preset_name(),
-    }
+    origin = Origin(
+        recipe=_said(fields, "name", str) or path.stem,
+        seed=_said(fields, "seed", int),
+        checkpoint=_said(about, "kind", str),
+        step=_said(about, "step", int),
+        decode_precision=precision,
+        reading=task.preset_name(),
+    )
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
     order = _said(_said(_said(fields, "watch", dict) or {}, "fields", dict) or {}, "order", str)
     return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder)

@@ -10,7 +10,8 @@ from hardtail import zoo
 from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import accuracy, chosen_policies, measured_instances, traced
+from hardtail.measuring.evaluate import chosen_policies, measured_instances, traced
+from hardtail.measuring.statistics import wilson
 from hardtail.measuring.subject import load_subject
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.tasks.addition.commits import NO_DIGIT, WrongCommits, wrong_commits
@@ -68,8 +69,9 @@ def table(shown: Sequence[Shown]) -> Table:
         for stratum in STRATA:
             cells: list[Cell] = []
             for policy in POLICIES:
-                found = accuracy(at[model, stratum, policy].exact_N)
-                cells += [f"{found['exact_match']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"]
+                exact_N = at[model, stratum, policy].exact_N
+                low, high = wilson(int(exact_N.sum()), len(exact_N))
+                cells += [f"{exact_N.mean():.2f} [{low:.2f}, {high:.2f}]"]
                 cells += [_paper(model, stratum, policy)]
             rows.append((model, stratum, *cells))
     columns = ("model", "stratum", "confidence", "paper", "LSB-first", "paper ")
@@ -81,8 +83,9 @@ def beside_the_record(shown: Sequence[Shown]) -> str:
     listed = {model.name: model.accuracy for model in zoo.models()}
     outside = []
     for item in shown:
-        found, there = accuracy(item.trace.exact_N), listed[item.model].get(item.stratum, {}).get(item.policy)
-        if there is not None and not found["low"] <= there <= found["high"]:
+        exact_N, there = item.trace.exact_N, listed[item.model].get(item.stratum, {}).get(item.policy)
+        low, high = wilson(int(exact_N.sum()), len(exact_N))
+        if there is not None and not low <= there <= high:
             outside.append(f"{item.model} {there:.3f} on {item.stratum} under {POLICIES[item.policy]}")
     told = f"outside the intervals above: {'; '.join(outside)}" if outside else "all within the intervals above"
     return f"Recorded of the same weights on {RECORDED_SUMS} sums or more (`hardtail zoo`), {told}."

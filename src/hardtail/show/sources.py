@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
-from hardtail.show.page.records import RunRecord, of_folder, recorded
+from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.traces.files import load_trace
 
@@ -38,7 +38,7 @@ class Sources:
 
     models: tuple[str, ...]
     traces: tuple[Path, ...]
-    runs: tuple[RunRecord, ...]
+    runs: tuple[Run, ...]
 
 
 def sorted_sources(names: Sequence[str]) -> Sources:
@@ -47,12 +47,12 @@ def sorted_sources(names: Sequence[str]) -> Sources:
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise HardtailError(f"{repeated} is given more than once; name every run and trace once")
     folders = [Path(name) for name in models if Path(name).is_dir()]
-    return Sources(tuple(models), traces, tuple(of_folder(folder) for folder in folders))
+    return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
 
 
-def all_runs(store: Store | None, given: Sequence[RunRecord]) -> list[RunRecord]:
+def all_runs(store: Store | None, given: Sequence[Run]) -> list[Run]:
     """Recorded runs, then run directories that are not recorded yet."""
-    held = recorded(store) if store else []
+    held = store.runs() if store else []
     names = {run.name for run in held}
     return [*held, *(run for run in given if run.name not in names)]
 

@@ -2,14 +2,16 @@
 
 import errno
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hardtail.core.errors import BusyError, HardtailError
-from hardtail.core.files import read_object, read_records, sole_writer
+from hardtail.core.files import sole_writer
+from hardtail.core.records import Accuracy, Finished, Head, read_measurements
 from hardtail.decoding.options import Decoding
+from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import (
     chosen_policies,
     chosen_strata,
@@ -20,9 +22,8 @@ from hardtail.measuring.evaluate import (
 )
 from hardtail.measuring.explain import diagnosed, explain_model
 from hardtail.measuring.subject import Kind, Subject, load_subject
-from hardtail.study.claims.evidence import number, plainly_decoded
 from hardtail.study.grids import Entry
-from hardtail.study.store import ANEW, Store
+from hardtail.study.store import ANEW, Store, finished_of
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.training.checkpoint import STATE, state_step
@@ -48,7 +49,7 @@ class Status:
 
 def status(entries: Sequence[Entry], runs: Path, store: Store) -> list[Status]:
     """Every entry's state, from the folders alone."""
-    recorded = {line["name"]: line["steps"] for line in store.index()}
+    recorded = {entry.name: entry.steps for entry in store.index()}
     found: list[Status] = []
     for entry in entries:
         folder = runs / entry.name
@@ -65,10 +66,10 @@ def status(entries: Sequence[Entry], runs: Path, store: Store) -> list[Status]:
 def _ended_at(folder: Path) -> int | None:
     """The step that a run ended at, as it says itself; None where that cannot be read."""
     try:
-        step = (read_object(folder / FINISHED) or {}).get("step")
+        finished = finished_of(folder)
     except HardtailError:  # whoever moves it on is told
         return None
-    return step if isinstance(step, int) else None
+    return None if finished is None else finished.step
 
 
 def advance(
@@ -144,7 +145,8 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
     Each stratum is kept once it is measured, and is not measured again; what is left when time is `over` is left.
     """
     evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
-    whole = "patience" not in (read_object(folder / FINISHED) or {})
+    finished = finished_of(folder)
+    whole = finished is None or finished.patience is None
     kinds: tuple[Kind, ...] = ("last", "best_probe") if whole else ("best_probe",)
     decoding = Decoding(device=device)
     for kind in kinds:
@@ -155,11 +157,11 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
             raise HardtailError(f"{weights} is missing; put it back, or {ANEW}{stand_in}")
     for kind in kinds:
         subject = load_subject(str(folder), kind=kind, device=device)
-        _refuse_other_step(folder, subject)
+        _refuse_other_step(folder, subject, finished)
         done = [
-            (record["stratum"], record["policy"], record["n"])
-            for record in _counted(evaluations, subject, ("kind", "stratum", "policy", "n"))
-            if record["kind"] == "accuracy"
+            (record.stratum, record.policy, record.n)
+            for record in read_measurements(evaluations)
+            if isinstance(record, Accuracy) and _counts(record, subject)
         ]
         for part, names in study_parts(subject.task, n):
             if all((part.stratum, name, part.n) in done for name in names):
@@ -170,45 +172,35 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
             found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=subject.seed)
             keep(evaluations, records_of(list(found)))
         wanted = diagnosed(subject.task, (), None)
-        explained = _counted(diagnoses, subject, ("policy", "strata", "result"))
-        if not any(_explains(record, wanted, str(diagnoses)) for record in explained):
+        explained = [record for record in read_diagnoses(diagnoses) if _counts(record, subject)]
+        if not any(_explains(record, wanted) for record in explained):
             if over():
                 return False
             keep(diagnoses, explain_model(subject, (), (), None, decoding))
     return True
 
 
-def _refuse_other_step(folder: Path, subject: Subject) -> None:
+def _refuse_other_step(folder: Path, subject: Subject, finished: Finished | None) -> None:
     """The last weights of a finished run are those of its last step, not older ones that were put in their place."""
-    ended, step = (read_object(folder / FINISHED) or {}).get("step"), subject.origin["step"]
-    if subject.origin["checkpoint"] == "last" and step != ended:
+    ended, step = finished and finished.step, subject.origin.step
+    if subject.origin.checkpoint == "last" and step != ended:
         raise HardtailError(
             f"{folder / 'last.safetensors'} is of step {step}, and {FINISHED} says that the run ended at step {ended}; "
             + ANEW
         )
 
 
-def _counted(path: Path, subject: Subject, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """What has been kept about these very weights, not about those of an earlier step, that the ledger counts."""
-    alike = {key: subject.origin[key] for key in ("checkpoint", "step", "decode_precision")}
-    counted = [record for record in _records(path) if alike.items() <= record.items() and plainly_decoded(record)]
-    for record in counted:
-        if missing := [key for key in keys if key not in record]:
-            raise HardtailError(
-                f"{path}: a record has no {missing[0]!r}; it is damaged: mend it, or move the file away to measure anew"
-            )
-    return counted
+def _counts(record: Head, subject: Subject) -> bool:
+    """Whether a record is about these very weights, not about those of an earlier step, and the ledger counts it."""
+    origin = subject.origin
+    alike = (record.checkpoint, record.step, record.decode_precision)
+    return alike == (origin.checkpoint, origin.step, origin.decode_precision) and record.plainly_decoded
 
 
-def _explains(record: Mapping[str, Any], wanted: Sequence[Part], whose: str) -> bool:
+def _explains(record: Diagnosis, wanted: Sequence[Part]) -> bool:
     """Whether a diagnosis is of confidence, and of as many instances of every stratum as the study's."""
-    enough = (number(record, ("result", "instances"), whose) or 0) >= sum(part.n for part in wanted)
-    of_all = isinstance(record["strata"], list) and all(part.stratum in record["strata"] for part in wanted)
-    return record["policy"] == CONFIDENCE[0] and enough and of_all
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    return read_records(path) if path.exists() else []
+    enough = record.result.instances >= sum(part.n for part in wanted)
+    return record.policy == CONFIDENCE[0] and enough and all(part.stratum in record.strata for part in wanted)
 
 
 def prepare(entries: Sequence[Entry], *, n: int = 500) -> int:

@@ -9,22 +9,22 @@
 `NAME/diagnoses.jsonl`     wrong commits, readiness, coverage (`hardtail diagnose`)
 """
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import append_records, atomic, read_object, read_records, sole_writer
+from hardtail.core.files import atomic, sole_writer
+from hardtail.core.records import Finished, LogLine, RunEntry, append_jsonl, lines_of, read_json, read_jsonl
+from hardtail.study.runs import FINISHED, Run
 
-Record = Mapping[str, Any]
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
-INDEX_KEYS = ("name", "arm", "task", "seed", "steps", "commit", "device", "wall")
 LOG_LINES = 150
-"""A thinned log has about so many lines."""
+"""A thinned log has about this many lines."""
 ANEW = "move finished.json away, and the same command writes the files anew from the run's saved state"
 
 
@@ -34,42 +34,23 @@ class Store:
 
     folder: Path
 
-    def index(self) -> list[dict[str, Any]]:
+    def index(self) -> list[RunEntry]:
         """One entry a run, in the order in which they were recorded."""
         path = self.folder / "index.jsonl"
-        entries = read_records(path) if path.exists() else []
+        entries = read_jsonl(path, RunEntry)
         names: set[str] = set()
-        for number, entry in enumerate(entries, start=1):
-            if fault := _fault(entry):
-                raise HardtailError(f"{path}, line {number}: {fault}")
-            if entry["name"] in names:
-                raise HardtailError(f"{path}, line {number}: there is a run {entry['name']!r} above already")
-            names.add(entry["name"])
+        for entry in entries:
+            if entry.name in names:
+                raise HardtailError(f"{path}: there are two runs {entry.name!r}; results are never rewritten")
+            names.add(entry.name)
         return entries
 
     def names(self) -> set[str]:
-        return {entry["name"] for entry in self.index()}
+        return {entry.name for entry in self.index()}
 
-    def records(self, file: str) -> Iterator[dict[str, Any]]:
-        """All records of one kind of file over all runs, each with its run's `arm`, `task` and `seed`."""
-        for entry in self.index():
-            path = self.folder / entry["name"] / file
-            for record in read_records(path) if path.exists() else []:
-                yield record | {"run": entry["name"]} | {key: entry[key] for key in ("arm", "task", "seed")}
-
-    def evaluations(self) -> list[dict[str, Any]]:
-        return list(self.records("evaluations.jsonl"))
-
-    def diagnoses(self) -> list[dict[str, Any]]:
-        return list(self.records("diagnoses.jsonl"))
-
-    def log(self, name: str) -> list[dict[str, Any]]:
-        """What a run measured of itself."""
-        return read_records(self.folder / name / "log.jsonl")
-
-    def coverage(self, name: str) -> dict[str, Any] | None:
-        """The mask states that a run was trained on."""
-        return read_object(self.folder / name / "coverage.json")
+    def runs(self) -> list[Run]:
+        """Every run that is recorded here."""
+        return [Run(entry, self.folder / entry.name) for entry in self.index()]
 
     def refuse_unwritable(self) -> None:
         """Asked before the hours of work that are to be recorded here."""
@@ -89,7 +70,7 @@ class Store:
                 for file, content in files.items():
                     with atomic(self.folder / name / file) as copy:
                         copy.write(content)
-                append_records(self.folder / "index.jsonl", [entry])
+                append_jsonl(self.folder / "index.jsonl", [entry])
             except OSError as error:  # most often a full disk
                 raise HardtailError(
                     f"{self.folder} cannot be written: {error.strerror or error}; {name} is not recorded yet, and "
@@ -98,7 +79,7 @@ class Store:
 
 
 def recorded(folder: Path) -> Path:
-    """A folder that holds results, or a clear word."""
+    """Return the results folder, or raise HardtailError."""
     if not (folder / "index.jsonl").is_file():
         raise HardtailError(f"{folder} holds no recorded runs: it has no index.jsonl; `hardtail study` records them")
     return folder
@@ -114,53 +95,23 @@ def default_results() -> Path:
     raise HardtailError(f"there are no recorded runs (looked for an index.jsonl in {looked}); name a folder of results")
 
 
-def _fault(entry: Record) -> str | None:
-    """What keeps a line of the index from naming a run; None for a good one."""
-    if missing := [key for key in INDEX_KEYS if key not in entry]:
-        return f"the key {missing[0]!r} is missing"
-    for key in INDEX_KEYS:
-        kinds = {"seed": int, "steps": int, "wall": int | float}.get(key, str)
-        if not isinstance(entry[key], kinds) or isinstance(entry[key], bool):
-            return f"{key} is {entry[key]!r}; the line is damaged"
-    if Path(entry["name"]).name != entry["name"] or entry["name"] == "..":
-        return f"{entry['name']!r} is not the name of a folder beside the index"
-    for key in ("steps", "patience"):
-        if not isinstance(number := entry.get(key, 1), int) or isinstance(number, bool) or number < 1:
-            return f"{key} is {number!r}; the line is damaged"
-    return None
+def finished_of(folder: Path) -> Finished | None:
+    """How a run ended; None where it has not."""
+    try:
+        return read_json(folder / FINISHED, Finished)
+    except HardtailError as error:
+        raise HardtailError(f"{error}; {ANEW}") from error
 
 
-def _json(path: Path) -> dict[str, Any]:
-    held = read_object(path)
-    if held is None:
-        raise HardtailError(f"{path} is missing; only a finished run is recorded")
-    return held
-
-
-def _entry(name: str, arm: str, run: Path) -> dict[str, Any]:
+def _entry(name: str, arm: str, folder: Path) -> RunEntry:
     """The line of the index about a finished run."""
-    from hardtail.tasks.named import task_from_json
-
-    finished, recipe = (_json(run / file) for file in ("finished.json", "recipe.json"))
-    fields = recipe["fields"]
-    entry = {
-        "name": name,
-        "arm": arm,
-        "task": task_from_json(fields["task"]).name,
-        "seed": fields["seed"],
-        "steps": finished.get("step"),
-        "commit": finished.get("commit"),
-        "device": finished.get("device"),
-        "wall": finished.get("wall"),
-        "how": finished.get("how"),
-        **{key: finished[key] for key in ("patience",) if key in finished},
-    }
-    if fault := _fault(entry):
-        raise HardtailError(f"{run / 'finished.json'} is damaged ({fault}); {ANEW}")
-    log = read_records(run / "log.jsonl")
-    if not log or log[-1].get("step") != entry["steps"]:
-        raise HardtailError(f"{run / 'log.jsonl'} does not end at step {entry['steps']:,}, as the run does; {ANEW}")
-    return entry
+    finished = finished_of(folder)
+    if finished is None:
+        raise HardtailError(f"{folder / FINISHED} is missing; only a finished run is recorded")
+    run = Run.of_folder(folder)
+    if not run.log or run.log[-1].step != finished.step:
+        raise HardtailError(f"{folder / 'log.jsonl'} does not end at step {finished.step:,}, as the run does; {ANEW}")
+    return msgspec.structs.replace(run.entry, name=name, arm=arm, steps=finished.step)
 
 
 def _files(run: Path) -> dict[str, bytes]:
@@ -168,15 +119,18 @@ def _files(run: Path) -> dict[str, bytes]:
     if not (run / "coverage.json").exists():
         raise HardtailError(f"{run / 'coverage.json'} is missing; {ANEW}")
     held = {file: (run / file).read_bytes() for file in COPIED if (run / file).exists()}
-    thinned = _thinned(read_records(run / "log.jsonl"))
-    return held | {"log.jsonl": b"".join(json.dumps(entry).encode() + b"\n" for entry in thinned)}
+    return held | {"log.jsonl": lines_of(_thinned(read_jsonl(run / "log.jsonl", LogLine)))}
 
 
-def _thinned(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every entry with a decode, the first, the last and the best, where a session began and on which code and machine,
+def _thinned(lines: Sequence[LogLine]) -> list[LogLine]:
+    """Every line with a decode, the first, the last and the best, where a session began and on which code and machine,
     and of the others what makes a readable curve."""
-    every = max(len(entries) // LOG_LINES, 1)
-    best = min(range(len(entries)), key=lambda place: entries[place].get("probe_nll", math.inf), default=0)
-    always = {0, best, len(entries) - 1}
-    always |= {place for place, entry in enumerate(entries) if "hard" in entry or "commit" in entry}
-    return [entry for place, entry in enumerate(entries) if place in always or place % every == 0]
+    every = max(len(lines) // LOG_LINES, 1)
+
+    def probed(place: int) -> float:
+        nll = lines[place].probe_nll
+        return math.inf if nll is None else nll
+
+    always = {0, min(range(len(lines)), key=probed, default=0), len(lines) - 1}
+    always |= {place for place, line in enumerate(lines) if line.hard is not None or line.commit is not None}
+    return [line for place, line in enumerate(lines) if place in always or place % every == 0]

@@ -4,33 +4,39 @@
 """
 
 import json
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, structs
+
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, file_hash
+from hardtail.core.records import Share, read_json
 
 FOLDER = Path(__file__).parent
 PREFIX = "zoo:"
 
 
-@dataclass(frozen=True)
-class Model:
-    """One model of the zoo."""
+class Listed(Struct, frozen=True, kw_only=True):
+    """What the zoo says of a model."""
 
-    name: str
     run: str
     """The run in `results/` that it comes from."""
     task: str
     kind: str
     """Which of the run's weights: `last` or `best_probe`."""
     about: str
-    accuracy: dict[str, dict[str, float]]
+    accuracy: dict[str, dict[str, Share]]
     """Exact match by stratum and policy, as recorded."""
     licence: str
     sha256: str
+
+
+class Model(Listed, frozen=True, kw_only=True):
+    """One model of the zoo."""
+
+    name: str
 
     @property
     def path(self) -> Path:
@@ -41,9 +47,10 @@ def models() -> list[Model]:
     """All models, as `zoo.json` lists them."""
     path = FOLDER / "zoo.json"
     try:
-        return [Model(name=name, **said) for name, said in json.loads(path.read_bytes()).items()]
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        listed = read_json(path, dict[str, Listed]) or {}
+    except HardtailError as error:
         raise HardtailError(f"{path} is not the file that was shipped ({error}); install hardtail again") from error
+    return [Model(name=name, **structs.asdict(said)) for name, said in listed.items()]
 
 
 def find(name: str) -> Model:

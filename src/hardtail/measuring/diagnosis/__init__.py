@@ -1,9 +1,10 @@
 """Explaining a decode from its trace alone: no model, no torch.
 
-`diagnose` gives everything as JSON holds it, `tables` the same for people. The parts can be used by themselves:
-`readiness`, `coverage`, and each task's own `profile`.
+`diagnose` gives everything as one record (`Diagnosis`), `tables` the same for people. The parts can be used by
+themselves: `readiness`, `coverage`, and each task's own `profile`.
 """
 
 from hardtail.measuring.diagnosis.front import diagnose, tables
+from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
 
-__all__ = ["diagnose", "tables"]
+__all__ = ["Diagnosis", "diagnose", "read_diagnoses", "tables"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.records import Count, Share
 from hardtail.core.types import Trace
 from hardtail.tasks.base import Task
 from hardtail.traces.commits import Commits, first_in_time, revealed_before, wrong_cells
@@ -23,12 +24,12 @@ from hardtail.traces.summary import mean, median
 class Stratum:
     """Exact match on some instances, and the first wrong commits of those that failed; None where none did."""
 
-    n: int
-    failures: int
-    exact_match: float | None
-    valid: float | None
+    n: Count
+    failures: Count
+    exact_match: Share | None
+    valid: Share | None
     """Answers that solve the problem, gold or not."""
-    unready: float | None
+    unready: Share | None
     """Share of the first wrong commits that were made before all that the cell waits for was revealed."""
     prob: float | None
     """Mean probability of their tokens."""

@@ -11,14 +11,13 @@ favours no scheme. Ranks that the training set hardly has (deep trees) are rarel
 Shapes: N instances, A answer cells, K = A + 1 hidden counts, R logical ranks, S steps, T events.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import Count, Coverage
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.traces.states import blocks, hidden_before, visited
 from hardtail.traces.summary import share
@@ -30,7 +29,7 @@ RARE = 0.1
 class AtCount:
     """The states with one number of hidden cells."""
 
-    hidden: int
+    hidden: Count
     visited: float
     """Share of the decoder's states."""
     trained: float
@@ -44,7 +43,7 @@ class Gap:
     """How far a decoder's states are from those of training; every state weighs the same. Distances are total
     variation, ½ Σ |p − q|: 0 the same, 1 nothing in common. What concerns ranks is None where training counted none."""
 
-    states: int
+    states: Count
     order: str | None
     count_distance: float
     """Between the distributions of the hidden count."""
@@ -61,9 +60,6 @@ class Gap:
     by_count: tuple[AtCount, ...]
     """The counts that are visited."""
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Histogram:
@@ -73,20 +69,9 @@ class Histogram:
     rank_KR: NDArray[np.int64]
 
     @classmethod
-    def from_json(cls, coverage: Mapping[str, Any], whose: str = "the given coverage") -> "Histogram":
-        """The contents of a run's `coverage.json`; `whose` names it where it is damaged."""
-        try:
-            held = cls(np.array(coverage["by_count"], np.int64), np.array(coverage["by_count_and_rank"], np.int64))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise HardtailError(
-                f"{whose}: no coverage of a run; it takes `by_count` and `by_count_and_rank`, lists of whole numbers, "
-                "as `coverage.json` in a run's folder has them"
-            ) from error
-        if held.count_K.ndim != 1 or held.rank_KR.ndim != 2 or len(held.count_K) != len(held.rank_KR):
-            raise HardtailError(
-                f"{whose}: {held.count_K.shape} states by count and {held.rank_KR.shape} by count and rank; "
-                "it takes as many rows in both"
-            )
+    def of(cls, coverage: Coverage, whose: str = "the given coverage") -> "Histogram":
+        """What a run's `coverage.json` counts; `whose` names it where nothing was counted."""
+        held = cls(np.array(coverage.by_count, np.int64), np.array(coverage.by_count_and_rank, np.int64))
         if not held.count_K[1:].sum():
             raise HardtailError(f"{whose} is empty: no training step has been counted")
         return held

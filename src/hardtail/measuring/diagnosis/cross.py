@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import Count
 from hardtail.core.types import Trace
 
 
@@ -17,11 +18,11 @@ from hardtail.core.types import Trace
 class Cross:
     """Instances by which of two decodes solved them."""
 
-    instances: int
-    both: int
-    only_first: int
-    only_second: int
-    neither: int
+    instances: Count
+    both: Count
+    only_first: Count
+    only_second: Count
+    neither: Count
 
 
 def cross(first: Trace, second: Trace, groups: Mapping[str, NDArray[np.bool_]] | None = None) -> dict[str, Cross]:

@@ -1,20 +1,22 @@
 """The one question "what happened in this decode?", answered for any task."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import Coverage, Head, as_json
 from hardtail.core.tables import Table, tabulate
 from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.by_stratum import by_stratum
 from hardtail.measuring.diagnosis.cells import mostly_wrong
 from hardtail.measuring.diagnosis.coverage import Histogram, compare
 from hardtail.measuring.diagnosis.readiness import readiness
+from hardtail.measuring.diagnosis.record import Diagnosis, FirstWrong, Result
 from hardtail.tasks.base import Task
 from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.summary import mean, share
@@ -48,68 +50,70 @@ _SHORT = {
 def diagnose(
     task: Task,
     trace: Trace,
-    coverage: Mapping[str, Any] | None = None,
+    coverage: Coverage | None = None,
     order: str | None = None,
     groups: Mapping[str, NDArray[np.bool_]] | None = None,
-) -> dict[str, Any]:
-    """What a trace shows, as JSON holds it.
+) -> Diagnosis:
+    """What a trace shows.
 
-    `coverage`  contents of a run's `coverage.json`: the mask states of training, to compare the decoder's with
+    `coverage`  a run's `coverage.json`: the mask states of training, to compare the decoder's with
     `order`     the logical order that training counted by; the task's main one by default
     `groups`    which instances [N] are of which stratum, for the figures by stratum
     """
     _refuse(task, trace)
+    counted_by = task.order_names[0] if order is None and task.order_names else order
+    return Diagnosis(
+        **_head(task, trace.about),
+        strata=tuple(groups or ()),
+        result=_result(task, trace),
+        readiness=readiness(task, trace),
+        first_wrong=FirstWrong(by_stratum(task, trace, groups)),
+        coverage=None if coverage is None else compare(trace, Histogram.of(coverage), counted_by),
+        profile=task.profile(trace),
+    )
+
+
+def _head(task: Task, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What a trace says of itself that a record keeps."""
+    known = {name: about[name] for name in Head.__struct_fields__ if name in about and name != "task"}
+    try:
+        return msgspec.structs.asdict(msgspec.convert({"task": task.name, "policy": "", **known}, Head))
+    except msgspec.ValidationError as error:
+        raise HardtailError(f"the trace's `about` is not what `hardtail eval --traces` writes: {error}") from error
+
+
+def _result(task: Task, trace: Trace) -> Result:
     exact_N, right_NA = trace.exact_N, trace.answer_NA == trace.instances.answer_NA
     judged_NA = trace.instances.maskable_NA & trace.instances.scored_NA
-    result: dict[str, Any] = {
-        "task": task.name,
-        "about": dict(trace.about),
-        "result": {
-            "instances": len(trace),
-            "exact": int(exact_N.sum()),
-            "exact_match": mean(exact_N),
-            "cell_accuracy": share((right_NA & judged_NA).sum(), judged_NA.sum()),
-            **mostly_wrong(task, right_NA, judged_NA),
-        },
-        "first_wrong": {"by_stratum": {name: asdict(line) for name, line in by_stratum(task, trace, groups).items()}},
-        "readiness": readiness(task, trace).as_json(),
-    }
-    if coverage is not None:
-        counted_by = task.order_names[0] if order is None and task.order_names else order
-        result["coverage"] = compare(trace, Histogram.from_json(coverage), counted_by).as_json()
-    if (profile := task.profile(trace)) is not None:
-        result["profile"] = asdict(profile)
-    return cast(dict[str, Any], jsonable(result))
+    mostly, worst = mostly_wrong(task, right_NA, judged_NA)
+    return Result(
+        instances=len(trace),
+        exact=int(exact_N.sum()),
+        exact_match=mean(exact_N),
+        cell_accuracy=share((right_NA & judged_NA).sum(), judged_NA.sum()),
+        cells_mostly_wrong=mostly,
+        worst_cells=worst,
+    )
 
 
-def tables(diagnosis: Mapping[str, Any]) -> list[Table]:
+def tables(diagnosis: Diagnosis) -> list[Table]:
     """A diagnosis for people, part by part; what else it holds (where it comes from) is not for tables."""
     titles = {
         "result": "result",
         "first_wrong": "first wrong commits",
         "readiness": "readiness",
         "coverage": "coverage",
-        "profile": diagnosis["task"],
+        "profile": str(diagnosis.task),
         "cross": "solved",
     }
-    return [_narrow(table) for name, title in titles.items() for table in tabulate(title, diagnosis.get(name, {}))]
+    held = as_json(diagnosis)
+    return [_narrow(table) for name, title in titles.items() for table in tabulate(title, held.get(name, {}))]
 
 
 def _narrow(table: Table) -> Table:
     """The same table with shorter words above its columns, where it has many."""
     short = {long: word for part in table.title.split(": ") for long, word in _SHORT.get(part, {}).items()}
     return replace(table, columns=tuple(short.get(column, column) for column in table.columns))
-
-
-def jsonable(value: Any) -> Any:
-    """Numpy's numbers as Python's, tuples as lists, and None for a number that is none."""
-    if isinstance(value, Mapping):
-        return {str(name): jsonable(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(inner) for inner in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return jsonable(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _refuse(task: Task, trace: Trace) -> None:

@@ -7,12 +7,12 @@ Shapes: N instances, A answer cells, K commits.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.records import Count, Share
 from hardtail.core.types import Array, Trace
 from hardtail.measuring.diagnosis.kendall import rank_correlation
 from hardtail.measuring.diagnosis.prerequisites import Missing, prerequisites
@@ -23,20 +23,24 @@ from hardtail.traces.summary import mean, median, share
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Right:
     """How many of some commits are right."""
 
-    commits: int
-    right: int
-    accuracy: float | None
+    commits: Count
+    right: Count
+    accuracy: Share | None
+
+    def __post_init__(self) -> None:
+        if self.right > self.commits:
+            raise ValueError(f"{self.right} of {self.commits} commits cannot be right")
 
 
 @dataclass(frozen=True)
 class Early:
     """How early commits came whose prerequisites of one kind were not all revealed; means are over those commits."""
 
-    commits: int
-    share: float | None
+    commits: Count
+    share: Share | None
     """Of the commits that have prerequisites of this kind."""
     missing_mean: float | None
     missing_fraction_mean: float | None
@@ -61,14 +65,14 @@ class Agreement:
 class Readiness:
     """What a trace says about commits and their prerequisites."""
 
-    commits: int
-    dependent: int
+    commits: Count
+    dependent: Count
     """Those in cells that wait for something."""
-    premature: int
+    premature: Count
     """Those made while the cell was not ready."""
-    premature_share: float | None
-    premature_share_of_dependent: float | None
-    accuracy: Mapping[str, Accuracy]
+    premature_share: Share | None
+    premature_share_of_dependent: Share | None
+    accuracy: Mapping[str, Right]
     """`free` cells wait for nothing; `ready` and `unready` are the others."""
     early: Mapping[str, Early]
     """By direct parents and by all ancestors; nothing where a task has no static parents."""
@@ -76,9 +80,6 @@ class Readiness:
     """By name of the logical order."""
     calibration: Mapping[str, Calibration]
     """Of all commits, and of `free`, `ready` and `unready` ones."""
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def readiness(task: Task, trace: Trace) -> Readiness:
@@ -97,8 +98,7 @@ def readiness(task: Task, trace: Trace) -> Readiness:
         premature_share=share(unready, ready_K.size),
         premature_share_of_dependent=share(unready, dependent_K.sum()),
         accuracy={
-            name: Accuracy(int(in_K.sum()), int(right_K[in_K].sum()), mean(right_K[in_K]))
-            for name, in_K in groups.items()
+            name: Right(int(in_K.sum()), int(right_K[in_K].sum()), mean(right_K[in_K])) for name, in_K in groups.items()
         },
         early={name: _early(missing, counts_NA) for name, missing in kinds.items()},
         agreement=agreement(trace),

@@ -4,14 +4,15 @@ Shapes: N instances.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
+from hardtail.core import records
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
 from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of, variant_of
-from hardtail.show.page.records import Record, RunRecord, mean_accuracy
+from hardtail.show.page.records import mean_accuracy
 from hardtail.show.stages import Decoder, Stage
 from hardtail.study.claims.ledger import printed_accuracy
+from hardtail.study.runs import Run
 
 STUDIED_VARIANTS = ("", "tf32", "paper")
 """Variants that repeat the paper's own runs, so that its figures belong next to them."""
@@ -19,27 +20,27 @@ HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy")
 """Other readings of confidence: drawn, but shown on the page only when asked for."""
 
 
-def kinds_of_weights(runs: Sequence[RunRecord]) -> list[str]:
+def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
     """The kinds of weights that were measured or explained."""
-    records = (record for run in runs for record in (*run.evaluations, *run.diagnoses))
-    return list(dict.fromkeys(str(record["checkpoint"]) for record in records if record.get("checkpoint")))
+    measured = (record for run in runs for record in (*run.evaluations, *run.diagnoses))
+    return list(dict.fromkeys(record.checkpoint for record in measured if record.checkpoint))
 
 
-def recorded_accuracy(task: str, runs: Sequence[RunRecord], kind: str, at_first: Collection[str] = ()) -> Chart:
+def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Collection[str] = ()) -> Chart:
     """Exact match of one kind of weights by stratum: the mean over seeds with its interval."""
-    held: dict[tuple[str, str], dict[str, dict[Any, Record]]] = {}
+    held: dict[tuple[str, str], dict[str, dict[int, records.Accuracy]]] = {}
     for run in runs:
         for record in run.accuracies:
-            if record["checkpoint"] == kind:
-                by_stratum = held.setdefault((run.arm, str(record["policy"])), {})
-                by_stratum.setdefault(str(record["stratum"]), {})[run.facts["seed"]] = record
+            if record.checkpoint == kind:
+                by_stratum = held.setdefault((run.arm, record.policy), {})
+                by_stratum.setdefault(record.stratum, {})[run.seed] = record
     strata = tuple(dict.fromkeys(stratum for of in held.values() for stratum in of))
 
     def lines() -> Iterator[tuple[Series, Line]]:
         for (arm, policy), by_stratum in held.items():
             shown = () if policy in HIDDEN_AT_FIRST else at_first
             ours = [
-                Point(strata.index(stratum), *mean_accuracy(by_seed.values(), arm))
+                Point(strata.index(stratum), *mean_accuracy(by_seed.values()))
                 for stratum, by_seed in by_stratum.items()
             ]
             yield arm_series(arm, policy, shown, name=f"{arm} · {policy}"), Line("", tuple(sorted(ours)))

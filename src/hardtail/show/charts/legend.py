@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 
 from hardtail.show.charts.chart import Series
 from hardtail.show.charts.colours import schemes
-from hardtail.show.page.records import RunRecord
 from hardtail.show.stages import Decoder, Stage
 from hardtail.study.claims.evidence import arm_of
 from hardtail.study.claims.figures import SCHEMES
+from hardtail.study.runs import Run
 
 
 def scheme_of(arm: str) -> str:
@@ -32,9 +32,9 @@ def arm_series(
     )
 
 
-def arms_at_first(task: str, runs: Sequence[RunRecord], asked: Collection[str]) -> set[str]:
+def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:
     """The arms of the runs `asked` for by name and those that the ledger reads; all, where there are none."""
-    arms = {run.arm: str(run.facts["arm"]) for run in runs}
+    arms = {run.arm: run.entry.arm for run in runs}
     read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES}
     return {run.arm for run in runs if run.name in asked or arms[run.arm] in read} or set(arms)
 

@@ -5,19 +5,16 @@ Shapes: N instances, T events, S steps, P portions of a decode.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 import numpy as np
 
-from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Trace
-from hardtail.measuring.diagnosis.readiness import readiness
+from hardtail.measuring.diagnosis.readiness import Readiness, readiness
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
 from hardtail.show.charts.legend import arm_series, decoder_series
-from hardtail.show.page.records import Record, RunRecord
 from hardtail.show.stages import Stage, ready_events
-from hardtail.study.claims.evidence import number
+from hardtail.study.runs import Run
 
 GROUPS = ("free", "ready", "unready")
 PORTIONS = 20
@@ -37,53 +34,36 @@ class _Commits:
 
 
 def recorded_readiness(
-    task: str, runs: Sequence[RunRecord], kind: str | None = None, at_first: Collection[str] = ()
+    task: str, runs: Sequence[Run], kind: str | None = None, at_first: Collection[str] = ()
 ) -> list[Chart]:
     """The diagnoses of runs, of one kind of weights or of all."""
-    found = []
-    for run in runs:
-        for record in run.explained:
-            if kind in (None, record.get("checkpoint")):
-                whose, policy = f"{run.name}, diagnoses", str(record.get("policy", "?"))
-                right = {group: _share(record, ("accuracy", group), ("right", "commits"), whose) for group in GROUPS}
-                found.append(
-                    _Commits(
-                        arm_series(run.arm, policy, at_first),
-                        policy,
-                        f"seed {run.facts['seed']}, {record.get('checkpoint', 'weights')}",
-                        _share(record, (), ("premature", "dependent"), whose),
-                        {group: point for group, point in right.items() if point},
-                    )
-                )
+    found = [
+        _commits(record.readiness, arm_series(run.arm, policy, at_first), policy, f"seed {run.seed}, {weights}")
+        for run in runs
+        for (policy, weights), record in run.explained.items()
+        if kind in (None, weights)
+    ]
     return _charts(task, "recorded runs", found)
-
-
-def _share(record: Record, at: Sequence[str], keys: tuple[str, str], whose: str) -> Point | None:
-    """A share of the readiness of a diagnosis with Wilson's interval; None where there is nothing to take it of."""
-    part, whole = (number(record, ("readiness", *at, key), whose) for key in keys)
-    if part is None or not whole:
-        return None
-    if not 0 <= part <= whole < inf:
-        raise HardtailError(f"{whose}: {part} of {whole} commits is no share; the record is damaged")
-    return _of(int(part), int(whole))
 
 
 def decoded_readiness(stage: Stage) -> list[Chart]:
     """The decodes of a stage, where its problems say what cells wait for."""
-    found = []
-    for decoder, series in decoder_series(stage) if stage.problems.parents_NAE is not None else ():
-        told = readiness(stage.task, decoder.trace)
-        groups = {group: told.accuracy[group] for group in GROUPS}
-        found.append(
-            _Commits(
-                replace(series, name=decoder.model),
-                decoder.policy,
-                "",
-                _of(told.premature, told.dependent) if told.dependent else None,
-                {group: _of(of.right, of.commits) for group, of in groups.items() if of.commits},
-            )
-        )
+    found = [
+        _commits(readiness(stage.task, decoder.trace), replace(series, name=decoder.model), decoder.policy, "")
+        for decoder, series in (decoder_series(stage) if stage.problems.parents_NAE is not None else ())
+    ]
     return _charts(stage.task.name, "this page", found)
+
+
+def _commits(told: Readiness, owner: Series, policy: str, label: str) -> _Commits:
+    right = {group: told.accuracy[group] for group in GROUPS}
+    return _Commits(
+        owner,
+        policy,
+        label,
+        _of(told.premature, told.dependent) if told.dependent else None,
+        {group: _of(of.right, of.commits) for group, of in right.items() if of.commits},
+    )
 
 
 def _of(part: int, whole: int) -> Point:

@@ -11,8 +11,8 @@ import numpy as np
 from hardtail.measuring.diagnosis.coverage import Histogram, visits
 from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series, grouped
 from hardtail.show.charts.legend import arm_series, decoder_series
-from hardtail.show.page.records import RunRecord
 from hardtail.show.stages import Stage
+from hardtail.study.runs import Run
 
 TRAINED = "trained"
 """The style of states that training saw; others have the name of their policy."""
@@ -27,13 +27,13 @@ class States:
     histogram: Histogram
 
 
-def trained_states(runs: Sequence[RunRecord], at_first: Collection[str] = ()) -> list[States]:
+def trained_states(runs: Sequence[Run], at_first: Collection[str] = ()) -> list[States]:
     """What runs counted in training."""
     return [
         States(
             arm_series(run.arm, TRAINED, at_first, by_variant=True),
-            f"seed {run.facts['seed']}",
-            Histogram.from_json(run.coverage, f"{run.name}/coverage.json"),
+            f"seed {run.seed}",
+            Histogram.of(run.coverage, f"{run.name}/coverage.json"),
         )
         for run in runs
         if run.coverage is not None
@@ -46,7 +46,7 @@ def visited_states(stage: Stage) -> list[States]:
     return [States(series, "", visits(decoder.trace, order)) for decoder, series in decoder_series(stage)]
 
 
-def trained_and_visited(task: str, runs: Sequence[RunRecord], stage: Stage | None) -> list[States]:
+def trained_and_visited(task: str, runs: Sequence[Run], stage: Stage | None) -> list[States]:
     """Of training, the seeds of an arm together, then those that decoders of the same size of the task visited."""
     found: dict[Series, States] = {}
     for one in trained_states([run for run in runs if run.task == task]):

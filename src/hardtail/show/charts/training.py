@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, grouped
 from hardtail.show.charts.legend import arm_series
-from hardtail.show.page.records import RunRecord
-from hardtail.study.claims.evidence import number
+from hardtail.study.runs import Run
 
 CONFIDENCE, LOGICAL = "confidence", "logical order"
 
@@ -61,7 +60,7 @@ _CHARTS = (
 )
 
 
-def training(task: str, runs: Sequence[RunRecord], at_first: Collection[str] = ()) -> list[Chart]:
+def training(task: str, runs: Sequence[Run], at_first: Collection[str] = ()) -> list[Chart]:
     """Loss and accuracy over training by scheme: the paper's second figure, with the hard tail and the probe."""
     charts = []
     for logged in _CHARTS:
@@ -74,7 +73,7 @@ def training(task: str, runs: Sequence[RunRecord], at_first: Collection[str] = (
                     name=run.arm if len(logged.fields) == 1 else f"{run.arm}, {style}",
                     by_variant=True,
                 ),
-                Line(f"seed {run.facts['seed']}", _over_steps(run, field)),
+                Line(f"seed {run.seed}", _over_steps(run, field)),
             )
             for style, field in logged.fields.items()
             for run in runs
@@ -84,7 +83,6 @@ def training(task: str, runs: Sequence[RunRecord], at_first: Collection[str] = (
     return [chart for chart in charts if chart.series]
 
 
-def _over_steps(run: RunRecord, field: str) -> tuple[Point, ...]:
-    whose = f"{run.name}, log"
-    pairs = [(number(line, ("step",), whose), number(line, (field,), whose)) for line in run.log if field in line]
-    return tuple(Point(step, value) for step, value in pairs if step is not None and value is not None)
+def _over_steps(run: Run, field: str) -> tuple[Point, ...]:
+    pairs = [(line.step, getattr(line, field)) for line in run.log]
+    return tuple(Point(step, value) for step, value in pairs if value is not None)

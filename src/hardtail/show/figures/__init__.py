@@ -18,12 +18,13 @@ from hardtail.show.figures import style
 from hardtail.show.figures.panels import by_policy, charts_figure
 from hardtail.show.figures.states import single_ranks, states_figure
 from hardtail.show.figures.style import ensure_matplotlib, save, slug
-from hardtail.show.page.records import RunRecord, by_variant
+from hardtail.show.page.records import by_variant
 from hardtail.show.sources import all_runs
 from hardtail.show.stages import Stage
 from hardtail.show.stages import stages as stages_of
 from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
+from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.base import Task
 
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 __all__ = ["ensure_matplotlib", "save", "task_figures", "write_all", "write_figures"]
 
 
-def write_all(folder: Path, store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> list[Path]:
+def write_all(folder: Path, store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> list[Path]:
     """Write every figure and table of recorded runs, of other run directories, and of traces."""
     figures = write_figures(folder, all_runs(store, runs), stages_of(traces))
     return [*figures, *(write_tables(folder, Results(store)) if store else [])]
 
 
-def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stage]) -> list[Path]:
+def write_figures(folder: Path, runs: Sequence[Run], stages: Sequence[Stage]) -> list[Path]:
     """Draw every figure that there is data for, and return the files."""
     ensure_matplotlib()
     drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
@@ -52,7 +53,7 @@ def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stag
     return written
 
 
-def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
+def _of_runs(runs: Sequence[Run]) -> "Iterator[tuple[str, Figure]]":
     for task in dict.fromkeys(run.task for run in runs):
         variants = by_variant([run for run in runs if run.task == task])
         for variant, held in variants.items():  # a scheme has one colour, so each variant gets its own figure
@@ -66,7 +67,7 @@ def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
                     yield slug("readiness", *name, kind), charts_figure(charts)
 
 
-def _of_states(runs: Sequence[RunRecord], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
+def _of_states(runs: Sequence[Run], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
     """Mask states of the decoded tasks together with those of training, then of tasks that have only runs."""
     decoded = {stage.task.name for stage in stages}
     alone = dict.fromkeys(run.task for run in runs if run.task not in decoded)

@@ -11,14 +11,14 @@ from hardtail.show.charts.legend import arms_at_first
 from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along, wrong_along
 from hardtail.show.charts.states import count_chart, rank_chart, trained_states, visited_states
 from hardtail.show.charts.training import training
-from hardtail.show.page.records import RunRecord
 from hardtail.show.stages import Stage
+from hardtail.study.runs import Run
 
 MOST_POINTS = 400
 """A line is thinned to about this many points."""
 
 
-def run_charts(runs: Sequence[RunRecord], asked: Collection[str] = ()) -> list[Chart]:
+def run_charts(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Chart]:
     """Every chart that the runs have data for, task by task.
 
     Shown at first are the arms of runs `asked` for by name and those that the ledger reads; all, where there are none.

@@ -3,25 +3,27 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
+from hardtail.core.records import jsonable
+from hardtail.core.registry import TASKS
 from hardtail.core.types import Trace
 from hardtail.core.version import __version__
-from hardtail.measuring.diagnosis.front import jsonable
 from hardtail.show.page.curves import charts_as_json, decode_charts, run_charts
 from hardtail.show.page.pack import Pack
 from hardtail.show.page.packed_stages import packed
-from hardtail.show.page.records import RunRecord
 from hardtail.show.sources import all_runs
 from hardtail.show.stages import stages
 from hardtail.show.study_tables import ledger, study_tables
 from hardtail.study.claims import Results
-from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import SCHEMES
+from hardtail.study.runs import Run
 from hardtail.study.store import Store
 
 FORMAT = 3
 
 
-def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
+def page_content(store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
     """What JSON holds of a page, and its arrays as text."""
     everything = all_runs(store, runs)
     found, pack = stages(traces), Pack()
@@ -31,7 +33,7 @@ def page_content(store: Store | None, runs: Sequence[RunRecord], traces: Sequenc
         "format": FORMAT,
         "title": "hardtail report",
         "version": __version__,
-        "runs": [dict(run.facts) for run in everything],
+        "runs": [asdict(run.entry) for run in everything],
         "judged": [_judged(words, results) for words, results in _by_weights(store)],
         "charts": charts_as_json(charts),
         "stages": [packed(stage, pack) for stage in found],
@@ -47,7 +49,7 @@ def _by_weights(store: Store | None) -> list[tuple[str, Results]]:
         return []
     found = [("as in the paper", Results(store)), ("last", Results(store, checkpoint="last"))]
     written = Results(store, "paper")
-    if any(written.runs(task, scheme) for task in DIAGNOSED for scheme in SCHEMES):
+    if any(written.runs(task, scheme) for task in TASKS.names() for scheme in SCHEMES):
         found.append(("last, reading paper", written))
     return found
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.records import jsonable
 from hardtail.core.types import Array, Instances
-from hardtail.measuring.diagnosis.front import jsonable
 from hardtail.show.page.pack import Pack
 from hardtail.show.stages import Decoder, Stage, ready_events
 from hardtail.tasks.base import Task

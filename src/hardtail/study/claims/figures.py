@@ -2,24 +2,15 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from math import inf, isfinite
+from math import inf
 from typing import Literal
 
+from hardtail.core import records
 from hardtail.core.errors import HardtailError
+from hardtail.measuring.diagnosis.record import Diagnosis
 from hardtail.measuring.statistics import Interval
-from hardtail.study.claims.evidence import (
-    DIAGNOSED,
-    LEARNED,
-    Checkpoint,
-    Estimate,
-    Record,
-    Results,
-    Sample,
-    Value,
-    covers,
-    number,
-    share_of,
-)
+from hardtail.study.claims.evidence import LEARNED, Checkpoint, Estimate, Results, Sample, Value
+from hardtail.study.runs import Run, diagnosed_strata
 
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
@@ -96,29 +87,29 @@ class _Recorded(Figure):
         return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
 
     def samples(self, results: Results) -> list[Sample]:
-        found = (self._sample(results, entry) for entry in self._counted(results))
+        found = (self._sample(results, run) for run in self._counted(results))
         return [sample for sample in found if sample is not None]
 
     def left_out(self, results: Results) -> list[str]:
-        counted = [entry["name"] for entry in self._counted(results)]
-        return [entry["name"] for entry in results.runs(self.task, self.scheme) if entry["name"] not in counted]
+        counted = [run.name for run in self._counted(results)]
+        return [run.name for run in results.runs(self.task, self.scheme) if run.name not in counted]
 
     def why_missing(self, results: Results) -> str:
         if self.left_out(results) and not self._counted(results):
             return f"natural accuracy is below {LEARNED}: the task is not learned, so nothing tells of its hard tail"
         return "no record"
 
-    def _counted(self, results: Results) -> list[Record]:
+    def _counted(self, results: Results) -> list[Run]:
         runs = results.runs(self.task, self.scheme)
-        return [entry for entry in runs if not self.learned or self._has_learned(results, entry["name"])]
+        return [run for run in runs if not self.learned or self._has_learned(results, run)]
 
-    def _has_learned(self, results: Results, run: str) -> bool:
+    def _has_learned(self, results: Results, run: Run) -> bool:
         """Whether natural instances are mostly right under confidence; where that was not measured, it is assumed."""
-        record = results.evaluation(run, "accuracy", "top1", "natural", self.usual)
-        return record is None or share_of(record, "exact_match", f"{run}, top1 on natural").value >= LEARNED
+        record = run.measured.get((records.Accuracy, "top1", "natural", results.weights(self.usual)))
+        return not isinstance(record, records.Accuracy) or record.exact_match >= LEARNED
 
     @abstractmethod
-    def _sample(self, results: Results, entry: Record) -> Sample | None: ...
+    def _sample(self, results: Results, run: Run) -> Sample | None: ...
 
 
 @dataclass(frozen=True)
@@ -140,14 +131,12 @@ class Accuracy(_Recorded):
             return (replace(self, policy="max-logit"),)
         return ()
 
-    def _sample(self, results: Results, entry: Record) -> Sample | None:
-        kind = "reveal" if self.metric == "token_accuracy" else "accuracy"
-        record = results.evaluation(entry["name"], kind, self.policy, self.stratum, self.usual)
-        if record is None:
+    def _sample(self, results: Results, run: Run) -> Sample | None:
+        kind = records.Reveal if self.metric == "token_accuracy" else records.Accuracy
+        record = run.measured.get((kind, self.policy, self.stratum, results.weights(self.usual)))
+        if record is None or (value := getattr(record, self.metric)) is None:
             return None
-        whose = f"{entry['name']}, {self.policy} on {self.stratum}"
-        found = share_of(record, self.metric, whose)
-        return _sample_of(record, entry, self.policy, self.stratum, found.value, found.n, share=True)
+        return _sample_of(record, run, self.policy, self.stratum, value, record.n, share=True)
 
 
 @dataclass(frozen=True)
@@ -195,7 +184,7 @@ class Profiled(_Recorded):
 
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""
-        return {entry["seed"] for entry in self._counted(results) if self._diagnosis(results, entry)}
+        return {run.seed for run in self._counted(results) if self._diagnosis(results, run)}
 
     def moot(self, results: Results) -> bool:
         return bool(self.diagnosed(results)) and not self.values(results)
@@ -203,33 +192,32 @@ class Profiled(_Recorded):
     def why_missing(self, results: Results) -> str:
         if self.diagnosed(results):
             return "diagnosed, but there is nothing to take it of"
-        if any(results.diagnosis(entry["name"], self.policy, self.usual) for entry in self._counted(results)):
-            return f"diagnosed, but not on all of {', '.join(DIAGNOSED[self.task])}"
+        at = self.policy, results.weights(self.usual)
+        if any(at in run.explained for run in self._counted(results)):
+            return f"diagnosed, but not on all of {', '.join(diagnosed_strata(self.task))}"
         return super().why_missing(results)
 
-    def _diagnosis(self, results: Results, entry: Record) -> Record | None:
+    def _diagnosis(self, results: Results, run: Run) -> Diagnosis | None:
         """The run's diagnosis, where it is of all strata that the figure is about."""
-        record = results.diagnosis(entry["name"], self.policy, self.usual)
-        return record if record is not None and covers(record, entry["name"]) else None
+        record = run.explained.get((self.policy, results.weights(self.usual)))
+        return record if record is not None and run.covers(record) else None
 
-    def _sample(self, results: Results, entry: Record) -> Sample | None:
-        record = self._diagnosis(results, entry)
+    def _sample(self, results: Results, run: Run) -> Sample | None:
+        record = self._diagnosis(results, run)
         if record is None:
             return None
-        whose = f"{entry['name']}, diagnosis of {self.policy}"
-        value = number(record, self.path, whose)
-        n = sum(number(record, path, whose) or 0.0 for path in self.of)
+        value = record.number(self.path)
+        n = sum(record.number(path) or 0.0 for path in self.of)
         if value is None or (self.of and not n):  # nothing failed, so that there is nothing to describe
             return None
-        value += sum(number(record, path, whose) or 0.0 for path in self.more)
+        value += sum(record.number(path) or 0.0 for path in self.more)
         value = value / n if self.divided and n else value
         if self.share and not 0 <= value <= 1:
-            raise HardtailError(f"{whose}: {'.'.join(self.path)} is {value}, not between 0 and 1; it is damaged")
-        n = number(record, self.cases, whose) or 0.0 if self.cases else n
-        if not isfinite(value) or not isfinite(n):
-            raise HardtailError(f"{whose}: {'.'.join(self.path)} cannot be read; the record is damaged")
-        stratum = f"{record['strata'][0]} … {record['strata'][-1]}"
-        return _sample_of(record, entry, self.policy, stratum, value, int(n) or None, share=self.share)
+            where = f"{run.name}, diagnosis of {self.policy}"
+            raise HardtailError(f"{where}: {'.'.join(self.path)} is {value}, not between 0 and 1; it is damaged")
+        n = record.number(self.cases) or 0.0 if self.cases else n
+        stratum = f"{record.strata[0]} … {record.strata[-1]}"
+        return _sample_of(record, run, self.policy, stratum, value, int(n) or None, share=self.share)
 
 
 def failure_rate(task: str, scheme: str, usual: Checkpoint = "best_probe") -> Profiled:
@@ -250,17 +238,15 @@ class Reached(_Recorded):
     def label(self) -> str:
         return f"{SCHEMES[self.scheme]}: first step with natural accuracy of {self.level} (or the last)"
 
-    def _sample(self, results: Results, entry: Record) -> Sample | None:
-        decoded = [line for line in results.log(entry["name"]) if "natural" in line]
+    def _sample(self, results: Results, run: Run) -> Sample | None:
+        decoded = [(line.step, line.natural) for line in run.log if line.natural is not None]
         if not decoded:
             return None
-        whose = f"{entry['name']}, log"
-        at = [(number(line, ("step",), whose), number(line, ("natural",), whose)) for line in decoded]
-        reached = [step for step, natural in at if natural is not None and natural >= self.level]
-        if not reached and "patience" in entry:  # it ended early, and might have reached it yet
+        reached = [step for step, natural in decoded if natural >= self.level]
+        if not reached and run.entry.patience:  # it ended early, and might have reached it yet
             return None
-        step = reached[0] if reached else at[-1][0]
-        return _sample_of(entry, entry, "training log", "natural", max(step or 0.0, 1.0), None, share=False)
+        step = reached[0] if reached else decoded[-1][0]
+        return _sample_of(run.entry, run, "training log", "natural", float(max(step, 1)), None, share=False)
 
 
 @dataclass(frozen=True)
@@ -276,35 +262,39 @@ class LateLoss(_Recorded):
     def label(self) -> str:
         return f"{SCHEMES[self.scheme]}: mean training loss from {self.start:.0%} to {self.end:.0%} of training"
 
-    def _sample(self, results: Results, entry: Record) -> Sample | None:
-        if "patience" in entry:  # it ended early, and has no late part of the training that is meant
+    def _sample(self, results: Results, run: Run) -> Sample | None:
+        if run.entry.patience:  # it ended early, and has no late part of the training that is meant
             return None
-        whose = f"{entry['name']}, log"
-        lines = [
-            (number(line, ("step",), whose), number(line, ("loss",), whose)) for line in results.log(entry["name"])
-        ]
         inside = [
-            loss
-            for step, loss in lines
-            if step is not None and loss is not None and self.start <= step / entry["steps"] <= self.end
+            line.loss
+            for line in run.log
+            if line.loss is not None and self.start <= line.step / run.entry.steps <= self.end
         ]
         if not inside:
             return None
-        return _sample_of(entry, entry, "training log", "loss", sum(inside) / len(inside), None, share=False)
+        return _sample_of(run.entry, run, "training log", "loss", sum(inside) / len(inside), None, share=False)
 
 
 def _sample_of(
-    record: Record, entry: Record, policy: str, stratum: str, value: float, n: int | None, *, share: bool
+    record: records.Head | records.RunEntry,
+    run: Run,
+    policy: str,
+    stratum: str,
+    value: float,
+    n: int | None,
+    *,
+    share: bool,
 ) -> Sample:
+    checkpoint = record.checkpoint if isinstance(record, records.Head) else None
     return Sample(
-        run=entry["name"],
-        seed=entry["seed"],
-        checkpoint=str(record.get("checkpoint", "–")),
+        run=run.name,
+        seed=run.seed,
+        checkpoint=checkpoint or "–",
         policy=policy,
         stratum=stratum,
         n=n,
         value=value,
         share=share,
-        commit=str(record.get("commit", "–")),
-        device=str(record.get("device", "–")),
+        commit=record.commit or "–",
+        device=record.device or "–",
     )

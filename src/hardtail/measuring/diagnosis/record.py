@@ -1,0 +1,80 @@
+"""A diagnosis as it is recorded: a line of `diagnoses.jsonl`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hardtail.core.records import Count, Head, Positive, Share, read_jsonl
+from hardtail.core.registry import TASKS
+from hardtail.measuring.diagnosis.by_stratum import Stratum
+from hardtail.measuring.diagnosis.cells import WorstCell
+from hardtail.measuring.diagnosis.coverage import Gap
+from hardtail.measuring.diagnosis.cross import Cross
+from hardtail.measuring.diagnosis.readiness import Readiness
+from hardtail.tasks.named import profile_of_file
+
+
+@dataclass(frozen=True)
+class Result:
+    """How many answers and cells of a decode were right."""
+
+    instances: Positive
+    exact: Count | None = None
+    exact_match: Share | None = None
+    cell_accuracy: Share | None = None
+    cells_mostly_wrong: Count | None = None
+    worst_cells: tuple[WorstCell, ...] = ()
+
+
+@dataclass(frozen=True)
+class FirstWrong:
+    """The first wrong commits of failures, of `all` instances and by stratum."""
+
+    by_stratum: Mapping[str, Stratum]
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Which instances two policies solved, of `all` and by stratum."""
+
+    first: str
+    second: str
+    strata: Mapping[str, Cross]
+
+
+class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
+    """What a decode shows; None is what was not measured, or not recorded at the time."""
+
+    strata: tuple[str, ...]
+    result: Result
+    readiness: Readiness
+    first_wrong: FirstWrong | None = None
+    coverage: Gap | None = None
+    profile: Any = None
+    """What is particular to the task in its wrong commits: its `profile_type`, or JSON if it is not registered here."""
+    cross: Crossed | None = None
+
+    def number(self, path: Sequence[str]) -> float | None:
+        """The number at a path, `("readiness", "accuracy", "ready", "commits")`; None where there is none."""
+        value: Any = self
+        for name in path:
+            value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        return float(value) if isinstance(value, int | float) else None
+
+
+def read_diagnoses(path: Path) -> list[Diagnosis]:
+    """The lines of a `diagnoses.jsonl`, none where there is no such file."""
+    return read_jsonl(path, Diagnosis, _typed_profile)
+
+
+def _typed_profile(held: dict[str, Any], schema: int) -> dict[str, Any]:
+    """The profile as its task has it today; that of a task that is not registered here stays as it is."""
+    task, profile = held.get("task"), held.get("profile")
+    kind = TASKS.load(task).profile_type() if isinstance(task, str) and task in TASKS.names() else None
+    if kind is None or profile is None:
+        return held
+    renamed = profile_of_file(task, profile) if schema == 1 else profile
+    return held | {"profile": msgspec.convert(renamed, kind)}
