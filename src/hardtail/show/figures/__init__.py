@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.show.charts.accuracy import kinds_of_weights, recorded_accuracy
+from hardtail.show.charts.legend import by_variant
 from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along
 from hardtail.show.charts.states import count_chart, rank_chart, trained_and_visited
 from hardtail.show.charts.training import training
@@ -18,7 +19,6 @@ from hardtail.show.figures import style
 from hardtail.show.figures.panels import by_policy, charts_figure
 from hardtail.show.figures.states import single_ranks, states_figure
 from hardtail.show.figures.style import ensure_matplotlib, save, slug
-from hardtail.show.page.records import by_variant
 from hardtail.show.sources import all_runs
 from hardtail.show.stages import Stage
 from hardtail.show.stages import stages as stages_of
