@@ -1,4 +1,4 @@
-"""A third party's package adds a task without touching ours: every command, the terminal and the page know it."""
+"""A third party's package adds a task, scheme, policy and recipe without touching ours: every command knows them."""
 
 import json
 import os
@@ -79,8 +79,11 @@ def test_sampled_and_solved(with_plugin: dict[str, str]) -> None:
 
 
 def test_contract(with_plugin: dict[str, str]) -> None:
-    contract = ["pytest", str(HERE / "test_contract.py"), "-k", "parity", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    assert " passed" in run([*contract, "-v"], with_plugin)
+    files = [str(HERE / name) for name in ("test_contract.py", "test_contract_training.py")]
+    words = ["-p", "no:cacheprovider", "-p", "no:xdist", "-vv", "-k", "parity or suffix or ends-first"]
+    said = run(["pytest", *files, *words], with_plugin)
+    for test in ("test_contract[parity-release]", "test_scheme[suffix]", "test_policy[ends-first]"):
+        assert f"{test} PASSED" in said
 
 
 def test_drawn_as_it_says(with_plugin: dict[str, str]) -> None:
@@ -129,3 +132,34 @@ def test_its_scene_is_shown_in_the_browser(browser: "Browser", page: Path) -> No
     assert opened.get_by_label("First wrong role").locator("option").all_inner_texts()[0] == "any"
     assert {"keep", "flip"} & set(opened.get_by_label("First wrong role").locator("option").all_inner_texts())
     opened.close()
+
+
+def test_trained_and_evaluated(with_plugin: dict[str, str], tmp_path: Path) -> None:
+    assert "parity-suffix" in run(["hardtail", "train"], with_plugin)
+    folder = str(tmp_path / "run")
+    assert "finished at step 20" in run(["hardtail", "train", "parity-suffix", "--out", folder], with_plugin)
+    words = ["hardtail", "eval", folder, "--policies", "top1", "ends-first", "left_to_right", "--strata", "natural"]
+    records = json.loads(run([*words, "-n", "8", "--json"], with_plugin))
+    assert [record["policy"] for record in records] == ["top1", "ends-first", "left_to_right"]
+    assert {record["task"] for record in records} == {"parity"}
+    diagnosed = run(["hardtail", "diagnose", folder, "--strata", "natural", "-n", "8", "--json"], with_plugin)
+    assert [diagnosis["task"] for diagnosis in json.loads(diagnosed)] == ["parity", "parity"]
+    recipe = json.loads((tmp_path / "run" / "recipe.json").read_text())["fields"]
+    assert recipe["task"] == {"name": "parity", "fields": {"bits": 8}}
+    assert (recipe["name"], recipe["watch"]["fields"]["order"]) == ("parity-suffix", "left_to_right")
+
+
+def test_used_by_path_where_it_is_not_installed(tmp_path: Path) -> None:
+    """A folder on the path is enough: nothing is registered, and a run is read only with the class that is given."""
+    here = os.pathsep.join(filter(None, (str(HERE / "toy_plugin" / "src"), os.environ.get("PYTHONPATH"))))
+    environment, folder = {**os.environ, "PYTHONPATH": here}, str(tmp_path / "run")
+    scheme = ["--scheme", "hardtail_toy.training:Suffix,earliest=0.5", "--steps", "2"]
+    run(["hardtail", "train", "hardtail_toy.training:parity_suffix", *scheme, "--out", folder], environment)
+    recipe = json.loads((tmp_path / "run" / "recipe.json").read_text())["fields"]
+    assert recipe["scheme"] == {"class": "hardtail_toy.training:Suffix", "fields": {"earliest": 0.5}}
+    words = ["hardtail", "eval", folder, "--strata", "natural", "-n", "4", "--json"]
+    words += ["--policies", "hardtail_toy.training:EndsFirst"]
+    assert '"task": "parity"' in run([*words, "--task", "hardtail_toy.task:Parity"], environment)
+    refused = subprocess.run([sys.executable, "-m", *words], env=environment, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "--task package.module:Class" in refused.stderr

@@ -1,6 +1,7 @@
-"""The contract of a task, as a function: `check_task(MyTask())` tests yours exactly as ours are tested.
+"""The contracts as functions: `check_task(MyTask())` tests your task exactly as ours are tested; so do `check_scheme`
+and `check_policy`.
 
-Raises `AssertionError` with a sentence about the first promise that is broken.
+Each raises `AssertionError` with a sentence about the first promise that is broken.
 """
 
 import msgspec
@@ -11,7 +12,10 @@ from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import build
 from hardtail.tasks.parts import NO_ROLE
+from hardtail.testing.policies import check_policy
+from hardtail.testing.schemes import check_scheme
 
+__all__ = ["check_policy", "check_scheme", "check_task", "same"]
 HIDDEN = "◇"
 """A sign that no task has."""
 

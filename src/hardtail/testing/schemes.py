@@ -1,0 +1,95 @@
+"""The contract of a scheme, as a function: `check_scheme(MyScheme())` tests yours exactly as ours are tested.
+
+Shapes: B batch, L sequence, A answer cells, V vocabulary.
+"""
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import hardtail
+from hardtail.core.describe import describe
+from hardtail.core.noise import Moment
+from hardtail.core.seeds import Streams
+from hardtail.schemes.base import Corpus, Scheme, View
+from hardtail.tasks.base import Task
+from hardtail.testing.host import no_questions
+
+BATCH, STEPS = 16, 12
+
+
+def check_scheme(scheme: Scheme, task: Task | None = None) -> None:
+    """Everything that a training step relies on, over a few steps on problems of `task`, by default short sums."""
+    task = task or hardtail.task("addition", digits=8)
+    instances = task.sample(5 * BATCH, Streams(7).named("contract/scheme"))
+    corpus = Corpus.on(torch.device("cpu"), instances, task.vocabulary.mask_id, task.order_names[0])
+    json.dumps(describe(scheme))  # its recipe is kept as JSON
+    first, again, other = (_run(scheme, corpus, task.vocabulary.size, seed) for seed in (1, 1, 2))
+    assert _same(first, again), "the same seed gives another batch, loss or state"
+    assert not _same(first, other), "another seed gives the same batches"
+
+
+def _run(scheme: Scheme, corpus: Corpus, vocabulary: int, seed: int) -> list[Tensor]:
+    """A few steps, with everything that came out of them."""
+    found: list[Tensor] = []
+    state = scheme.begin(corpus, BATCH, _moment(-1, seed))
+    assert all(isinstance(tensor, Tensor) for tensor in state.values()), "begin does not return tensors by name"
+    held = {name: (tensor.data_ptr(), tensor.shape, tensor.dtype) for name, tensor in state.items()}
+    for step in range(STEPS):
+        now = _moment(step, seed)
+        with torch.no_grad(), no_questions("corrupt"):
+            view = scheme.corrupt(state, corpus, BATCH, now)
+        _check_view(view, corpus)
+        generator = torch.Generator().manual_seed(step)
+        logits_BAV = torch.randn((*view.gold_BA.shape, vocabulary), generator=generator).requires_grad_()
+        loss = _check_loss(scheme, logits_BAV, view)
+        before = _tensors(view)
+        with torch.no_grad(), no_questions("advance"):
+            scheme.advance(state, logits_BAV.detach(), view, corpus, now)
+        assert _same(before, _tensors(view)), "advance changes the batch that was trained on"
+        now_held = {name: (tensor.data_ptr(), tensor.shape, tensor.dtype) for name, tensor in state.items()}
+        assert now_held == held, "what the scheme carries is not changed in place; a captured step would not see it"
+        found += [*before, loss, *(tensor.clone() for tensor in state.values())]
+    return found
+
+
+def _moment(step: int, seed: int) -> Moment:
+    return Moment(seed, torch.tensor(step), STEPS)
+
+
+def _check_view(view: View, corpus: Corpus) -> None:
+    rows = corpus.rows(view.row_B)
+    assert view.hidden_BA.shape == rows.maskable_BA.shape, "hidden_BA is not [batch, answer cells]"
+    assert view.hidden_BA.dtype == torch.bool, "hidden_BA is not boolean"
+    assert torch.equal(view.gold_BA, rows.gold_BA), "gold_BA is not the right answer"
+    assert not (view.hidden_BA & ~rows.maskable_BA).any(), "a cell that is never hidden is hidden"
+    assert view.hidden_BA.any(), "nothing is hidden in a whole batch"
+    shown = rows.hide(view.hidden_BA, corpus)
+    assert torch.equal(view.tokens_BL, shown.tokens_BL), "the tokens are not the gold ones with the hidden cells masked"
+
+
+def _check_loss(scheme: Scheme, logits_BAV: Tensor, view: View) -> Tensor:
+    with no_questions("loss"):
+        loss = scheme.loss(logits_BAV, view)
+    assert loss.shape == (), "the loss is not a scalar"
+    assert loss.dtype == torch.float32, "the loss is not float32"
+    assert loss.isfinite(), "the loss is not finite"
+    assert scheme.loss(logits_BAV.detach().bfloat16(), view).dtype == torch.float32, "bf16 logits do not give float32"
+    (gradient_BAV,) = torch.autograd.grad(loss, logits_BAV)
+    moved_BA = (gradient_BAV != 0).any(dim=-1)
+    assert gradient_BAV.isfinite().all(), "a gradient is not finite"
+    assert not (moved_BA & ~view.hidden_BA).any(), "a cell that is not hidden has a gradient"
+    assert moved_BA.any(), "no hidden cell has a gradient"
+    return loss.detach()
+
+
+def _tensors(view: View) -> list[Tensor]:
+    values: list[Any] = [getattr(view, item.name) for item in fields(view)]
+    return [value.clone() for value in values if isinstance(value, Tensor)]
+
+
+def _same(one: list[Tensor], other: list[Tensor]) -> bool:
+    return len(one) == len(other) and all(map(torch.equal, one, other))

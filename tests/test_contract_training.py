@@ -1,0 +1,100 @@
+"""Every registered scheme and policy keeps its contract; a plug-in is tested by being registered."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import hardtail
+from hardtail.core.noise import Moment
+from hardtail.core.registry import POLICIES, SCHEMES
+from hardtail.policies.base import Guess, Policy, State
+from hardtail.policies.named import policy_named
+from hardtail.schemes import Corpus, Random, Scheme, View
+from hardtail.schemes.base import Carried
+from hardtail.testing import check_policy, check_scheme
+
+
+@pytest.mark.parametrize("name", SCHEMES.names())
+def test_scheme(name: str) -> None:
+    check_scheme(SCHEMES.load(name)())
+
+
+@pytest.mark.parametrize("name", POLICIES.names())
+def test_policy(name: str) -> None:
+    check_policy(policy_named(name))
+
+
+class Asking(Random):
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        return super().loss(logits_BAV, view) * float(view.hidden_BA.sum().item() > 0)
+
+
+class Leaking(Random):
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        return super().loss(logits_BAV, view) + logits_BAV.float().square().mean()
+
+
+class Greedy(Random):
+    def hide(self, maskable_BA: Tensor, now: Moment) -> tuple[Tensor, Tensor]:
+        hidden_BA, rate_B = super().hide(maskable_BA, now)
+        return torch.ones_like(hidden_BA), rate_B
+
+
+class Fixed(Random):
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
+        return super().corrupt(state, corpus, batch, Moment(0, now.step, now.steps))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "sentence"),
+    [
+        (Asking(), "loss asks the host"),
+        (Leaking(), "not hidden has a gradient"),
+        (Fixed(), "another seed gives the same"),
+    ],
+)
+def test_a_scheme_that_breaks_its_promise_is_found(scheme: Scheme, sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_scheme(scheme)
+
+
+def test_a_scheme_that_hides_what_is_never_hidden_is_found() -> None:
+    with pytest.raises(AssertionError, match="never hidden is hidden"):
+        check_scheme(Greedy(), hardtail.task("sudoku"))
+
+
+class Doubling(Policy):
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA.double()
+
+
+class Neighbourly(Policy):
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA * guess.top_BA.mean().sign() + guess.top_BA.roll(1, dims=0)
+
+
+class Impatient(Policy):
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+    def finished(self, state: State) -> Tensor:
+        return torch.ones_like(state.hidden_BA[:, 0])
+
+
+class Curious(Policy):
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA if guess.top_BA.sum() < 0 else -guess.top_BA
+
+
+@pytest.mark.parametrize(
+    ("policy", "sentence"),
+    [
+        (Doubling(), "scores are not float32"),
+        (Neighbourly(), "depends on"),
+        (Impatient(), "counts as finished"),
+        (Curious(), "score asks the host"),
+    ],
+)
+def test_a_policy_that_breaks_its_promise_is_found(policy: Policy, sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check_policy(policy)
