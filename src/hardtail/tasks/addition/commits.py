@@ -32,7 +32,7 @@ class Example:
     chain: int
     at_chain_msb: bool
     difference: int | None
-    """None where the committed token is no digit."""
+    """None where the committed token is not a digit."""
     sign: int | None
     prob: float
     gold_rank: int

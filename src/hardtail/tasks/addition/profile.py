@@ -61,7 +61,7 @@ class Summary:
     nine_inside_chain: float | None
     """Share of the wrong p cells that are off by nine."""
     no_digit: int
-    """Failures in which the committed token is no digit."""
+    """Failures in which the committed token is not a digit."""
     confidence_mean: float | None
     gold_second: float | None
     """Share of failures in which one token only was more probable than the gold one."""

@@ -119,7 +119,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class WrongNeighbours:
-    """How many wrong cells have so many wrong neighbours, and two shares of them."""
+    """How many wrong cells have none, one … four wrong neighbours, and two shares of them."""
 
     none: int
     one: int
