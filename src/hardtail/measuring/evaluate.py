@@ -164,13 +164,13 @@ def _sink(path: Path | None) -> Iterator[TraceWriter | None]:
 
 
 def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Record:
-    """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (study §1.5)."""
+    """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (docs/study.md §1.5)."""
     nll, _, _ = _one_pass(subject, instances, instances.maskable_NA, decoding)
     return _head(subject, "none", stratum, "probe", decoding) | {"n": len(instances), "probe_nll": nll}
 
 
 def half_reveal(task: Task, instances: Instances, seed: int, share: float = 0.5) -> Instances:
-    """The same problems with ⌊share · n⌋ of each answer's n meaningful cells shown, drawn anew for each (study §5).
+    """The same problems with ⌊share · n⌋ of each answer's n meaningful cells shown, drawn for each (docs/study.md §5).
 
     What stands behind the answer stays hidden, as in the release.
     """
