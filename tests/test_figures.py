@@ -33,8 +33,8 @@ from hardtail.show.figures.style import save, slug, style, styled
 from hardtail.show.page.curves import charts_as_json
 from hardtail.show.page.records import RunRecord
 from hardtail.show.page.records import recorded as recorded_runs
-from hardtail.show.page.study_tables import study_tables
 from hardtail.show.stages import Stage, stages
+from hardtail.show.study_tables import study_tables
 from hardtail.show.table_files import escaped, study_csv, study_latex, write_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.ledger import printed_accuracy

@@ -31,8 +31,8 @@ from hardtail.show.page.curves import run_charts
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import SCRIPTS, page_of, write_page
 from hardtail.show.page.records import RunRecord, by_variant, recorded
-from hardtail.show.page.study_tables import ledger, study_tables
 from hardtail.show.stages import ready_events, stages
+from hardtail.show.study_tables import ledger, study_tables
 from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.evidence import DIAGNOSED

@@ -42,22 +42,29 @@ def test_the_recorded_results_are_whole(folder: Path) -> None:
     """What the repository holds: every run has its recipe, log and records, and every record says where it is from."""
     store = Store(folder)
     assert {path.name for path in folder.iterdir() if path.is_dir()} == store.names()
-    last: dict[str, set[str]] = {name: set() for name in store.names()}
+    measured: dict[str, set[tuple[str, str]]] = {name: set() for name in store.names()}
     for file in ("evaluations.jsonl", "diagnoses.jsonl"):
         for record in store.records(file):
             whose = record["run"], record["kind"], record["policy"]
             assert {"task", "checkpoint", "step", "commit", "device", "decode_precision"} <= record.keys(), whose
-            if record["checkpoint"] == "last":
-                last[record["run"]].add(file)
+            measured[record["run"]].add((record["checkpoint"], file))
             if record["kind"] == "accuracy":
                 assert 0 <= record["low"] <= record["exact_match"] <= record["high"] <= 1, whose
     for line in store.index():
         name = line["name"]
         recipe = json.loads((folder / name / "recipe.json").read_bytes())["fields"]
         assert (recipe["seed"], recipe["name"]) == (line["seed"], line["arm"].removesuffix("-first")), name
-        assert store.log(name)[-1]["step"] == line["steps"] == recipe["steps"], name
+        assert store.log(name)[-1]["step"] == line["steps"], name
         assert store.coverage(name) is not None, name
-        assert last[name] == {"evaluations.jsonl", "diagnoses.jsonl"}, name
+        if "patience" in line:  # only its best weights, and the probes show that its patience had run out
+            best = min(
+                (entry for entry in store.log(name) if "probe_nll" in entry), key=lambda entry: entry["probe_nll"]
+            )
+            assert best["step"] + line["patience"] <= line["steps"] < recipe["steps"], name
+            assert measured[name] == {("best_probe", "evaluations.jsonl"), ("best_probe", "diagnoses.jsonl")}, name
+        else:
+            assert line["steps"] == recipe["steps"], name
+            assert measured[name] >= {("last", "evaluations.jsonl"), ("last", "diagnoses.jsonl")}, name
         for path in (folder / name).iterdir():
             assert path.name in (*COPIED, "log.jsonl"), path
             assert path.stat().st_size < 1_000_000, path

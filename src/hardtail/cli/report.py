@@ -37,9 +37,9 @@ def report(
     results: Annotated[Path | None, arg(help="recorded runs [results/ where there is one]")] = None,
     figures: Annotated[Path | None, arg(metavar="DIR", help="also draw figures and write tables for a paper")] = None,
 ) -> None:
-    """Write one HTML page to look at: tables beside the paper's, the claims, plots, and every decode to step through.
+    """Write one HTML page: tables next to the paper's, the claims, charts, and every decode to step through.
 
-    Models are decoded, all on the same instances; traces that `eval --traces` wrote are shown as they are.
+    All models are decoded on the same instances; traces that `eval --traces` wrote are shown as they are.
     """
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page

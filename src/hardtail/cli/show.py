@@ -15,7 +15,7 @@ from hardtail.core.registry import TASKS
 def demo(
     out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
 ) -> None:
-    """The main job: the study in small, from the shipped models, with a page to click through; two minutes on a CPU."""
+    """Run the study in small with the shipped models and write a page to explore; takes two minutes on a CPU."""
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
@@ -46,7 +46,7 @@ def demo(
 
 @app.command
 def gallery() -> None:
-    """One easy and one hard instance of every task, as a person would draw them."""
+    """Draw an easy and a hard instance of every task."""
     from rich.text import Text
 
     from hardtail import Streams

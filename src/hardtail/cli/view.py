@@ -14,10 +14,10 @@ def view(
     trace: Annotated[Positional[Path], arg(metavar="TRACE", help="a trace (.npz) that `eval --traces` wrote")],
     /,
     instance: Annotated[int | None, arg(help="the instance to begin with, counted from 0")] = None,
-    failures: Annotated[bool, arg(help="leave out what was solved")] = False,
+    failures: Annotated[bool, arg(help="leave out solved instances")] = False,
     task: OwnTask = None,
 ) -> None:
-    """Watch a decode in the terminal, commit by commit; in a pipe: one line for every commit of one instance.
+    """Watch a decode in the terminal, commit by commit; in a pipe, print one line for each commit of one instance.
 
     Keys: arrows step, f goes to the next failure, n and p to other instances, space plays, q quits.
     """

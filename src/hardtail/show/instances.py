@@ -19,7 +19,7 @@ _CELLS_SHOWN = 4
 
 
 def task_table(names: Sequence[str], make: Callable[[str], Task]) -> Table:
-    """The tasks with their shapes, strata, splits and orders; one that cannot be loaded says why."""
+    """Build a table of tasks with their shapes, strata, splits and orders; a task that cannot be loaded says why."""
     table = Table(caption="L sequence, A answer cells, V vocabulary", caption_justify="left", show_lines=True)
     for heading in ("task", "L", "A", "V", "axes, strata, splits", "orders"):
         table.add_column(heading, justify="right" if len(heading) == 1 else "left", no_wrap=heading == "orders")
@@ -37,7 +37,7 @@ def task_table(names: Sequence[str], make: Callable[[str], Task]) -> Table:
 
 
 def _condensed(strata: Sequence[str]) -> str:
-    """`natural; chain>= 2 3 4`: conditions that differ in their value only are written once."""
+    """Write conditions that differ only in their value once: `natural; chain>= 2 3 4`."""
 
     def head(stratum: str) -> str:
         return stratum[: stratum.find("=") + 1]
@@ -47,9 +47,9 @@ def _condensed(strata: Sequence[str]) -> str:
 
 
 def as_json(task: Task, instances: Instances, i: int) -> dict[str, Any]:
-    """One instance with the keys `prompt`, `answer`, `strata`, `orders`.
+    """Return one instance with the keys `prompt`, `answer`, `strata` and `orders`.
 
-    A rank belongs to the character of `answer` at the same place; null is a cell that is never hidden.
+    Each rank belongs to the character of `answer` at the same place; it is null for a cell that is never hidden.
     """
     answer = task.answer_text(instances, i)
     return {
@@ -74,7 +74,7 @@ def strata_line(task: Task, instances: Instances, i: int) -> Text:
 
 
 def order_line(task: Task, instances: Instances, i: int, name: str) -> Text:
-    """The first and last steps of a logical order; the cells of one step stand together."""
+    """Return the first and last steps of a logical order; cells of the same step are grouped."""
     rank_A = instances.orders[name][i]
     steps = [np.flatnonzero(rank_A == rank) for rank in np.unique(rank_A[rank_A >= 0])]
     shown = steps if len(steps) <= _STEPS_SHOWN else [*steps[: _STEPS_SHOWN - 1], None, steps[-1]]
@@ -89,7 +89,7 @@ def _step(task: Task, cells: np.ndarray[Any, Any]) -> str:
 
 
 def instance_panel(task: Task, instances: Instances, i: int, title: str, widest: int | None = None) -> Panel:
-    """Everything about one instance, framed; at most `widest` columns, or as wide as its longest line."""
+    """Show everything about one instance in a frame, at most `widest` columns wide if given."""
     picture = task.picture(instances, i)
     orders = [order_line(task, instances, i, name) for name in task.order_names if name in instances.orders]
     body = Group(picture, Text(), strata_line(task, instances, i), *orders)
@@ -100,7 +100,7 @@ def instance_panel(task: Task, instances: Instances, i: int, title: str, widest:
 
 
 def side_by_side(panels: Sequence[Panel], width: int) -> Table | Group:
-    """Panels in one row where they fit, below each other where they do not."""
+    """Put panels in one row if they fit, otherwise one below the other."""
     if sum(panel.width or width for panel in panels) + len(panels) > width:
         return Group(*panels)
     row = Table.grid(padding=(0, 1, 0, 0))

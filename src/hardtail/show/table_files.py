@@ -1,4 +1,4 @@
-"""Tables for other programs: Markdown to read, LaTeX (booktabs) to print, CSV to compute with."""
+"""Write tables to files: Markdown to read, LaTeX (booktabs) to print, CSV to compute with."""
 
 import csv
 import io
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from hardtail.core.files import atomic
 from hardtail.core.tables import Cell, Table
-from hardtail.show.page.study_tables import StudyTable, TableCell, study_tables
+from hardtail.show.study_tables import StudyTable, TableCell, study_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.ledger import counts_table, judge, ledger_table
 
 NO_NUMBER = "–"
 _BREAKABLE = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
-"""Where the id of a claim may be broken."""
+"""Where a line may break inside the id of a claim."""
 _ESCAPED = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -40,7 +40,7 @@ _ESCAPED = {
 
 
 def write_tables(folder: Path, results: Results) -> list[Path]:
-    """Every table of the study with our figures in it, and the ledger of claims, each as .md, .tex and .csv."""
+    """Write every table of the study with our figures, and the ledger of claims, each as .md, .tex and .csv."""
     written = []
     for table in study_tables(results):
         name = f"{table.task}-{table.where}".lower().replace(" ", "-").replace(".", "")
@@ -87,7 +87,7 @@ def _interval(cell: TableCell) -> str:
 
 
 def study_csv(table: StudyTable) -> str:
-    """One line a cell: tidy, with nothing rounded."""
+    """Return one line for each cell, with nothing rounded."""
     head = (table.stub, "order", "scheme", "ours", "low", "high", "seeds", "paper", "agreement")
     heads = [(group, scheme) for group in table.groups for scheme in table.columns]
     lines = [
@@ -99,7 +99,7 @@ def study_csv(table: StudyTable) -> str:
 
 
 def study_latex(table: StudyTable) -> str:
-    """Two lines a stratum, ours over the paper's; one group of columns for each decoding order. Needs booktabs."""
+    """Return two lines for each stratum, our figures above the paper's, in groups by decoding order. Needs booktabs."""
     wide = len(table.columns)
     starts = [2 + place * wide for place in range(len(table.groups))]
     groups = " & ".join(rf"\multicolumn{{{wide}}}{{c}}{{{escaped(group)}}}" for group in table.groups)
@@ -128,7 +128,7 @@ def _small(cell: TableCell) -> str:
 
 
 def latex(table: Table) -> str:
-    """A table of any length, text columns wrapped. Needs booktabs and longtable."""
+    """Return a table of any length; long columns wrap. Needs booktabs and longtable."""
     texts = table.texts()
     longest = [max([len(name), *(len(row[place]) for row in texts)]) for place, name in enumerate(table.columns)]
     wide = sum(min(length, 60) for length in longest)
@@ -162,5 +162,5 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as LaTeX prints it, whatever signs it holds."""
+    """Escape text so that LaTeX prints it as it is."""
     return "".join(_ESCAPED.get(sign, sign) for sign in text)

@@ -45,6 +45,7 @@ def _state_of_solvers() -> str:
     """
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted([*here.rglob("*.py"), *here.rglob("*.txt"), here.parent / "core" / "seeds.py"]):
+    shared = here / "jit.py", here / "rng.py", here.parent / "core" / "seeds.py"
+    for path in sorted([*here.glob("*/solver.py"), *here.glob("*/solver/*.py"), *here.glob("*/solver/*.txt"), *shared]):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

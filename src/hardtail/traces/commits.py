@@ -20,6 +20,9 @@ from hardtail.traces.summary import mean, median, share
 
 T = TypeVar("T")
 U = TypeVar("U")
+Mask = NDArray[np.bool_]
+Places = tuple[Array, ...]
+"""Cells as an index into [N, A]."""
 
 
 class Shape(Protocol):
@@ -116,10 +119,8 @@ class Wrong(Readings[T]):
     wrong: T
 
     @classmethod
-    def among(
-        cls, firsts: Readings[Commits], wrong_NA: NDArray[np.bool_], figure: Callable[[tuple[Array, ...]], T]
-    ) -> "Wrong[T]":
-        """The figure of each group's cells, which are given as an index into [N, A]."""
+    def among(cls, firsts: Readings[Commits], wrong_NA: Mask, figure: Callable[[Places], T]) -> "Wrong[T]":
+        """The figure of each group's cells."""
         found = firsts.map(lambda commits: figure((commits.row_K, commits.cell_K)))
         return cls(found.first_in_time, found.lowest_index, figure(np.nonzero(wrong_NA)))
 
@@ -131,13 +132,7 @@ class Groups(Wrong[T]):
     all: T
 
     @classmethod
-    def of(
-        cls,
-        firsts: Readings[Commits],
-        wrong_NA: NDArray[np.bool_],
-        all_NA: NDArray[np.bool_],
-        figure: Callable[[tuple[Array, ...]], T],
-    ) -> "Groups[T]":
+    def of(cls, firsts: Readings[Commits], wrong_NA: Mask, all_NA: Mask, figure: Callable[[Places], T]) -> "Groups[T]":
         return cls(**vars(Wrong.among(firsts, wrong_NA, figure)), all=figure(np.nonzero(all_NA)))
 
 
@@ -180,7 +175,7 @@ class Timing:
         )
 
 
-def wrong_commits_of(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Readings[Commits]:
+def readings_of(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Readings[Commits]:
     """The wrong commit of each instance that has wrong cells, in both readings."""
     return Readings(first_in_time(trace, wrong_NA), lowest_index(trace, wrong_NA))
 

@@ -33,13 +33,13 @@ __all__ = ["ensure_matplotlib", "write_all", "write_figures"]
 
 
 def write_all(folder: Path, store: Store | None, runs: Sequence[RunRecord], traces: Sequence[Trace]) -> list[Path]:
-    """Every figure and table of the recorded runs, of run directories besides them, and of traces."""
+    """Write every figure and table of recorded runs, of other run directories, and of traces."""
     figures = write_figures(folder, all_runs(store, runs), stages_of(traces))
     return [*figures, *(write_tables(folder, Results(store)) if store else [])]
 
 
 def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stage]) -> list[Path]:
-    """Draw what there is to draw; the files that were written."""
+    """Draw every figure that there is data for, and return the files."""
     ensure_matplotlib()
     drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
     if not drawn:
@@ -54,7 +54,7 @@ def write_figures(folder: Path, runs: Sequence[RunRecord], stages: Sequence[Stag
 def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
     for task in dict.fromkeys(run.task for run in runs):
         variants = by_variant([run for run in runs if run.task == task])
-        for variant, held in variants.items():  # schemes have one colour each, so that variants stand apart
+        for variant, held in variants.items():  # a scheme has one colour, so each variant gets its own figure
             name = (task, variant) if variant and len(variants) > 1 else (task,)
             if charts := training(task, held):
                 yield slug("training", *name), charts_figure(charts)
@@ -66,7 +66,7 @@ def _of_runs(runs: Sequence[RunRecord]) -> "Iterator[tuple[str, Figure]]":
 
 
 def _of_states(runs: Sequence[RunRecord], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
-    """Mask states: of the tasks that were decoded with what their runs trained on, then of the other runs' tasks."""
+    """Mask states of the decoded tasks together with those of training, then of tasks that have only runs."""
     decoded = {stage.task.name for stage in stages}
     alone = dict.fromkeys(run.task for run in runs if run.task not in decoded)
     pairs: list[tuple[str, Stage | None]] = [

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 PANEL_HEIGHT, LEGEND_HEIGHT = 1.3, 0.16
 """Inches that a row of panels takes, and a line of the legend."""
 MOST_IN_A_COLUMN = 4
-"""More panels than these take the width of the page."""
+"""More panels than this take the width of the page."""
 MOST_SIDE_BY_SIDE = 5
-"""Up to this many places on an axis, series stand side by side at each of them."""
+"""On an axis with at most this many places, series are drawn side by side."""
 _CONDITION = re.compile(r"(\w+)(>=|=)(\d+)")
 
 
 @styled
 def charts_figure(charts: Sequence[Chart]) -> "Figure":
-    """Charts as panels. The styles of series have one stroke and one meaning in all of them."""
+    """Draw charts as panels. A style has the same stroke and meaning in all of them."""
     charts = [_told_apart(chart) for chart in charts]
     hues = [one.hue for chart in charts for one in chart.series]
     strokes = _strokes(charts)
@@ -48,7 +48,7 @@ def charts_figure(charts: Sequence[Chart]) -> "Figure":
 
 
 def _told_apart(chart: Chart) -> Chart:
-    """Series of one colour and style get styles of their own, under their names."""
+    """Give series of the same colour and style a style of their own, under their names."""
     looks = [(one.hue, one.style, one.printed) for one in chart.series]
     return replace(
         chart,
@@ -82,7 +82,7 @@ def _legend(hues: Sequence[str], strokes: dict[str, int], marks: bool, printed: 
 
 
 def _packed(rows: list[list[tuple[Any, str]]], width: float) -> tuple[list[tuple[Any, str]], int]:
-    """Entries in the order that a legend of so many columns takes them, row by row in as few lines as fit."""
+    """Order entries as a legend with this many columns takes them, row by row in as few lines as fit."""
     from matplotlib.lines import Line2D
 
     blank = (Line2D([], [], linestyle="none"), "")
@@ -148,7 +148,7 @@ def _printed(axes: "Axes", points: Sequence[Point], colour: str) -> None:
 
 
 def _limits(axes: "Axes", chart: Chart) -> None:
-    """The axis's own ends; a share that lies near the top throughout is shown from nearby."""
+    """Set the ends of the y axis; if all shares are near 1, show only the upper part."""
     points = [point for one in chart.series for line in one.lines for point in line.points]
     lowest = min((value for point in points for value in point[1:3] if value is not None), default=0.0)
     if (chart.y.low, chart.y.high) == (0.0, 1.0):
@@ -162,7 +162,7 @@ def _limits(axes: "Axes", chart: Chart) -> None:
 
 
 def by_policy(chart: Chart) -> list[Chart]:
-    """A chart of accuracy as one panel a policy, strata at their difficulty."""
+    """Split a chart of accuracy into one panel for each policy, with strata placed by difficulty."""
     axis, place = difficulty(chart.x.categories or ())
 
     def placed(line: Line) -> Line:
@@ -184,7 +184,7 @@ def by_policy(chart: Chart) -> list[Chart]:
 
 
 def difficulty(strata: Sequence[str]) -> tuple[Axis, list[float]]:
-    """Where strata stand: at their numbers if all are conditions on one axis (natural ones at 0), else in a row."""
+    """Place strata at their numbers if all are conditions on one axis (natural at 0), otherwise in a row."""
     matches = [_CONDITION.fullmatch(stratum) for stratum in strata if stratum != "natural"]
     heads = {(match[1], match[2]) for match in matches if match}
     if not all(matches) or len(heads) != 1:
@@ -203,5 +203,5 @@ def _thousands(value: float, place: int | None = None) -> str:
 
 
 def _power(value: float, place: int | None = None) -> str:
-    """A power of ten in plain letters: text from data is never read as mathematics."""
+    """Write a power of ten in plain characters, as figures never parse text as mathematics."""
     return "10" + str(round(log10(value))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -23,7 +23,7 @@ PANELS_ACROSS = 6
 
 @styled
 def states_figure(held: Sequence[States]) -> "Figure":
-    """Which cells are hidden, by how many are: one panel for training and for each decoder; white never was.
+    """Draw which cells are hidden at each hidden count: a panel for each arm and decoder; white means never.
 
     Every rank must be one cell's (`single_ranks`).
     """
@@ -55,11 +55,11 @@ def states_figure(held: Sequence[States]) -> "Figure":
 
 
 def single_ranks(held: Sequence[States]) -> bool:
-    """Whether every rank is one cell's, in all of these."""
+    """Whether in all of these every rank belongs to a single cell."""
     return bool(held) and all(one.histogram.rank_KR.shape[1] == len(one.histogram.count_K) - 1 for one in held)
 
 
 def chance_hidden(histogram: Histogram) -> NDArray[np.float64]:
-    """The chance that the cell of each rank is hidden, by how many are; NaN at counts that never were."""
+    """Return the chance that the cell of each rank is hidden at each hidden count; NaN at counts never seen."""
     count_K1 = histogram.count_K[:, None].astype(np.float64)
     return np.divide(histogram.rank_KR, count_K1, out=np.full(histogram.rank_KR.shape, np.nan), where=count_K1 > 0)

@@ -1,4 +1,4 @@
-"""How figures look and how they are written: one style for all, files that are the same whenever they are made.
+"""How figures look and how they are saved: one style for all, and the same files every time.
 
 Fonts are those that come with matplotlib, so that a figure looks the same everywhere; in a PDF they are embedded as
 TrueType and text stays text, in an SVG letters are outlines.
@@ -77,7 +77,7 @@ P = ParamSpec("P")
 
 
 def ensure_matplotlib() -> None:
-    """A word to those who lack the extra."""
+    """Raise HardtailError if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -86,7 +86,7 @@ def ensure_matplotlib() -> None:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The settings above, for as long as it lasts."""
+    """Use the settings above within this context."""
     ensure_matplotlib()
     import matplotlib as mpl
 
@@ -97,7 +97,7 @@ def style() -> Iterator[None]:
 
 
 def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
-    """A function that draws a figure, in this style."""
+    """Make a function draw its figure in this style."""
 
     @wraps(draw)
     def drawing(*args: P.args, **kwargs: P.kwargs) -> "Figure":
@@ -108,7 +108,7 @@ def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
 
 
 def sheet(width: float, height: float, *, arranged: bool = True) -> "Figure":
-    """An empty figure; `arranged` fits what is put on it by itself."""
+    """Return an empty figure; `arranged` lays out its contents automatically."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -117,7 +117,7 @@ def sheet(width: float, height: float, *, arranged: bool = True) -> "Figure":
 
 
 def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
-    """The figure as PDF, PNG and SVG: without dates, so that equal figures are equal files."""
+    """Save the figure as PDF, PNG and SVG, without dates so that equal figures are equal files."""
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
     paths = []
     with style():
@@ -147,16 +147,16 @@ def ramp(part: float) -> tuple[tuple[float, float, float], str]:
 
 
 def slug(*words: object) -> str:
-    """A file name of words."""
+    """Join words into a file name."""
     return "-".join(filter(None, (re.sub(r"[^A-Za-z0-9.]+", "-", str(word)).strip("-.") for word in words)))
 
 
 def source(trace: Trace) -> str:
-    """Where a trace comes from, in words; its `note` says what else a reader must know."""
+    """Say where a trace comes from; its `note` says what else a reader must know."""
     return ", ".join(str(trace.about[key]) for key in ("model", "note", "policy", "stratum") if trace.about.get(key))
 
 
 def bare(axes: "Axes") -> None:
-    """No frame, ticks or grid: a drawing."""
+    """Remove frame, ticks and grid."""
     axes.set_axis_off()
     axes.grid(visible=False)

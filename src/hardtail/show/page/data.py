@@ -10,9 +10,9 @@ from hardtail.show.page.curves import charts_as_json, decode_charts, run_charts
 from hardtail.show.page.pack import Pack
 from hardtail.show.page.packed_stages import packed
 from hardtail.show.page.records import RunRecord
-from hardtail.show.page.study_tables import ledger, study_tables
 from hardtail.show.sources import all_runs
 from hardtail.show.stages import stages
+from hardtail.show.study_tables import ledger, study_tables
 from hardtail.study.claims import Results
 from hardtail.study.claims.evidence import DIAGNOSED
 from hardtail.study.claims.figures import SCHEMES

@@ -1,4 +1,4 @@
-"""Arrays on their way into a page: one run of bytes, gzipped, as base64 text; JSON says where each array lies in it."""
+"""Arrays inside a page: all in one gzipped block of bytes, as base64 text; JSON says where each array starts."""
 
 import base64
 import gzip
@@ -14,7 +14,7 @@ _ALIGN = 4
 
 
 class Pack:
-    """Collects arrays; what `add` returns stands for the array in JSON and is read by `web/data.js`."""
+    """Collects arrays. JSON holds what `add` returns in place of the array; `web/data.js` reads it."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -30,7 +30,7 @@ class Pack:
         return place
 
     def add_shares(self, array: Array) -> dict[str, Any]:
-        """Append numbers from 0 to 1 in steps of 1/65,535: finer than any of them is printed."""
+        """Append numbers from 0 to 1 in steps of 1/65,535: finer than they are ever printed."""
         return self.add(np.rint(np.clip(array, 0.0, 1.0) * 65535.0), "u2")
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Stages as a page holds them: JSON, and arrays in a `Pack`; `web/replay.js` replays them.
+"""Stages inside a page: JSON, with the arrays in a `Pack`; `web/replay.js` replays them.
 
 Shapes: N traced instances, P problems of the pool, L sequence, A answer cells, E parents, T events.
 """
@@ -17,7 +17,7 @@ from hardtail.traces.commits import first_in_time, wrong_cells
 
 
 def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
-    """A stage as JSON; its arrays go into `pack`."""
+    """Return a stage as JSON; its arrays go into `pack`."""
     task, problems = stage.task, stage.problems
     found = task.roles(problems)
     parents_PAE = problems.parents_NAE

@@ -1,7 +1,7 @@
-"""One HTML file with everything in it: markup, style, program and data. It opens from a disk and asks no network.
+"""One HTML file with everything in it: markup, style, program and data. It opens from disk and needs no network.
 
-The program is written as ES modules in `web/`; they are put one behind the other into a single script, each a function
-that returns its exports, because a page opened from a disk may not load modules. A task's `scene.js` is put among them
+The program is written as ES modules in `web/`; they are joined into a single script, each as a function
+that returns its exports, because a page opened from disk cannot load modules. A task's `scene.js` is put among them
 and imports ours as `hardtail/NAME.js`. A content policy allows that script, by its hash, and no other.
 """
 
@@ -44,7 +44,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", r
 
 
 def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
-    """Write the page and return its size; what stood at `path` stays until the new page is whole."""
+    """Write the page and return its size in bytes; an old file at `path` stays until the new page is complete."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise HardtailError(f"--out {path}: a page's name ends in .html")
     if path.is_dir():
@@ -95,7 +95,7 @@ def _as_function(module: str, assigned: str = "") -> str:
 
 
 def _inert(content: Mapping[str, Any]) -> str:
-    """JSON that no HTML parser takes for markup, whatever names and texts are in it."""
+    """Return JSON that no HTML parser takes for markup, whatever text is in it."""
     return json.dumps(content, allow_nan=False, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
 
 

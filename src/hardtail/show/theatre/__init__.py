@@ -1,4 +1,4 @@
-"""The decoder theatre in a terminal: watch a decode commit cell by cell, or print its steps where there is none."""
+"""The decoder theatre in a terminal: watch a decode cell by cell, or print its steps where there is no screen."""
 
 from hardtail.show.theatre.theatre import Theatre, open_theatre
 from hardtail.show.theatre.watch import tell, watch

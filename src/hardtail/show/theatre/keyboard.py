@@ -1,4 +1,4 @@
-"""Single keys from a terminal, without waiting for the Enter key; the terminal is put back however it ends."""
+"""Read single keys from a terminal without waiting for Enter; the terminal is always restored afterwards."""
 
 import os
 import re
@@ -12,18 +12,18 @@ _KEY = re.compile(rb"\x1b\[[0-9;?]*[@-~]|\x1bO[@-~]|[^\x1b]", re.DOTALL)
 _NAMES = {b"A": "up", b"B": "down", b"C": "right", b"D": "left", b"H": "home", b"F": "end"}
 _NUMBERED = {b"1": "home", b"7": "home", b"4": "end", b"8": "end"}
 _PATIENCE = 0.05
-"""Seconds that the rest of a key's sequence may take to arrive; a remote line splits them."""
+"""Seconds to wait for the rest of a key's sequence, which may arrive in pieces over a network."""
 
 
 class Keyboard:
-    """The keys that were pressed, by name; what is no key that we know is an empty name."""
+    """The keys that were pressed, by name; an unknown key has an empty name."""
 
     def __init__(self, file: int) -> None:
         self.file = file
         self.held = b""
 
     def next(self, timeout: float) -> str | None:
-        """The next key, or None after so many seconds. A terminal that is gone presses `q`."""
+        """Return the next key, or None after this many seconds; a closed terminal counts as `q`."""
         if not self.held and not self._read(timeout):
             return None
         while (match := _KEY.match(self.held)) is None:
@@ -51,7 +51,7 @@ def _name(key: bytes) -> str:
 
 @contextmanager
 def keyboard(file: int) -> Iterator[Keyboard]:
-    """Read single keys of the terminal `file` for as long as it lasts; Ctrl-C still interrupts."""
+    """Read single keys from the terminal `file` within this context; Ctrl-C still interrupts."""
     before = termios.tcgetattr(file)
     try:
         tty.setcbreak(file)

@@ -1,4 +1,4 @@
-"""One instance's decode, step by step: what stood after every step, and what each commit was.
+"""One instance's decode, step by step: the answer after every step, and each commit.
 
 Shapes: A answer cells, S steps.
 """
@@ -31,7 +31,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Replay:
-    """The decode of one instance; state s is what stands after s steps."""
+    """The decode of one instance; state s is the answer after s steps."""
 
     task: Task
     one: Instances
@@ -65,12 +65,12 @@ class Replay:
 
     @cached_property
     def token_SA(self) -> NDArray[np.uint8]:
-        """What stands in each state, from the first, in which everything is hidden that ever is."""
+        """The answer in each state; in the first, every maskable cell is hidden."""
         return self._states[0]
 
     @cached_property
     def since_SA(self) -> NDArray[np.int64]:
-        """The step that wrote what stands in each cell; -1 where nothing was written."""
+        """The step that wrote each cell's current token; -1 where nothing was written."""
         return self._states[1]
 
     @cached_property
@@ -91,12 +91,12 @@ class Replay:
 
     @property
     def first_wrong(self) -> int | None:
-        """The step of the first wrong commit that counts, as in the diagnosis: in a scored cell, and left to stand."""
+        """The step of the first wrong commit in a scored cell that was never overwritten, as in the diagnosis."""
         last = {event.cell: event for event in self.events if self.one.scored_NA[0, event.cell]}
         return min((event.step for event in last.values() if self.wrong(event)), default=None)
 
     def missing(self, event: Event) -> list[str] | None:
-        """What a commit should have waited for, by name; None where all of that was revealed or nothing is known."""
+        """The hidden cells that a commit should have waited for, by name; None if it was ready or nothing is known."""
         if self.one.parents_NAE is None:
             return None
         hidden_A = self.token_SA[event.step] == self.mask_id

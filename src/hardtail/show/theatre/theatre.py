@@ -12,13 +12,13 @@ from hardtail.tasks.base import Task
 from hardtail.traces.files import load_trace
 
 STEPS_OF_A_LEAP = 10
-"""Steps that up and down go."""
+"""Steps that the up and down keys move."""
 MOST_LISTED = 10
-"""Instances that an error lists."""
+"""The most instances that an error lists."""
 
 
 def open_theatre(path: Path, instance: int | None = None, *, failures: bool = False) -> "Theatre":
-    """The theatre of a trace that `eval --traces` wrote; `failures` leaves out what was solved."""
+    """Open a trace that `eval --traces` wrote; with `failures`, only the instances that were not solved."""
     (stage,) = stages([load_trace(path)])
     trace = stage.decoders[0].trace
     failing = np.flatnonzero(~trace.exact_N).tolist()
@@ -34,7 +34,7 @@ def open_theatre(path: Path, instance: int | None = None, *, failures: bool = Fa
 
 
 class Theatre:
-    """One instance of a trace after some of its steps; keys move on."""
+    """One instance of a trace after some of its steps; keys move to other steps and instances."""
 
     def __init__(self, task: Task, trace: Trace, rows: list[int], row: int | None = None) -> None:
         self.task, self.trace, self.rows = task, trace, rows
@@ -47,7 +47,7 @@ class Theatre:
         self.replay = Replay.of(self.task, self.trace, row)
 
     def press(self, key: str) -> bool:
-        """What a key does; False ends the show."""
+        """Do what a key asks for; return False to quit."""
         if key == " ":
             self.playing = not self.playing
             self.now = 0 if self.playing and self.now >= self.replay.steps else self.now
@@ -67,12 +67,12 @@ class Theatre:
         return key != "q"
 
     def tick(self) -> None:
-        """A step on, while playing."""
+        """Move one step on while playing."""
         self.now = min(self.now + 1, self.replay.steps)
         self.playing = self.now < self.replay.steps
 
     def _next_failure(self) -> None:
-        """To the first wrong commit of this instance if it is still to come, else of the next one that fails."""
+        """Go to this instance's first wrong commit if it is still ahead, otherwise to the next failing instance's."""
         if (wrong := self.replay.first_wrong) is None or self.now > wrong:
             at = self.rows.index(self.row)
             following = [*self.rows[at + 1 :], *self.rows[: at + 1]]

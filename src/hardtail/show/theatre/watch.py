@@ -1,4 +1,4 @@
-"""The theatre on a screen, and as lines of text where there is no screen."""
+"""Draw the theatre on a screen, or as lines of text where there is no screen."""
 
 import math
 import sys
@@ -29,7 +29,7 @@ _WRONG, _NOW, _NOW_WRONG = "bold #ffffff on #c62f10", "bold #000000 on #f0c000",
 
 
 def watch(theatre: Theatre) -> None:
-    """Show it until a person quits; the terminal is left as it was, whatever happens."""
+    """Show the theatre until the user quits; the terminal is always restored."""
     console = Console(highlight=False)
     with keyboard(sys.stdin.fileno()) as keys, console.screen(hide_cursor=True) as screen:
         drawn = None
@@ -48,7 +48,7 @@ def watch(theatre: Theatre) -> None:
 
 
 def tell(theatre: Theatre, console: Console) -> None:
-    """The same as text: every commit of the instance on a line, then what came of it."""
+    """Print every commit of the instance on a line, then the result."""
     console.print(_head(theatre), soft_wrap=True)
     for event in theatre.replay.events:
         console.print(Text.assemble(f"step {event.step + 1:>3}  ", _line(theatre, event)), soft_wrap=True)
@@ -62,7 +62,7 @@ def tell(theatre: Theatre, console: Console) -> None:
 
 
 def frame(theatre: Theatre, width: int) -> RenderableType:
-    """Everything that a screen shows: the drawing, and beside it or below it what the last step did."""
+    """Return the whole screen: the drawing, and next to it or below it what the last step did."""
     drawing, words = _scene(theatre), _words(theatre)
     wide = max(line.cell_len for line in drawing.split("\n"))
     body: RenderableType
@@ -103,7 +103,7 @@ def _scene(theatre: Theatre) -> Text:
 
 
 def _shade(part: float) -> str:
-    """From the first commit, dark, to the last, light."""
+    """Return the colour of a commit: from dark for the first to light for the last."""
     place = min(int(part * len(_SHADES)), len(_SHADES) - 1)
     return f"{'#ffffff' if place < 2 else '#000000'} on {_SHADES[place]}"
 
@@ -127,7 +127,7 @@ def _words(theatre: Theatre) -> Text:
 
 
 def _parts(theatre: Theatre, event: Event) -> list[Text]:
-    """A commit in words: cell and token, the gold token, whether it was wrong and ready, and what came second."""
+    """Describe a commit: cell, token, gold token, whether it was wrong and ready, and the runner-up."""
     task, replay = theatre.task, theatre.replay
     if event.token == replay.mask_id:
         return [Text(f"{task.cell_name(event.cell)} hidden again")]
@@ -161,7 +161,7 @@ def _line(theatre: Theatre, event: Event) -> Text:
 
 
 def _chance(p: float) -> str:
-    """A probability to four digits that is never said to be 0 or 1."""
+    """Write a probability with four digits, but never as 0 or 1."""
     if p > 0.9999:
         return "p>0.9999"
     return "p<0.0001" if p < 0.0001 else f"p {p:.4f}"

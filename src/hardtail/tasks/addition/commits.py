@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.addition.solver import ROLES
 from hardtail.tasks.base import Task
-from hardtail.traces.commits import (
-    Commits,
-    Readings,
-    annotation,
-    revealed_before,
-    wrong_cells,
-    wrong_commits_of,
-)
+from hardtail.traces.commits import Commits, Readings, annotation, readings_of, revealed_before, wrong_cells
 from hardtail.traces.states import standing
 
 NO_DIGIT = 0
@@ -95,7 +88,7 @@ class WrongCommits:
 def wrong_commits(task: Task, trace: Trace) -> Readings[WrongCommits]:
     """The wrong commit of each failing instance."""
     wrong_NA = wrong_cells(trace) & standing(trace).there_NA
-    return wrong_commits_of(trace, wrong_NA).map(lambda found: _annotated(task, trace, found))
+    return readings_of(trace, wrong_NA).map(lambda found: _annotated(task, trace, found))
 
 
 def _annotated(task: Task, trace: Trace, found: Commits) -> WrongCommits:

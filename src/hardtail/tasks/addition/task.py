@@ -9,7 +9,7 @@ first until they are laid out.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,6 @@ from hardtail.tasks.strata import Stratum
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.text import Text
-
-    from hardtail.tasks.addition.profile import Profile
 
 SWEEP = (2, 3, 4, 6, 8, 12, 16, 20, 24, 28)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28, 30, 32)
@@ -245,7 +243,7 @@ class Addition(Task):
         return {"failures": failures_figure(self, trace, pen)} if "role_NA" in trace.instances.extras else {}
 
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from hardtail.tasks.addition.profile import Profile
 
         return Profile

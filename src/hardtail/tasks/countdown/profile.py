@@ -25,17 +25,7 @@ from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.countdown.solver import KINDS
 from hardtail.tasks.countdown.task import Countdown
 from hardtail.tasks.countdown.text import read_equation
-from hardtail.traces.commits import (
-    Groups,
-    Readings,
-    Spread,
-    Timing,
-    annotation,
-    count,
-    tally,
-    wrong_cells,
-    wrong_commits_of,
-)
+from hardtail.traces.commits import Groups, Readings, Spread, Timing, annotation, count, readings_of, tally, wrong_cells
 from hardtail.traces.summary import share
 
 VALIDITY = ("exact", "valid", "cheat", "wrong_target", "arithmetic", "malformed")
@@ -56,7 +46,7 @@ class FirstWrong:
     def of(cls, task: Countdown, failing: Trace) -> "FirstWrong":
         wrong_FA = wrong_cells(failing)
         kind_FA, equation_FA = (annotation(task, failing.instances.extras, name) for name in ("kind_NA", "step_NA"))
-        firsts = wrong_commits_of(failing, wrong_FA)
+        firsts = readings_of(failing, wrong_FA)
         groups = firsts, wrong_FA, np.ones_like(wrong_FA)
         return cls(
             answers=len(failing),

@@ -8,7 +8,7 @@ Shapes: N instances, K = 4 numbers, S = 3 steps, L sequence, A answer cells, T t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from hardtail.tasks.countdown.profile import Profile
 
 TARGETS = range(10, 101)
 HELD_OUT = (14, 39, 41, 57, 62, 81, 87, 89, 96)
@@ -256,7 +254,7 @@ class Countdown(Task):
         return Roles.of_extra(instances, "kind_NA", KINDS)
 
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from hardtail.tasks.countdown.profile import Profile
 
         return Profile

@@ -27,10 +27,10 @@ from hardtail.traces.commits import (
     Wrong,
     annotation,
     count,
+    readings_of,
     revealed_before,
     tally,
     wrong_cells,
-    wrong_commits_of,
 )
 from hardtail.traces.summary import share
 
@@ -94,7 +94,7 @@ class Profile:
         gold_FA, answer_FA = (token_FA.astype(np.int64) - zero for token_FA in (instances.answer_NA, failing.answer_NA))
         node_FA = kind_FA < EOS
         wrong_FA = wrong_cells(failing) & node_FA
-        firsts = wrong_commits_of(failing, wrong_FA)
+        firsts = readings_of(failing, wrong_FA)
         groups = firsts, wrong_FA, node_FA
         return cls(
             instances=len(trace),

@@ -8,7 +8,7 @@ Shapes: N instances, P text, L sequence, A answer cells, D depths.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,6 @@ from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from hardtail.tasks.listops.profile import Profile
 
 _CELLS, _LENGTH = 20, 200
 _TRIES = 100_000
@@ -240,7 +238,7 @@ class ListOps(Task):
         return Roles.of_extra(instances, "kind_NA", KINDS)
 
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from hardtail.tasks.listops.profile import Profile
 
         return Profile

@@ -37,8 +37,8 @@ from hardtail.traces.commits import (
     Timing,
     annotation,
     count,
+    readings_of,
     wrong_cells,
-    wrong_commits_of,
 )
 from hardtail.traces.summary import mean, share
 
@@ -70,7 +70,6 @@ class Directions(Readings[Mapping[str, int]]):
     def of(cls, wrong_FA: NDArray[np.bool_], direction_FA: NDArray[np.int8], firsts: Readings[Commits]) -> "Directions":
         has_F3 = np.stack([(wrong_FA & (direction_FA == way)).any(axis=1) for way in range(3)], axis=1)
         only_F3 = has_F3 & (has_F3.sum(axis=1) == 1)[:, None]
-
         return cls(
             **vars(firsts.map(lambda commits: count(direction_FA[commits.row_K, commits.cell_K], DIRECTIONS))),
             wrong_cells=count(direction_FA[wrong_FA], DIRECTIONS),
@@ -185,7 +184,7 @@ class Profile:
         wrong_FA, role_FA = wrong_cells(failing), roles(task, failing.instances)
         direction_FA = directions(task, failing.instances.answer_NA, failing.answer_NA)
         wrong_FHW, open_FHW = grids(task, wrong_FA), grids(task, open_cells(task, failing.instances))
-        found, firsts = regions(wrong_FHW), wrong_commits_of(failing, wrong_FA)
+        found, firsts = regions(wrong_FHW), readings_of(failing, wrong_FA)
         return cls(
             instances=len(trace),
             failures=len(failing),

@@ -31,9 +31,9 @@ from hardtail.traces.commits import (
     Timing,
     annotation,
     count,
+    readings_of,
     tally,
     wrong_cells,
-    wrong_commits_of,
 )
 from hardtail.traces.states import standing
 from hardtail.traces.summary import mean, share
@@ -94,7 +94,7 @@ class Profile:
         failing, level_FA = trace.take(failed_N), level_NA[failed_N]
         wrong_FA, blank_FA = wrong_cells(failing), failing.instances.scored_NA
         mask_FA = candidates(failing.instances)
-        firsts = wrong_commits_of(failing, wrong_FA)
+        firsts = readings_of(failing, wrong_FA)
         groups = firsts, wrong_FA, blank_FA
         return cls(
             instances=len(trace),

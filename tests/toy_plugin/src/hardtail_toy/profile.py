@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hardtail.core.types import Trace
 from hardtail.tasks.base import Task
-from hardtail.traces.commits import Groups, Readings, Timing, count, wrong_cells, wrong_commits_of
+from hardtail.traces.commits import Groups, Readings, Timing, count, readings_of, wrong_cells
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Profile:
     @classmethod
     def of(cls, task: Task, trace: Trace) -> "Profile":
         wrong_NA, roles = wrong_cells(trace), task.roles(trace.instances)
-        firsts = wrong_commits_of(trace, wrong_NA)
+        firsts = readings_of(trace, wrong_NA)
         return cls(
             instances=len(trace),
             failures=int((~trace.exact_N).sum()),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,6 @@ from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from .profile import Profile
 
 ROLES = ("keep", "flip")
 """What a bit does to the parity before it."""
@@ -82,7 +80,7 @@ class Parity(Task):
         return Roles(ROLES, instances.tokens_NL[:, : self.bits])
 
     @classmethod
-    def profile_type(cls) -> "type[Profile]":
+    def profile_type(cls) -> type[Any]:
         from .profile import Profile
 
         return Profile
