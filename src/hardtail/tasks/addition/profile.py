@@ -1,4 +1,4 @@
-"""Addition's wrong-commit profile (definitions as in study §7.1).
+"""Addition's wrong-commit profile (definitions as in docs/study.md §7.1).
 
 Shapes: N instances, F failing instances that have a wrong commit.
 """

@@ -1,4 +1,4 @@
-"""Wrong chains of Countdown: which token went wrong first, and what the answers are worth (study §5, §7.3).
+"""Wrong chains of Countdown: which token went wrong first, and what the answers are worth (docs/study.md §5, §7.3).
 
 An answer is one of
 `exact`         the gold chain, end mark and padding included

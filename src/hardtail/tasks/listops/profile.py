@@ -1,4 +1,4 @@
-"""Wrong nodes of ListOps: how deep they lie, whether their children were there, and what was guessed (study §7.3).
+"""Wrong nodes of ListOps: how deep they are, whether their children were known, what was guessed (docs/study.md §7.3).
 
 A node is one operator, so one cell of the trace. Its *depth* is its distance from the root, which has 1; its *height*
 is the number of levels of its own expression, 1 where all its arguments are digits. The *leaf-only* value of a node is

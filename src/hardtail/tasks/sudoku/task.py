@@ -231,7 +231,7 @@ class Sudoku(Task):
         return self._instances(puzzle_NC, solution_NC, rating_N)
 
     def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
-        """For training all easy puzzles and a share 0.01^i of tier i, at least one, shuffled (study §6)."""
+        """For training all easy puzzles and a share 0.01^i of tier i, at least one, shuffled (docs/study.md §6)."""
         if split != "train":
             return super().curate(instances, split, rng)
         chosen: list[NDArray[np.intp]] = []
