@@ -167,7 +167,7 @@ def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decodi
 
 
 def half_reveal(task: Task, instances: Instances, seed: int, share: float = 0.5) -> Instances:
-    """The same problems with ⌊share · n⌋ of each answer's n meaningful cells shown, drawn anew for each (study §5).
+    """The same problems with ⌊share · n⌋ of each answer's n meaningful cells shown, drawn for each (docs/study.md §5).
 
     What stands behind the answer stays hidden, as in the release.
     """
