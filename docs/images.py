@@ -16,10 +16,9 @@ from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
-from hardtail.show.figures import style
+from hardtail.show.figures import save, task_figures
 from hardtail.show.figures.panels import charts_figure
 from hardtail.show.figures.states import states_figure
-from hardtail.show.figures.style import save
 from hardtail.show.sources import DecodePlan, decoded, load_models
 from hardtail.show.stages import stages
 from hardtail.study.runs import Run
@@ -61,9 +60,7 @@ def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     (stage,) = stages(decoded(load_models(MODELS, plan), plan))
     yield "states", states_figure(trained_and_visited("addition", released, stage))
     for task, trace in ((stage.task, stage.decoders[0].trace), planted_mazes()):
-        with style.style():
-            found = task.figures(trace, style)
-        yield from found.items()
+        yield from task_figures(task, trace).items()
 
 
 def main() -> None:

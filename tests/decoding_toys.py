@@ -11,12 +11,14 @@ from torch import Tensor
 
 from hardtail.core.noise import mix
 from hardtail.core.registry import POLICIES
-from hardtail.core.types import Instances, Trace
+from hardtail.core.types import Instances
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Guess, Policy, State
+from hardtail.testing.policies import same_decode
 
 CELLS, VOCAB, MASK = 9, 8, 7
 Numbers = NDArray[np.float64]
+same_trace = same_decode
 NAMES = (
     *POLICIES.names(),
     "zigzag",
@@ -69,15 +71,6 @@ class EveryOther(Policy):
 
     def score(self, guess: Guess, state: State) -> Tensor:
         return (torch.arange(state.hidden_BA.shape[1], device=guess.top_BA.device) % 2 == self.first % 2).float()
-
-
-def same_trace(one: Trace, other: Trace) -> bool:
-    """Bit for bit the same, whatever the number of columns without events."""
-    left, right = Trace.concat([one, other]).take(slice(len(one))), Trace.concat([other, one]).take(slice(len(other)))
-    mine, theirs = left.arrays(), right.arrays()
-    return mine.keys() == theirs.keys() and all(
-        np.array_equal(mine[name].view(np.uint8), theirs[name].view(np.uint8)) for name in mine
-    )
 
 
 class Row:

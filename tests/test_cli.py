@@ -159,7 +159,7 @@ def test_check_says_why_not(shell: Shell, words: list[str], sentence: str) -> No
         (["sample", "maze", "--stratum", "depth=3"], "corridor"),
         (["sample", "addition", "-n", "0"], "at least 1"),
         (["sample", "addition", "-n", "1" + 30 * "0"], "at most 100,000,000"),
-        (["sample", "addition", "--stratum", "chain>=inf"], "no stratum"),
+        (["sample", "addition", "--stratum", "chain>=inf"], "not a stratum"),
         (["sample", "addition", "--stratum", "chain=easy"], "chain is a number"),
         (["sample", "addition", "--stratum", "chain>=5,chain<=3"], "empty"),
         (["sample", "sudoku", "--stratum", "tier=brutal"], "one of easy, medium"),

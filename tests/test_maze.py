@@ -172,7 +172,7 @@ def test_a_drawn_maze() -> None:
         (("###.#.#", "#...#.#"), "loop"),
         (("#S..#.#", "#...#.#"), "0 cells S"),
         (("#S..#.#", "#SS.#.#"), "2 cells S"),
-        (("#S..#.#", "#Sx.#.#"), "'x' is no cell"),
+        (("#S..#.#", "#Sx.#.#"), "'x' is not a cell"),
         (("#S..#.#", "#S..#.."), "border is open at row 2, column 7"),
         (("#S..#.#\n", ""), "it takes"),
         (("#.###.#", "#.#####"), "the open cell at row 2, column 6 is not connected with S"),

@@ -27,13 +27,14 @@ from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.policies.named import policy_named
 from hardtail.show.charts.accuracy import recorded_accuracy
+from hardtail.show.charts.legend import by_variant
 from hardtail.show.figures.panels import by_policy
 from hardtail.show.page.curves import run_charts
 from hardtail.show.page.data import page_content
+from hardtail.show.page.judged import ledger
 from hardtail.show.page.page import SCRIPTS, page_of, write_page
-from hardtail.show.page.records import by_variant
 from hardtail.show.stages import ready_events, stages
-from hardtail.show.study_tables import ledger, study_tables
+from hardtail.show.study_tables import study_tables
 from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.runs import Run, diagnosed_strata

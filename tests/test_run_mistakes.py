@@ -103,8 +103,8 @@ def test_another_run_is_told_apart_field_by_field(tmp_path: Path) -> None:
     ("watch", "sentence"),
     [
         ({"order": "msb"}, "watch.order is 'msb'; addition has lsb"),
-        ({"hard": "depth=3"}, "watch.hard is 'depth=3': addition: 'depth=3' is no stratum"),
-        ({"probe": ("test", "tier=hard")}, "watch.probe is 'tier=hard': addition: 'tier=hard' is no stratum"),
+        ({"hard": "depth=3"}, "watch.hard is 'depth=3': addition: 'depth=3' is not a stratum"),
+        ({"probe": ("test", "tier=hard")}, "watch.probe is 'tier=hard': addition: 'tier=hard' is not a stratum"),
     ],
 )
 def test_what_a_run_watches_is_its_own_tasks(watch: dict[str, Any], sentence: str, tmp_path: Path) -> None:

@@ -56,12 +56,12 @@ def test_spaces_and_the_sign_for_blanks_do_not_matter(breaks: list[tuple[int, st
     [
         (PUZZLE[:-1], "the puzzle has 80 characters; it takes 81"),
         ("", "has 0 characters"),
-        (changed(PUZZLE, 10, "x"), "'x' at row 2, column 2 is no cell"),
-        (changed(PUZZLE, 10, "é"), "'é' at row 2, column 2 is no cell"),
-        (changed(PUZZLE, 10, "∞"), "'∞' at row 2, column 2 is no cell"),
-        (changed(PUZZLE, 2, "7"), "the 7 stands twice in row 1"),
-        (changed(PUZZLE, 27 + 1, "9"), "the 9 stands twice in column 2"),
-        (changed(PUZZLE, 11, "3"), "the 3 stands twice in box 1"),
+        (changed(PUZZLE, 10, "x"), "'x' at row 2, column 2 is not a cell"),
+        (changed(PUZZLE, 10, "é"), "'é' at row 2, column 2 is not a cell"),
+        (changed(PUZZLE, 10, "∞"), "'∞' at row 2, column 2 is not a cell"),
+        (changed(PUZZLE, 2, "7"), "the 7 occurs twice in row 1"),
+        (changed(PUZZLE, 27 + 1, "9"), "the 9 occurs twice in column 2"),
+        (changed(PUZZLE, 11, "3"), "the 3 occurs twice in box 1"),
         (changed(PUZZLE, 2, "2"), "no solution"),
         (changed(INKALA, 0, "."), "several solutions"),
         ("." * 81, "several solutions"),
@@ -97,7 +97,7 @@ def test_the_reason_names_the_cell() -> None:
     valid, reason = verdict(changed(ANSWER, 2, "6"))
     assert not valid
     assert reason is not None
-    assert reason.startswith("row 1, column 3 is wrong: the 6 stands twice in row 1")
+    assert reason.startswith("row 1, column 3 is wrong: the 6 occurs twice in row 1")
     assert verdict(changed(ANSWER, 0, "4")) == (False, "row 1, column 1 is 4; the puzzle gives 5 there")
     assert verdict(changed(ANSWER, 2, ".")) == (False, "row 1, column 3 is blank; it takes a digit from 1 to 9")
 
@@ -249,7 +249,7 @@ def test_strata_that_cannot_be_are_refused(stratum: str, sentence: str) -> None:
 
 
 def test_extra_clues_that_hard_puzzles_do_not_stand_are_refused() -> None:
-    with pytest.raises(HardtailError, match="do not stand 5 extra clues; give extra_clues of at most 4"):
+    with pytest.raises(HardtailError, match="do not survive 5 extra clues; give extra_clues of at most 4"):
         Sudoku(extra_clues=5).sample(1, Streams(1).named("strata"), "tier=hard")
 
 

@@ -29,7 +29,7 @@ Fields = Annotated[
     tuple[str, ...], arg(name="set", metavar="FIELD=VALUE", help="change fields of the task, e.g. --set digits=8")
 ]
 Seed = Annotated[int, arg(help="seed of the named streams")]
-Json = Annotated[bool, arg(name="json", help="one JSON object a line")]
+Json = Annotated[bool, arg(name="json", help="print one JSON object per line")]
 Count = Annotated[int, arg(aliases=["-n"], help="how many")]
 
 Run = Annotated[Positional[str], arg(metavar="RUN", help="a run directory, a .safetensors file, or zoo:NAME")]

@@ -43,8 +43,15 @@ def report(
     """
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
-    from hardtail.show.page.records import open_results
-    from hardtail.show.sources import DecodePlan, decoded, load_models, load_traces, rounds, sorted_sources
+    from hardtail.show.sources import (
+        DecodePlan,
+        decoded,
+        load_models,
+        load_traces,
+        open_results,
+        rounds,
+        sorted_sources,
+    )
 
     positive("-n", n)
     if figures is not None:

@@ -19,7 +19,7 @@ def demo(
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
-    from hardtail.show.page.records import open_results
+    from hardtail.show.sources import open_results
 
     console = open_console(at_least=120)
     with progress_bar("decoding with the shipped models", small.decodes()) as advance:

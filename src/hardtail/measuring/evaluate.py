@@ -165,7 +165,7 @@ def _sink(path: Path | None) -> Iterator[TraceWriter | None]:
 
 
 def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Probe:
-    """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (study §1.5)."""
+    """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (docs/study.md §1.5)."""
     nll, _, _ = _one_pass(subject, instances, instances.maskable_NA, decoding)
     return Probe(**_head(subject, "none", decoding), stratum=stratum, n=len(instances), probe_nll=nll)
 

@@ -1,4 +1,4 @@
-"""`hardtail demo`, the study in small: the shipped models on easy and hard sums beside the paper, one failure drawn."""
+"""`hardtail demo`: the shipped models on easy and hard sums next to the paper's figures, and one failure drawn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a person names on the command line, as traces and records: models are decoded, everything else is read."""
+"""What the user names on the command line, as traces and runs: models are decoded, everything else is read."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.study.runs import Run
-from hardtail.study.store import Store
+from hardtail.study.store import Store, default_results
+from hardtail.study.store import recorded as recorded_folder
 from hardtail.traces.files import load_trace
 
 if TYPE_CHECKING:
@@ -48,6 +49,16 @@ def sorted_sources(names: Sequence[str]) -> Sources:
         raise HardtailError(f"{repeated} is given more than once; name every run and trace once")
     folders = [Path(name) for name in models if Path(name).is_dir()]
     return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
+
+
+def open_results(folder: Path | None) -> Store | None:
+    """Open the given folder of results, or by default the usual one if it exists."""
+    if folder is not None:
+        return Store(recorded_folder(folder))
+    try:
+        return Store(default_results())
+    except HardtailError:
+        return None
 
 
 def all_runs(store: Store | None, given: Sequence[Run]) -> list[Run]:

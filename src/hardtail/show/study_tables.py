@@ -3,14 +3,13 @@
 A cell's agreement is the ledger's verdict on the statement "this figure is what the paper prints" (`Level`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
 from hardtail.study.claims.figures import Accuracy
-from hardtail.study.claims.ledger import as_json, judge, sources
+from hardtail.study.claims.ledger import sources
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Table
 
@@ -39,14 +38,7 @@ class StudyTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
     unlearned: tuple[str, ...]
-    """Runs that count in the means though they have not learned the task."""
-
-    @property
-    def measured(self) -> int:
-        return sum(cell.ours is not None for _, cells in self.rows for cell in cells)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    """Runs that are included in the means although they never learned the task."""
 
 
 def study_tables(results: Results) -> list[StudyTable]:
@@ -82,27 +74,3 @@ def _filled(results: Results, cell: Cell) -> TableCell:
         return TableCell(None, None, None, 0, cell.paper, None)
     verdict = Level(cell).judge(results).verdict if cell.paper is not None else None
     return TableCell(ours.mean, ours.low, ours.high, ours.seeds, cell.paper, verdict)
-
-
-# -- the ledger -------------------------------------------------------------------------------------------------------
-
-_RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
-_CLAIM = ("id", "claim", "where", "paper", "ours", "seeds", "verdict", "caveat", "left_out", "parts")
-
-
-def ledger(results: Results) -> dict[str, Any]:
-    """Every claim with its verdict; the records behind all of them once, which claims point to by number."""
-    numbers: dict[tuple[Any, ...], int] = {}
-    claims = []
-    for judged in judge(results):
-        row = as_json(judged, results, evidence=True)
-        claims.append({key: row[key] for key in _CLAIM} | {"records": _numbered(row["records"], numbers)})
-    return {"columns": _RECORD, "records": list(numbers), "claims": claims}
-
-
-def _numbered(records: Sequence[Mapping[str, Any]], numbers: dict[tuple[Any, ...], int]) -> list[int]:
-    found = []
-    for record in records:
-        row = tuple(tuple(record[key]) if isinstance(record[key], list) else record[key] for key in _RECORD)
-        found.append(numbers.setdefault(row, len(numbers)))
-    return found

@@ -1,8 +1,8 @@
 """The study's recipes: for each task one record of what it changes, combined with every scheme and reading.
 
-A plain name follows what the authors' code did, `-paper` what the text says (study §1.4–§1.8, §8). For a CPU, `-smoke`
-shows in seconds that everything works, and `-small` (addition) learns in minutes. ListOps is taken at the paper's size;
-`listops-large-*` is the released one.
+A plain name follows the authors' code, `-paper` the text (docs/study.md §1.4–§1.8, §8). For a CPU, `-smoke` shows in
+seconds that everything works, and `-small` (addition) learns in minutes. ListOps has the paper's size;
+`listops-large-*` has the released one.
 """
 
 import reprlib

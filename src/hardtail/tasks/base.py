@@ -115,7 +115,7 @@ class Task(ABC):
 
     @abstractmethod
     def strata(self) -> list[str]:
-        """The study's strata, easiest first; `sample` takes any condition on the task's axes besides."""
+        """The study's strata, easiest first; `sample` also takes any other condition on the task's axes."""
 
     def gallery(self) -> tuple[str, str]:
         """An easy stratum and a hard one, to be shown side by side."""

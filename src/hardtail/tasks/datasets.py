@@ -24,7 +24,7 @@ from hardtail.tasks.named import task_to_json
 CHUNK = 1000
 TRAIN = "train"
 MEASURED = 4
-"""One problem in so many, by a hash of the problem itself, belongs to the splits that are measured on, the others to
+"""One problem in this many, by a hash of the problem itself, belongs to the splits that are measured on, the others to
 training. So the two never meet, whatever their sizes and seeds, and the laws of difficulty stay as they are."""
 
 WHOLE = "all"

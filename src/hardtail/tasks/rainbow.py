@@ -1,6 +1,6 @@
 """Answers of varying length in a fixed number of cells: an end mark, then a cycle of padding characters.
 
-A cycle instead of one repeated character keeps padding cells from being the surest ones in sight (rainbow padding).
+A cycle instead of one repeated character keeps the model from being surest of padding cells (rainbow padding).
 
 Shapes: N instances, L sequence, P longest prompt, A answer cells.
 """
@@ -25,12 +25,12 @@ def padded(text: str, cells: int) -> str:
 
 
 def meaning(text: str) -> str:
-    """The part of an answer that says something: what stands before the end mark."""
+    """The part of an answer that says something: what comes before the end mark."""
     return text.partition(EOS)[0]
 
 
 def before_end(vocabulary: Vocabulary, answer_NA: Array) -> NDArray[np.bool_]:
-    """Which cells of answers stand before the end mark."""
+    """Which cells of answers come before the end mark."""
     return np.asarray(~np.logical_or.accumulate(answer_NA == vocabulary.id(EOS), axis=1))
 
 

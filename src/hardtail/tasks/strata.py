@@ -83,13 +83,13 @@ class Stratum:
             if condition is None or condition.axis not in axes:
                 axis = next(iter(axes))
                 raise HardtailError(
-                    f"{of}: {part!r} is no stratum; give 'natural' or a condition such as '{axis}=3', '{axis}>=3' "
+                    f"{of}: {part!r} is not a stratum; give 'natural' or a condition such as '{axis}=3', '{axis}>=3' "
                     f"or '{axis}=3-5' on one of the axes {', '.join(axes)} (several joined by commas)"
                 )
             labels = axes[condition.axis]
             if (labels or condition.label) and condition.label not in labels:
                 accepted = f"one of {', '.join(labels)}" if labels else "a number"
-                raise HardtailError(f"{of}: {part!r} is no stratum; {condition.axis} is {accepted}")
+                raise HardtailError(f"{of}: {part!r} is not a stratum; {condition.axis} is {accepted}")
             conditions.append(condition)
         stratum = cls(tuple(conditions))
         if void := next((item for item in conditions if stratum.on(item.axis).empty), None):

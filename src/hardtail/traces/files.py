@@ -1,4 +1,4 @@
-"""Traces on disk: an `.npz` that grows part by part, and a manifest beside it. Reading needs no torch.
+"""Traces on disk: an `.npz` that grows part by part, and a manifest next to it. Reading needs no torch.
 
 The archive's entries are `PART/ARRAY`, so that a trace of any length is written and read in bounded memory.
 """

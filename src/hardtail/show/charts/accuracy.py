@@ -1,21 +1,21 @@
-"""Accuracy by stratum and policy: of recorded runs beside what the paper prints, and of decodes.
+"""Accuracy by stratum and policy: of recorded runs next to what the paper prints, and of decodes.
 
 Shapes: N instances.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from hardtail.core import records
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
 from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of, variant_of
-from hardtail.show.page.records import mean_accuracy
 from hardtail.show.stages import Decoder, Stage
+from hardtail.study.claims.evidence import Estimate, Value
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 
 STUDIED_VARIANTS = ("", "tf32", "paper")
-"""Variants that stand for the paper's own runs, so that its figures belong beside them."""
+"""Variants that repeat the paper's own runs, so that its figures belong next to them."""
 HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy")
 """Other readings of confidence: drawn, but shown on the page only when asked for."""
 
@@ -39,10 +39,7 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
     def lines() -> Iterator[tuple[Series, Line]]:
         for (arm, policy), by_stratum in held.items():
             shown = () if policy in HIDDEN_AT_FIRST else at_first
-            ours = [
-                Point(strata.index(stratum), *mean_accuracy(by_seed.values()))
-                for stratum, by_seed in by_stratum.items()
-            ]
+            ours = [_mean(strata.index(stratum), by_seed.values()) for stratum, by_seed in by_stratum.items()]
             yield arm_series(arm, policy, shown, name=f"{arm} · {policy}"), Line("", tuple(sorted(ours)))
             printed = _printed(task, arm, policy)
             theirs = [Point(strata.index(stratum), printed[stratum]) for stratum in by_stratum if stratum in printed]
@@ -59,6 +56,12 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
         grouped(lines()),
         marks=True,
     )
+
+
+def _mean(place: int, by_seed: Iterable[records.Accuracy]) -> Point:
+    """The mean over seeds and its interval, as in the ledger."""
+    found = Estimate.of([Value(record.exact_match, record.n) for record in by_seed], share=True)
+    return Point(place, found.mean, found.low, found.high)
 
 
 def _printed(task: str, arm: str, policy: str) -> dict[str, float]:

@@ -20,16 +20,16 @@ def variant_of(arm: str) -> str:
     return arm.partition("-")[2]
 
 
-def arm_series(
-    arm: str, style: str, at_first: Collection[str], *, name: str | None = None, by_variant: bool = False
-) -> Series:
-    return Series(
-        arm if name is None else name,
-        scheme_of(arm),
-        style,
-        variant=variant_of(arm) if by_variant else "",
-        shown=arm in at_first,
-    )
+def by_variant(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Group runs that differ only in their scheme and seed, by their variant."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(variant_of(run.arm), []).append(run)
+    return found
+
+
+def arm_series(arm: str, style: str, at_first: Collection[str], *, name: str = "", variant: str = "") -> Series:
+    return Series(name or arm, scheme_of(arm), style, variant=variant, shown=arm in at_first)
 
 
 def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:

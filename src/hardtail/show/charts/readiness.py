@@ -3,8 +3,8 @@
 Shapes: N instances, T events, S steps, P portions of a decode.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,16 +21,8 @@ PORTIONS = 20
 """Portions of a decode, from its first to its last step, in which the page counts commits."""
 
 
-@dataclass(frozen=True)
-class _Commits:
-    """The commits of one decoder: whose they are (`owner`), and shares of them with their intervals."""
-
-    owner: Series
-    policy: str
-    label: str
-    premature: Point | None
-    right: Mapping[str, Point]
-    """By readiness."""
+_Told = tuple[Series, str, Readiness]
+"""What is known of one decode: its series, named after the arm or model; its label; its readiness."""
 
 
 def recorded_readiness(
@@ -38,51 +30,34 @@ def recorded_readiness(
 ) -> list[Chart]:
     """The diagnoses of runs, of one kind of weights or of all."""
     found = [
-        _commits(record.readiness, arm_series(run.arm, policy, at_first), policy, f"seed {run.seed}, {weights}")
+        (arm_series(run.arm, record.policy, at_first), f"seed {run.seed}, {record.checkpoint or 'weights'}", record)
         for run in runs
-        for (policy, weights), record in run.explained.items()
-        if kind in (None, weights)
+        for record in run.explained.values()
+        if kind in (None, record.checkpoint)
     ]
-    return _charts(task, "recorded runs", found)
+    return _charts(task, "recorded runs", [(series, label, record.readiness) for series, label, record in found])
 
 
 def decoded_readiness(stage: Stage) -> list[Chart]:
     """The decodes of a stage, where its problems say what cells wait for."""
+    if stage.problems.parents_NAE is None:
+        return []
     found = [
-        _commits(readiness(stage.task, decoder.trace), replace(series, name=decoder.model), decoder.policy, "")
-        for decoder, series in (decoder_series(stage) if stage.problems.parents_NAE is not None else ())
+        (replace(series, name=decoder.model), "", readiness(stage.task, decoder.trace))
+        for decoder, series in decoder_series(stage)
     ]
     return _charts(stage.task.name, "this page", found)
 
 
-def _commits(told: Readiness, owner: Series, policy: str, label: str) -> _Commits:
-    right = {group: told.accuracy[group] for group in GROUPS}
-    return _Commits(
-        owner,
-        policy,
-        label,
-        _of(told.premature, told.dependent) if told.dependent else None,
-        {group: _of(of.right, of.commits) for group, of in right.items() if of.commits},
-    )
-
-
-def _of(part: int, whole: int) -> Point:
-    return Point(0, part / whole, *wilson(part, whole))
-
-
-def _charts(task: str, of: str, found: Sequence[_Commits]) -> list[Chart]:
-    policies = tuple(dict.fromkeys(one.policy for one in found))
+def _charts(task: str, of: str, found: Sequence[_Told]) -> list[Chart]:
+    policies = tuple(dict.fromkeys(series.style for series, _, _ in found))
     early = [
-        (one.owner, Line(one.label or one.policy, (one.premature._replace(x=policies.index(one.policy)),)))
-        for one in found
-        if one.premature
+        (series, Line(label or series.style, _share(policies.index(series.style), told.premature, told.dependent)))
+        for series, label, told in found
     ]
     right = [
-        (
-            replace(one.owner, name=f"{one.owner.name} · {one.policy}"),
-            Line(one.label, tuple(point._replace(x=GROUPS.index(group)) for group, point in one.right.items())),
-        )
-        for one in found
+        (replace(series, name=f"{series.name} · {series.style}"), Line(label, _right(told)))
+        for series, label, told in found
     ]
     charts = [
         Chart(
@@ -109,6 +84,16 @@ def _charts(task: str, of: str, found: Sequence[_Commits]) -> list[Chart]:
         ),
     ]
     return [chart for chart in charts if chart.series]
+
+
+def _right(told: Readiness) -> tuple[Point, ...]:
+    groups = [(place, told.accuracy[name]) for place, name in enumerate(GROUPS) if name in told.accuracy]
+    return tuple(point for place, of in groups for point in _share(place, of.right, of.commits))
+
+
+def _share(place: int, part: int, whole: int) -> tuple[Point, ...]:
+    """A share with Wilson's interval; nothing where there is nothing to take it of."""
+    return (Point(place, part / whole, *wilson(part, whole)),) if whole else ()
 
 
 # -- along a decode ---------------------------------------------------------------------------------------------------

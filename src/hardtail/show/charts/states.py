@@ -10,7 +10,7 @@ import numpy as np
 
 from hardtail.measuring.diagnosis.coverage import Histogram, visits
 from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series, grouped
-from hardtail.show.charts.legend import arm_series, decoder_series
+from hardtail.show.charts.legend import arm_series, decoder_series, variant_of
 from hardtail.show.stages import Stage
 from hardtail.study.runs import Run
 
@@ -31,7 +31,7 @@ def trained_states(runs: Sequence[Run], at_first: Collection[str] = ()) -> list[
     """What runs counted in training."""
     return [
         States(
-            arm_series(run.arm, TRAINED, at_first, by_variant=True),
+            arm_series(run.arm, TRAINED, at_first, variant=variant_of(run.arm)),
             f"seed {run.seed}",
             Histogram.of(run.coverage, f"{run.name}/coverage.json"),
         )

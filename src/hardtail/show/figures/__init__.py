@@ -4,13 +4,14 @@
 needed, torch is not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.show.charts.accuracy import kinds_of_weights, recorded_accuracy
+from hardtail.show.charts.legend import by_variant
 from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along
 from hardtail.show.charts.states import count_chart, rank_chart, trained_and_visited
 from hardtail.show.charts.training import training
@@ -18,7 +19,6 @@ from hardtail.show.figures import style
 from hardtail.show.figures.panels import by_policy, charts_figure
 from hardtail.show.figures.states import single_ranks, states_figure
 from hardtail.show.figures.style import ensure_matplotlib, save, slug
-from hardtail.show.page.records import by_variant
 from hardtail.show.sources import all_runs
 from hardtail.show.stages import Stage
 from hardtail.show.stages import stages as stages_of
@@ -26,11 +26,12 @@ from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
+from hardtail.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ensure_matplotlib", "write_all", "write_figures"]
+__all__ = ["ensure_matplotlib", "save", "task_figures", "write_all", "write_figures"]
 
 
 def write_all(folder: Path, store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> list[Path]:
@@ -93,7 +94,11 @@ def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
             if decoder.trace.exact_N.all():
                 continue
             name = decoder.model.removeprefix(f"{task.name}-"), decoder.policy
-            with style.style():
-                found = task.figures(decoder.trace, style)
-            for kind, figure in found.items():
+            for kind, figure in task_figures(task, decoder.trace).items():
                 yield slug(kind, task.name, *name), figure
+
+
+def task_figures(task: Task, trace: Trace) -> "Mapping[str, Figure]":
+    """Draw the figures of a trace's failures that only its task has, by name."""
+    with style.style():
+        return task.figures(trace, style)

@@ -107,10 +107,10 @@ def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str
         axes.yaxis.set_minor_formatter("")
     lines = sum(len(one.lines) for one in chart.series)
     apart = chart.marks and chart.x.categories is not None and len(chart.x.categories) <= MOST_SIDE_BY_SIDE
-    beside = count()
+    place = count()
     for one in chart.series:
         for line in one.lines:
-            shift = (next(beside) - (lines - 1) / 2) * min(0.12, 0.5 / lines) if apart else 0.0
+            shift = (next(place) - (lines - 1) / 2) * min(0.12, 0.5 / lines) if apart else 0.0
             points = [point._replace(x=point.x + shift) for point in line.points if point.y > 0 or not log]
             if one.printed:
                 _printed(axes, points, colour[one.hue])

@@ -6,17 +6,14 @@ from typing import Any
 from msgspec.structs import asdict
 
 from hardtail.core.records import jsonable
-from hardtail.core.registry import TASKS
 from hardtail.core.types import Trace
 from hardtail.core.version import __version__
 from hardtail.show.page.curves import charts_as_json, decode_charts, run_charts
+from hardtail.show.page.judged import judged
 from hardtail.show.page.pack import Pack
 from hardtail.show.page.packed_stages import packed
 from hardtail.show.sources import all_runs
 from hardtail.show.stages import stages
-from hardtail.show.study_tables import ledger, study_tables
-from hardtail.study.claims import Results
-from hardtail.study.claims.figures import SCHEMES
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 
@@ -34,27 +31,9 @@ def page_content(store: Store | None, runs: Sequence[Run], traces: Sequence[Trac
         "title": "hardtail report",
         "version": __version__,
         "runs": [asdict(run.entry) for run in everything],
-        "judged": [_judged(words, results) for words, results in _by_weights(store)],
+        "judged": judged(store) if store else [],
         "charts": charts_as_json(charts),
         "stages": [packed(stage, pack) for stage in found],
         "scenes": list(dict.fromkeys(scene for stage in found if (scene := stage.task.scene()))),
     }
     return jsonable(content), pack.text()
-
-
-def _by_weights(store: Store | None) -> list[tuple[str, Results]]:
-    """The results as one may look at them: of the weights that the paper took, of the last ones throughout, and in the
-    reading of the text where such runs are recorded."""
-    if store is None:
-        return []
-    found = [("as in the paper", Results(store)), ("last", Results(store, checkpoint="last"))]
-    written = Results(store, "paper")
-    if any(written.runs(task, scheme) for task in TASKS.names() for scheme in SCHEMES):
-        found.append(("last, reading paper", written))
-    return found
-
-
-def _judged(weights: str, results: Results) -> dict[str, Any]:
-    """The study's tables and the ledger, of some choice of weights."""
-    tables = [table.as_json() for table in study_tables(results)]
-    return {"weights": weights, "tables": tables, "ledger": ledger(results)}

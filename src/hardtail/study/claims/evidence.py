@@ -95,10 +95,10 @@ def hull(found: Iterable[Interval | None]) -> tuple[float, float] | tuple[None, 
 class Results:
     """A store as the ledger reads it.
 
-    `reading`     `release`: what the authors' code did; `paper`: the text as written (study §8)
+    `reading`     `release`: what the authors' code did; `paper`: the text as written (docs/study.md §8)
     `checkpoint`  the weights of all figures; None takes what the paper did: the selected ones for tables, the last
-                  ones for addition's wrong commits (study §1.5), and the last ones throughout in the reading `paper`,
-                  whose text knows no selection
+                  ones for addition's wrong commits (docs/study.md §1.5), and the last ones throughout in the reading
+                  `paper`, whose text has no selection
     """
 
     store: Store

@@ -1,8 +1,8 @@
 """The wrong commit of each failing sum: which cell, in which direction, how surely, how much of the chain known.
 
-Two readings of "the wrong commit": `lowest_index` is the most significant wrong cell of the final answer, which the
-study's own analysis takes (study §7.1), and `first_in_time` the wrong cell that was committed first (of several in one
-step the best-scored). Both are commits that stand at the end. Steps count from 0.
+Two readings of "the wrong commit": `lowest_index` is the most significant wrong cell of the final answer, as in the
+study's own analysis (docs/study.md §7.1); `first_in_time` is the wrong cell that was committed first (of several in
+one step the best-scored). Both are commits that stand at the end. Steps count from 0.
 
 Shapes: N instances, S steps, A answer cells, F failing instances that have a wrong commit.
 """
@@ -32,7 +32,7 @@ class Example:
     chain: int
     at_chain_msb: bool
     difference: int | None
-    """None where the committed token is no digit."""
+    """None where the committed token is not a digit."""
     sign: int | None
     prob: float
     gold_rank: int

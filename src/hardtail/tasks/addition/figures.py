@@ -31,7 +31,7 @@ DENSE = 40
 ROWS = ("a", "b", "role", "true sum", "seen", "answer", "commit step")
 A, B, ROLE, GOLD, SEEN, ANSWER, STEP = range(7)
 _SHIFT = (0.0, 0.9, 1.95, 3.0, 4.15, 5.3, 6.35)
-"""Where the rows stand, downwards."""
+"""Where each row is, from the top."""
 
 
 @dataclass(frozen=True)

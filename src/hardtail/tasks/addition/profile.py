@@ -1,4 +1,4 @@
-"""Addition's wrong-commit profile (definitions as in study §7.1).
+"""Addition's wrong-commit profile (definitions as in docs/study.md §7.1).
 
 Shapes: N instances, F failing instances that have a wrong commit.
 """
@@ -61,7 +61,7 @@ class Summary:
     nine_inside_chain: float | None
     """Share of the wrong p cells that are off by nine."""
     no_digit: int
-    """Failures in which the committed token is no digit."""
+    """Failures in which the committed token is not a digit."""
     confidence_mean: float | None
     gold_second: float | None
     """Share of failures in which one token only was more probable than the gold one."""

@@ -117,7 +117,7 @@ class Addition(Task):
         return low + below(word_N1, high - low + 1).astype(np.int64)
 
     def _plant(self, a_ND: Digits, b_ND: Digits, word_NW: NDArray[np.uint64], length_N1: NDArray[np.int64]) -> None:
-        """Lay a chain of each length at a uniform place, in place (study §2)."""
+        """Lay a chain of each length at a uniform place, in place (docs/study.md §2)."""
         d = self.digits
         top_N3 = word_NW[:, 2 * d : 2 * d + 3]
         start_N1 = below(top_N3[:, 2:], (d - length_N1 + 1).astype(np.uint64))

@@ -1,8 +1,8 @@
-"""Wrong chains of Countdown: which token went wrong first, and what the answers are worth (study §5, §7.3).
+"""Wrong chains of Countdown: which token went wrong first, and what the answers are worth (docs/study.md §5, §7.3).
 
 An answer is one of
 `exact`         the gold chain, end mark and padding included
-`valid`         what the task accepts besides: equations true, target reached, each number of the pool used once
+`valid`         another answer that the task accepts: equations true, target reached, each number of the pool used once
 `cheat`         equations true and target reached, but not by using each number of the pool once
 `wrong_target`  equations true, but the last one does not end in the target
 `arithmetic`    equations throughout, but one is false
@@ -34,7 +34,7 @@ EXACT, VALID, CHEAT, WRONG_TARGET, ARITHMETIC, MALFORMED = range(6)
 
 @dataclass(frozen=True)
 class FirstWrong:
-    """The wrong tokens of some answers, beside all their tokens."""
+    """The wrong tokens of some answers, compared with all their tokens."""
 
     answers: int
     first_wrong: Readings[Timing]

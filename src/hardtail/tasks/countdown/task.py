@@ -59,7 +59,7 @@ class Countdown(Task):
     }
 
     separator: Literal["|", "="] = "|"
-    """What stands between prompt and answer; `=` needs no token of its own."""
+    """What separates prompt and answer; `=` needs no token of its own."""
     multiplicity: Literal["raw", "distinct"] = "raw"
     """What the axis `m` counts. `raw`: every path of the search that hits; `distinct`: different sets of equations."""
     keep_low: float = 0.10

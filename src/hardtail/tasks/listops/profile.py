@@ -1,4 +1,4 @@
-"""Wrong nodes of ListOps: how deep they lie, whether their children were there, and what was guessed (study §7.3).
+"""Wrong nodes of ListOps: how deep they are, whether their children were known, what was guessed (docs/study.md §7.3).
 
 A node is one operator, so one cell of the trace. Its *depth* is its distance from the root, which has 1; its *height*
 is the number of levels of its own expression, 1 where all its arguments are digits. The *leaf-only* value of a node is
@@ -175,7 +175,7 @@ def leaf_only(task: ListOps, instances: Instances) -> NDArray[np.int64]:
 def from_children(task: ListOps, instances: Instances, answer_NA: Array) -> NDArray[np.int64]:
     """The value that each node should have, given what an answer says of its children.
 
-    `NONE` after the trace, and where a child's answer is no digit.
+    `NONE` after the trace, and where a child's answer is not a digit.
     """
     count_NA10 = digit_arguments(task, instances)
     row_K, cell_K, place_K = np.nonzero((child_NAE := _children(task, instances)) >= 0)
@@ -188,7 +188,7 @@ def from_children(task: ListOps, instances: Instances, answer_NA: Array) -> NDAr
 
 
 def children_states(task: ListOps, trace: Trace, commits: Commits) -> NDArray[np.int64]:
-    """`state_K`: of each committed node, how it stood with its children; an index into `CHILDREN`."""
+    """`state_K`: what was known of each committed node's children; an index into `CHILDREN`."""
     child_KE = _children(task, trace.instances)[commits.row_K, commits.cell_K].astype(np.int64)
     there_KE, at_KE = child_KE >= 0, np.maximum(child_KE, 0)
     right_KA = (trace.answer_NA == trace.instances.answer_NA)[commits.row_K]

@@ -62,10 +62,10 @@ def canonical(prompt: str) -> str:
 
 
 def _fault_at(text: str, at: int, before: str, inside: bool, spaced: bool) -> tuple[str, str] | None:
-    """What stands at a place where it must not, and why; None where all is well.
+    """What is at a place where it must not be, and why; None if nothing is wrong.
 
-    `before` is the last character that is no space, `inside` whether a bracket is open, and `spaced` whether the text
-    has spaces at all: without them, digits in a row are arguments of their own.
+    `before` is the last character that is not a space, `inside` whether a bracket is open, and `spaced` whether the
+    text has spaces at all: without them, digits in a row are arguments of their own.
     """
     character = text[at]
     if before and not inside:
@@ -73,7 +73,7 @@ def _fault_at(text: str, at: int, before: str, inside: bool, spaced: bool) -> tu
     elif before == "[":
         if character in OPERATORS:
             return None
-        problem = f"is no operator; the operators are {_MEANINGS}"
+        problem = f"is not an operator; the operators are {_MEANINGS}"
     elif character == "]":
         if before not in OPERATORS:
             return None

@@ -1,4 +1,4 @@
-"""Wrong regions of mazes: what shape they have, which way they err, and where they began (study §7.2).
+"""Wrong regions of mazes: what shape they have, which way they err, and where they began (docs/study.md §7.2).
 
 Wrong cells are put together into 4-connected regions. A region's **width** is the side of the greatest square of wrong
 cells in it, so width 1 means no 2 × 2 block. A region is a **path** when it has width 1 and no cell with more than two
@@ -119,7 +119,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class WrongNeighbours:
-    """How many wrong cells have so many wrong neighbours, and two shares of them."""
+    """How many wrong cells have none, one … four wrong neighbours, and two shares of them."""
 
     none: int
     one: int

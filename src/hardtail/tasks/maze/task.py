@@ -186,8 +186,8 @@ class Maze(Task):
         width = len(lines[0])
         if len(lines) % width or any(len(line) != width for line in lines):
             raise HardtailError(
-                f"maze: {len(lines)} lines of {_span([len(line) for line in lines])} characters are no square grids; "
-                "draw as many lines as each is long, all of one length, with #, ., one S and one E"
+                f"maze: {len(lines)} lines of {_span([len(line) for line in lines])} characters do not form square "
+                "grids; draw as many lines as each is long, all of one length, with #, ., one S and one E"
             )
         return ["\n".join(lines[at : at + width]) for at in range(0, len(lines), width)]
 
@@ -202,7 +202,7 @@ class Maze(Task):
         rows = prompt.removesuffix("=").split()
         flat = "".join(rows)
         if stranger := next((sign for sign in flat if sign not in "#.SE"), None):
-            raise HardtailError(f"maze: {stranger!r} is no cell; a maze is drawn with #, ., one S and one E")
+            raise HardtailError(f"maze: {stranger!r} is not a cell; a maze is drawn with #, ., one S and one E")
         if len(flat) != self.answer_len or (len(rows) > 1 and {len(row) for row in rows} != {self.side}):
             given = (
                 f"{len(rows)} rows of {_span([len(row) for row in rows])}" if len(rows) > 1 else f"{len(flat)} cells"

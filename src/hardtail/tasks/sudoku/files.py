@@ -29,7 +29,7 @@ Place = Callable[[int], str]
 
 
 def nowhere(i: int) -> str:
-    """The place of a puzzle that stands alone."""
+    """The place of a single puzzle: nothing to say."""
     return ""
 
 
@@ -78,13 +78,13 @@ def read_boards(texts: Sequence[str], place: Place = nowhere, what: str = "puzzl
     if (board_NC == _BAD).any():
         i, cell = divmod(int(np.argmax(board_NC == _BAD)), 81)
         raise HardtailError(
-            f"{place(i)}sudoku: {flat[i][cell]!r} at {place_of(cell)} is no cell; write 1 to 9, and . or 0 for blanks"
+            f"{place(i)}sudoku: {flat[i][cell]!r} at {place_of(cell)} is not a cell; write 1 to 9, . or 0 for blanks"
         )
     return board_NC
 
 
 def check_givens(board_NC: Board, place: Place = nowhere) -> None:
-    """No digit stands twice in a unit, and something is left to solve."""
+    """No digit occurs twice in a unit, and something is left to solve."""
     bit_NC = np.where(board_NC > 0, 1 << board_NC.astype(np.int16), 0)
     once_NU = np.zeros((len(board_NC), 27), dtype=bit_NC.dtype)
     twice_NU = np.zeros_like(once_NU)
@@ -100,7 +100,7 @@ def check_givens(board_NC: Board, place: Place = nowhere) -> None:
         raise HardtailError(f"{place(i)}sudoku: the puzzle has no blank cell; leave some as . or 0")
     unit = int(np.argmax(twice_NU[i] > 0))
     digit = int(twice_NU[i, unit] & -twice_NU[i, unit]).bit_length() - 1
-    raise HardtailError(f"{place(i)}sudoku: the {digit} stands twice in {unit_name(unit)}; no digit may")
+    raise HardtailError(f"{place(i)}sudoku: the {digit} occurs twice in {unit_name(unit)}; no digit may")
 
 
 def check_solutions(count_N: NDArray[np.integer], place: Place = nowhere) -> None:
@@ -181,7 +181,7 @@ def _rating(text: str, number: int) -> int:
         return -1
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(HIGHEST_RATING)):
         raise HardtailError(
-            f"entry {number}: sudoku: the rating {text[:40]!r} is no count of guesses; it is 0 to {HIGHEST_RATING}"
+            f"entry {number}: sudoku: the rating {text[:40]!r} is not a count of guesses; it is 0 to {HIGHEST_RATING}"
         )
     return int(text)
 

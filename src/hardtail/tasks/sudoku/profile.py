@@ -1,6 +1,6 @@
-"""Wrong cells of Sudoku: what technique they take, whether they clash, and whether they come in clusters (study §7.3).
+"""Wrong cells of Sudoku: the technique they take, whether they clash, whether they cluster (docs/study.md §7.3).
 
-Only blanks count. Levels are the task's technique levels, TL0 to TL4. A wrong cell *clashes* when its digit stands in
+Only blanks count. Levels are the task's technique levels, TL0 to TL4. A wrong cell *clashes* when its digit occurs in
 its row, column or box a second time, or when it holds no digit at all; one that does not clash cannot be told wrong by
 looking at its own units. Wrong digits at random places nearly all clash: a lower share speaks of errors that fit
 together.

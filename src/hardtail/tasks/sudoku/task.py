@@ -67,7 +67,7 @@ class Sudoku(Task):
     Generated puzzles are of two kinds. Random minimal ones have `tl4` 0, and 3 in 1,000 are rated 8 or more. Walks
     among hard puzzles (`solvers.sudoku.beyond`) have `tl4` 0.95 or more and ratings from 2 to about 200. Natural and
     easy puzzles are minimal, `tier=hard` and above come from walks; what lies between, so `tier=medium`, is half and
-    half, lest high ratings and being beyond technique only ever come together (`tier=medium,tl4=0` and
+    half, so that high ratings do not always come with being beyond technique (`tier=medium,tl4=0` and
     `tier=medium,tl4>=0.95` tell them apart). More walks would make the training set slow to build: one takes 20 ms.
     """
 
@@ -83,7 +83,7 @@ class Sudoku(Task):
     }
 
     blank: Literal["0", "."] = "0"
-    """The character that stands for a blank cell."""
+    """The character of a blank cell."""
     tiers: Literal["release", "paper"] = "release"
     """Highest ratings of the tiers below `top1pct`: 0, 21, 41, 68, 105 (`release`) or 0, 17, 34, 51, 101 (`paper`)."""
     levels: Literal["released", "closure"] = "released"
@@ -151,7 +151,7 @@ class Sudoku(Task):
             )
         if not minimal and self.extra_clues > MOST_EXTRA:
             raise HardtailError(
-                f"sudoku: puzzles with {stratum} do not stand {self.extra_clues} extra clues; give extra_clues of at "
+                f"sudoku: puzzles with {stratum} do not survive {self.extra_clues} extra clues; give extra_clues of at "
                 f"most {MOST_EXTRA}, or ask for tier=medium or below"
             )
         if minimal and beyond:
@@ -231,7 +231,7 @@ class Sudoku(Task):
         return self._instances(puzzle_NC, solution_NC, rating_N)
 
     def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
-        """For training all easy puzzles and a share 0.01^i of tier i, at least one, shuffled (study §6)."""
+        """For training all easy puzzles and a share 0.01^i of tier i, at least one, shuffled (docs/study.md §6)."""
         if split != "train":
             return super().curate(instances, split, rng)
         chosen: list[NDArray[np.intp]] = []
@@ -266,7 +266,7 @@ class Sudoku(Task):
         cell = int(np.argmax(wrong_A & (answer_A[PEERS] == answer_A[:, None]).any(axis=1)))
         unit = next(unit for unit in UNITS_OF[cell] if (answer_A[UNITS[unit]] == answer_A[cell]).sum() > 1)
         return (
-            f"{files.place_of(cell)} is wrong: the {answer_A[cell]} stands twice in {files.unit_name(unit)}; "
+            f"{files.place_of(cell)} is wrong: the {answer_A[cell]} occurs twice in {files.unit_name(unit)}; "
             f"{int(wrong_A.sum())} of {int((puzzle_C == 0).sum())} cells are wrong"
         )
 

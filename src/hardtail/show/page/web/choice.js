@@ -1,4 +1,4 @@
-// What of a stage is chosen: two decoders, filters, a problem and a step; and which problems the filters leave.
+// What is chosen on a stage: two decoders, filters, a problem and a step; and which problems pass the filters.
 
 export const OUTCOMES = { all: "any outcome", failures: "failures", solved: "solved", differ: "only one solves it" };
 const NONE = -1;
@@ -17,7 +17,7 @@ export class Choice {
     return [this.a, this.b].filter((place) => place !== NONE).map((place) => this.stage.decoders[place]);
   }
 
-  // Another task: the decoder that fails most, by confidence if any does so; beside it its model under another policy.
+  // Take a task: first the decoder that fails most, by confidence if one does; then its model under another policy.
   select(at) {
     this.at = at;
     const { decoders } = this.stage;
@@ -30,7 +30,7 @@ export class Choice {
     this.settle();
   }
 
-  // Names from an address; whatever this page does not have is left as it is.
+  // Take names from an address; those that this page does not have are ignored.
   read(query) {
     const named = this.stages.findIndex((stage, place) => String(place) === query.get("stage"));
     if (named >= 0 && (named !== this.at || query.has("a"))) this.select(named);
@@ -61,7 +61,7 @@ export class Choice {
     };
   }
 
-  // Problems that all chosen decoders solved and the filters let through.
+  // Problems that all chosen decoders decoded and that pass the filters.
   problems() {
     const { stage, decoders } = this;
     return Array.from(stage.strata.keys()).filter((problem) => {
@@ -81,7 +81,7 @@ export class Choice {
     return cell < 0 ? "" : (this.stage.roleNames[this.stage.role[problem * this.stage.cells + cell]] ?? "");
   }
 
-  // Roles in which some first wrong commit of the chosen decoders was made.
+  // Roles of the chosen decoders' first wrong commits.
   roles() {
     const found = new Set(
       this.decoders.flatMap((decoder) =>
@@ -91,7 +91,7 @@ export class Choice {
     return this.stage.roleNames.filter((name) => found.has(name));
   }
 
-  // Keep the problem where the filters allow it, else take the first that they leave.
+  // Keep the problem if it passes the filters, otherwise take the first that does.
   settle() {
     if (!this.roles().includes(this.role)) this.role = "";
     const left = this.problems();

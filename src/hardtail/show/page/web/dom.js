@@ -22,7 +22,7 @@ export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
-// A heading with links beside it.
+// A heading with links next to it.
 export function headline(id, text, links) {
   return el("div", { class: "headline", id }, el("h2", { text }), links);
 }
@@ -60,7 +60,7 @@ export function plural(count, word) {
   return `${count.toLocaleString("en-GB")} ${word}${count === 1 ? "" : "s"}`;
 }
 
-// The one tooltip of the page, beside the pointer and inside the window.
+// The page's only tooltip, next to the pointer and inside the window.
 export function showTip(lines, x, y) {
   const tip = document.getElementById("tip");
   tip.replaceChildren(...lines);

@@ -1,4 +1,4 @@
-// The first view: what was run, the study's tables beside the paper's, and the ledger of its claims.
+// The first view: what was run, the study's tables next to the paper's, and the ledger of its claims.
 
 import { chips, el, headline, plural, scrolling, shown, table } from "./dom.js";
 import { addressOf } from "./address.js";

@@ -29,7 +29,7 @@ export class Pane {
     );
   }
 
-  // The step after which the first wrong commit that stands is there; the last one where nothing is wrong.
+  // The step after the first wrong commit that was kept; the last step if nothing is wrong.
   get telling() {
     const { replay } = this;
     const wrong = replay.events().filter((event) => event.wrong && event.cell === replay.firstWrong);

@@ -1,4 +1,4 @@
-// One decoder on one problem: the answer as it stood after any number of steps.
+// One decoder on one problem: the answer after any number of steps.
 
 export class Replay {
   constructor(stage, decoder, row) {
@@ -47,7 +47,7 @@ export class Replay {
     look.part = this.steps > 1 ? decoder.step[look.event] / (this.steps - 1) : 0;
   }
 
-  // The commit of a cell that stands after `step` steps, in numbers; null where there is none.
+  // The commit that a cell shows after `step` steps; null if there is none.
   commit(cell, step) {
     const { decoder } = this;
     let found = -1;

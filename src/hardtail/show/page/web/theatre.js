@@ -38,14 +38,14 @@ export class Theatre {
       if (entry) this.go(Number(entry.dataset.problem));
     });
     this.count = el("p", { class: "count", role: "status" });
-    this.stageNode = el("div", { class: "panes" });
+    this.paneRow = el("div", { class: "panes" });
     this.keyNode = el("p", { class: "key colours" });
     this.node = el(
       "section",
       { class: "theatre" },
       this.controls,
       el("aside", {}, this.count, this.list, this.keyNode),
-      el("div", { class: "middle" }, this.stageNode, this.transport()),
+      el("div", { class: "middle" }, this.paneRow, this.transport()),
     );
     this.refresh(this.choice.step);
     return this.node;
@@ -53,14 +53,14 @@ export class Theatre {
 
   // -- choosing -------------------------------------------------------------------------------------------------------
 
-  // A filter or a decoder has been changed; the keyboard stays where it was.
+  // A filter or a decoder has changed; the keyboard focus stays where it was.
   changed(name) {
     this.choice.settle();
     this.refresh(null);
     this.controls.elements[name].focus();
   }
 
-  // Draw everything anew; `step` is where to stand, null is where there is something to see.
+  // Redraw everything at `step`; null is the step with something to see.
   refresh(step) {
     const { choice } = this;
     this.problems = choice.problems();
@@ -80,9 +80,9 @@ export class Theatre {
       new Pane(choice.stage, decoder, choice.problem, "AB"[place], (to) => this.stand(to));
     this.panes = choice.problem < 0 ? [] : choice.decoders.map(pane);
     const nothing = el("p", { class: "empty", text: "No problem passes these filters." });
-    this.stageNode.replaceChildren(...(this.panes.length ? this.panes.map((one) => one.node) : [nothing]));
+    this.paneRow.replaceChildren(...(this.panes.length ? this.panes.map((one) => one.node) : [nothing]));
     const stacked = this.panes.some((one) => one.scene.stacked);
-    this.stageNode.classList.toggle("stacked", stacked);
+    this.paneRow.classList.toggle("stacked", stacked);
     this.watchCells();
     this.last = Math.max(0, ...this.panes.map((one) => one.replay.steps));
     this.slider.max = this.last;
