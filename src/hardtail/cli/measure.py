@@ -22,8 +22,8 @@ from hardtail.cli.common import (
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
-    from hardtail.core.records import Paired, Probe, Reveal
     from hardtail.measuring.diagnosis import Diagnosis
+    from hardtail.measuring.evaluate import Found
 
 
 @app.command(name="eval")
@@ -77,7 +77,7 @@ def evaluate(
     data_seed = subject.seed if data_seed is None else data_seed
     rounds = len(wanted) * (len(chosen) + subject.task.reveals)
     into = out or subject.file("evaluations.jsonl")
-    found: list[Outcome | Probe | Reveal | Paired] = []
+    found: list[Found] = []
     with progress_bar(f"decoding {subject.name}", rounds * n) as advance:
         options: dict[str, Any] = {"data_seed": data_seed, "traces": traces, "failures": gallery, "progress": advance}
         try:

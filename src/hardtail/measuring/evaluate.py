@@ -46,6 +46,10 @@ class Outcome:
     """The first few instances that went wrong."""
 
 
+Found = Outcome | Probe | Reveal | Paired
+"""One thing that an evaluation measures."""
+
+
 def measured_split(task: Task, stratum: str) -> str:
     """The split that a stratum is measured on: the study's own where it has the stratum, `test` for any other."""
     wanted = str(task.stratum(stratum))
@@ -242,7 +246,7 @@ def evaluate_all(
     traces: Path | None = None,
     failures: int = 0,
     progress: Callable[[int], None] = lambda done: None,
-) -> Iterator[Outcome | Probe | Reveal | Paired]:
+) -> Iterator[Found]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
     task = subject.task
     subject = replace(subject, origin=replace(subject.origin, data_seed=data_seed))
@@ -298,7 +302,7 @@ def chosen_strata(task: Task, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(str(task.stratum(name)) for name in names or task.strata()))
 
 
-def records_of(found: Sequence[Outcome | Probe | Reveal | Paired]) -> list[Measurement]:
+def records_of(found: Sequence[Found]) -> list[Measurement]:
     return [item.record if isinstance(item, Outcome) else item for item in found]
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal
 from hardtail.core.tables import Cell, Table
-from hardtail.measuring.evaluate import Outcome
+from hardtail.measuring.evaluate import Found, Outcome
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Task
 
@@ -80,7 +80,7 @@ def _share(record: Accuracy) -> str:
     return f"{record.exact_match:.3f} [{record.low:.3f}, {record.high:.3f}]"
 
 
-def show_failures(console: "Console", task: Task, found: Sequence[Outcome | Probe | Reveal | Paired]) -> None:
+def show_failures(console: "Console", task: Task, found: Sequence[Found]) -> None:
     """Failures as a person would draw them, wrong cells in red."""
     from rich.panel import Panel
     from rich.text import Text
