@@ -8,14 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from hardtail.core import records
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
-from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of, variant_of
+from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of
 from hardtail.show.stages import Decoder, Stage
-from hardtail.study.claims.evidence import Estimate, Value
+from hardtail.study.claims.evidence import Estimate, Value, repeated_scheme
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 
-STUDIED_VARIANTS = ("", "tf32", "paper")
-"""Variants that repeat the paper's own runs, so that its figures belong next to them."""
 HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy")
 """Other readings of confidence: drawn, but shown on the page only when asked for."""
 
@@ -66,7 +64,8 @@ def _mean(place: int, by_seed: Iterable[records.Accuracy]) -> Point:
 
 def _printed(task: str, arm: str, policy: str) -> dict[str, float]:
     """What the paper prints about an arm, by stratum."""
-    return printed_accuracy().get((task, scheme_of(arm), policy), {}) if variant_of(arm) in STUDIED_VARIANTS else {}
+    scheme = repeated_scheme(arm)
+    return {} if scheme is None else printed_accuracy().get((task, scheme, policy), {})
 
 
 def decoded_accuracy(stage: Stage) -> Chart:

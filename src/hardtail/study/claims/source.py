@@ -2,7 +2,7 @@
 statements as Python modules; every cell of a printed table becomes part of a claim without being named there."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -14,12 +14,14 @@ from msgspec import Meta, Struct, ValidationError, convert
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import Positive, Share
-from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.combined import Weighted
 from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure
 from hardtail.study.claims.rules import Level
 
 T = TypeVar("T")
+Checks = Mapping[str, Sequence[Check]]
+"""What judges each statement, by its id."""
 Metric = Literal["exact_match", "cell_accuracy", "token_accuracy"]
 
 
@@ -163,6 +165,30 @@ class TaskTables:
         return next((table, order) for table in self.tables for order in table.orders if order.key == key)
 
 
+class Statement(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a paper says, in our words; with `each` one claim for every entry, its `{key}` and `{each}` filled in."""
+
+    sentence: str
+    where: str = ""
+    caveat: str = ""
+    reports: str = ""
+    each: dict[str, str] = {}
+
+    def claims(self, name: str, where: str) -> Iterator[Claim]:
+        for key, each in self.each.items() or [("", "")]:
+            words = (held.format(key=key, each=each) for held in (name, self.sentence, self.caveat, self.reports))
+            made, sentence, caveat, reports = words
+            yield Claim(made, sentence, self.where or where, caveat=caveat, reports=reports)
+
+
+class Statements(Struct, frozen=True, forbid_unknown_fields=True):
+    """The statements of one part of a paper by their ids."""
+
+    where: str
+    """Where the paper makes those that name no place of their own."""
+    claims: dict[str, Statement]
+
+
 @dataclass(frozen=True)
 class Source:
     """A paper. `tables` names files in the package's folder `tables/`, `statements` its modules."""
@@ -177,6 +203,19 @@ class Source:
     def text(self, name: str, kind: type[T]) -> T:
         """Numbers that the text prints, from the folder `text/`."""
         return _read(self.package, f"text/{name}", kind)
+
+    def stated(self, name: str, checks: Checks) -> list[Claim]:
+        """The statements of one file in the folder `statements/`, each with the checks that judge it, by its id."""
+        held = _read(self.package, f"statements/{name}", Statements)
+        try:
+            claims = [claim for key, statement in held.claims.items() for claim in statement.claims(key, held.where)]
+        except LookupError as error:
+            raise HardtailError(
+                f"{self.package}, statements/{name}.toml: {error} in braces; use key or each"
+            ) from error
+        if unmatched := {claim.id for claim in claims} ^ checks.keys():
+            raise HardtailError(f"{self.package}, statements/{name}.toml and its checks differ in {sorted(unmatched)}")
+        return [replace(claim, checks=tuple(checks[claim.id])) for claim in claims]
 
     def about(self, task: str) -> TaskTables:
         return TaskTables(tuple(table for table in map(self.table, self.tables) if table.task == task))

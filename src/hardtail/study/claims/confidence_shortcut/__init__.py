@@ -16,3 +16,5 @@ SOURCE = Source(
     ),
     statements=("addition", "addition_commits", "maze", "maze_commits", "listops", "countdown", "sudoku", "discussion"),
 )
+THREE = ("random", "papl", "puma")
+"""What the paper calls its schemes; PAPL with α = 5 is in its tables alone."""

@@ -1,15 +1,17 @@
 """Claims about the wrong regions of mazes: section 4.2 of the paper."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from msgspec import Struct
 
-from hardtail.study.claims.base import Cell, Claim, Section
+from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.figures import SCHEMES, Profiled, failure_rate
+from hardtail.study.claims.figures import Profiled, failure_rate
 from hardtail.study.claims.rules import AtLeast, AtMost, Level, above, near_rate
+from hardtail.study.claims.source import Checks
+
+NEIGHBOURS = tuple(f"wrong_neighbours.{number}" for number in ("none", "one", "two", "three", "four"))
 
 
 class Text(Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,13 +29,11 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
 TEXT = SOURCE.text("maze", Text)
 
 
-def pooled(path: tuple[str, ...], words: str, *of: tuple[str, ...]) -> Pooled:
+def pooled(path: str, words: str, *of: str) -> Cell:
     """Over the failures of all three schemes, or over what is counted at `of`."""
-    counted = tuple(("profile", *where) for where in of or (("failures",),))
-    parts = tuple(
-        Profiled("maze", scheme, ("profile", *path), words, counted, learned=True) for scheme in TEXT.failures
-    )
-    return Pooled(parts, f"all schemes: {words}")
+    counted = tuple(f"profile.{where}" for where in of or ("failures",))
+    parts = tuple(Profiled("maze", scheme, f"profile.{path}", words, counted, learned=True) for scheme in TEXT.failures)
+    return Cell(Pooled(parts, f"all schemes: {words}"))
 
 
 def with_path(direction: str, scheme: str) -> Cell:
@@ -41,63 +41,44 @@ def with_path(direction: str, scheme: str) -> Cell:
     total = TEXT.failures[scheme]
     counts, others = (TEXT.removals, TEXT.additions) if direction == "removal" else (TEXT.additions, TEXT.removals)
     count = counts[scheme] if scheme in counts else total - others[scheme]
-    path, name = ("profile", "directions", "failures_with", direction), f"failures with path {direction}"
-    figure = Profiled("maze", scheme, path, name, (("profile", "failures"),), divided=True, learned=True)
+    path, name = f"profile.directions.failures_with.{direction}", f"failures with path {direction}"
+    figure = Profiled("maze", scheme, path, name, ("profile.failures",), divided=True, learned=True)
     return Cell(figure, count / total)
 
 
-def claims() -> Iterator[Claim]:
-    at = Section("maze.commits", "§4.2, wrong commit profile")
-    total, low, high = sum(TEXT.failures.values()), *TEXT.baseline
-    given = pooled(("neighbours", "grid", "wrong_given_wrong"), "P(neighbour wrong | wrong), walls included")
-    baseline = pooled(("neighbours", "grid", "baseline"), "P(wrong), walls included")
-    cells = [("wrong_neighbours", number) for number in ("none", "one", "two", "three", "four")]
-    two = pooled(("wrong_neighbours", "exactly_two"), "cells with two wrong neighbours", *cells)
+def claims() -> list[Claim]:
+    low, high = TEXT.baseline
+    given = replace(
+        pooled("neighbours.grid.wrong_given_wrong", "P(neighbour wrong | wrong), walls included"),
+        paper=TEXT.neighbour_wrong,
+    )
+    baseline = pooled("neighbours.grid.baseline", "P(wrong), walls included")
+    two = pooled("wrong_neighbours.exactly_two", "cells with two wrong neighbours", *NEIGHBOURS)
+    more = pooled("wrong_neighbours.more_than_two", "cells with more", *NEIGHBOURS)
     rates = {scheme: failures / TEXT.instances for scheme, failures in TEXT.failures.items()}
-    yield at("count", "Confidence fails on 11 (random masking), 174 (PAPL) and 209 (PUMA) of the diagnosed mazes.").by(
-        *(
+    adds, removes = ({scheme: with_path(way, scheme) for scheme in TEXT.failures} for way in ("addition", "removal"))
+    checks: Checks = {
+        "maze.commits.count": [
             Level(Cell(failure_rate("maze", scheme), rate, TEXT.instances), near_rate(rate))
             for scheme, rate in rates.items()
-        ),
-        caveat="The paper does not say of how many; judged as shares of 2,100, which fits its counts "
-        "(docs/study.md §7.2).",
-        reports="11; 174; 209",
-    )
-    yield at("single-path", "In every failure the wrong cells are one contiguous path.").by(
-        AtLeast(Cell(pooled(("regions", "single"), "failures with one wrong region")), 1.0),
-        AtLeast(Cell(pooled(("regions", "single_path"), "failures with one wrong region, a path")), 1.0),
-    )
-    yield at("width-one", "Wrong regions are one cell wide.").by(
-        AtLeast(Cell(pooled(("regions", "width_one"), "regions of width 1", ("regions", "total"))), 1.0),
-        caveat="Where only open cells are hidden the walls alone see to that: a tree of corridors has no 2 × 2.",
-    )
-    yield at("two-neighbours", "96 % of wrong cells have exactly two wrong neighbours, none has more.").by(
-        Level(Cell(two, TEXT.two_neighbours)),
-        AtMost(Cell(pooled(("wrong_neighbours", "more_than_two"), "cells with more", *cells)), 0.0),
-    )
-    yield at("neighbour-wrong", "A neighbour of a wrong cell is wrong with probability 0.45 on average.").by(
-        Level(Cell(given, TEXT.neighbour_wrong, total))
-    )
-    yield at("baseline", "The chance of a wrong cell at any place is 0.12 to 0.15.").by(
-        AtLeast(Cell(baseline), low), AtMost(Cell(baseline), high), reports="0.12 to 0.15"
-    )
-    yield at("clustered", "Next to a wrong cell errors are far more frequent than that.").by(
-        above(Cell(given, TEXT.neighbour_wrong), Cell(baseline, (low + high) / 2))
-    )
-
-    for scheme, of in TEXT.removals.items():
-        yield at(
-            f"removal.{scheme}",
-            f"{SCHEMES[scheme]} removes path cells in {of} of its {TEXT.failures[scheme]} failures.",
-        ).by(Level(replace(with_path("removal", scheme), n=TEXT.failures[scheme])))
-    yield at("addition.random", "Random masking adds path cells in 8 of its 11 failures.").by(
-        Level(replace(with_path("addition", "random"), n=TEXT.failures["random"]), tolerance=0.3),
-        caveat="Eleven failures say little: the paper's own interval is 0.43 to 0.90.",
-    )
-    yield at(
-        "opposite", "Random masking adds path cells more often than PAPL and PUMA do, and removes them less often."
-    ).by(
-        *(above(with_path("addition", "random"), with_path("addition", scheme)) for scheme in TEXT.removals),
-        *(above(with_path("removal", scheme), with_path("removal", "random")) for scheme in TEXT.removals),
-        caveat="Read as: a failure that is no path addition is a path removal, and the other way round.",
-    )
+        ],
+        "maze.commits.single-path": [
+            AtLeast(pooled("regions.single", "failures with one wrong region"), 1.0),
+            AtLeast(pooled("regions.single_path", "failures with one wrong region, a path"), 1.0),
+        ],
+        "maze.commits.width-one": [AtLeast(pooled("regions.width_one", "regions of width 1", "regions.total"), 1.0)],
+        "maze.commits.two-neighbours": [Level(replace(two, paper=TEXT.two_neighbours)), AtMost(more, 0.0)],
+        "maze.commits.neighbour-wrong": [Level(replace(given, n=sum(TEXT.failures.values())))],
+        "maze.commits.baseline": [AtLeast(baseline, low), AtMost(baseline, high)],
+        "maze.commits.clustered": [above(given, replace(baseline, paper=(low + high) / 2))],
+        **{
+            f"maze.commits.removal.{scheme}": [Level(replace(removes[scheme], n=TEXT.failures[scheme]))]
+            for scheme in TEXT.removals
+        },
+        "maze.commits.addition.random": [Level(replace(adds["random"], n=TEXT.failures["random"]), tolerance=0.3)],
+        "maze.commits.opposite": [
+            *(above(adds["random"], adds[scheme]) for scheme in TEXT.removals),
+            *(above(removes[scheme], removes["random"]) for scheme in TEXT.removals),
+        ],
+    }
+    return SOURCE.stated("maze_commits", checks)
