@@ -1,21 +1,25 @@
 """The grids: which runs make up the study, in the order in which they are worth having.
 
-An entry is a recipe under a name; the name is its folder in `runs/` and in `results/`. Seeds go outermost, so that a
-short lease of a GPU first brings one seed of everything.
+An entry is a recipe under a name, which is also its folder in `runs/` and in `results/`. Seeds are outermost, so that a
+short lease of a GPU first gives one seed of everything.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 from hardtail.core.errors import HardtailError
-from hardtail.schemes.papl import Papl
-from hardtail.schemes.puma import Puma, official
+from hardtail.models.precision import Precision
+from hardtail.schemes.base import Scheme
+from hardtail.schemes.puma import official
 from hardtail.schemes.puma import paper as stochastic
 from hardtail.study.recipes import recipe_named
 from hardtail.training.recipe import Recipe
 
 SEEDS = (42, 43, 41)
+THREE = ("random", "papl", "puma")
 
 
 @dataclass(frozen=True)
@@ -30,156 +34,112 @@ class Entry:
         return f"{self.arm}-s{self.recipe.seed}"
 
 
+Arm = list[Entry]
+"""The runs of one recipe, one for each seed."""
 Change = Callable[[Recipe], Recipe]
 
 
-def _tf32(recipe: Recipe) -> Recipe:
-    """Released in fp32; tf32 takes half the time, and one seed in fp32 stands beside it for comparison."""
-    return replace(recipe, precision="tf32")
-
-
-def _bf16(recipe: Recipe) -> Recipe:
-    return replace(recipe, precision="bf16")
+def _in(precision: Precision) -> Change:
+    return lambda recipe: replace(recipe, precision=precision)
 
 
 def _task(**fields: Any) -> Change:
     return lambda recipe: replace(recipe, task=replace(recipe.task, **fields))
 
 
-def _papl(**fields: Any) -> Change:
-    def changed(recipe: Recipe) -> Recipe:
-        assert isinstance(recipe.scheme, Papl)
-        return replace(recipe, scheme=replace(recipe.scheme, **fields))
-
-    return changed
+def _scheme(change: Callable[[Any], Scheme]) -> Change:
+    return lambda recipe: replace(recipe, scheme=change(recipe.scheme))
 
 
-def _puma(change: Callable[[Puma], Puma]) -> Change:
-    def changed(recipe: Recipe) -> Recipe:
-        assert isinstance(recipe.scheme, Puma)
-        return replace(recipe, scheme=change(recipe.scheme))
-
-    return changed
-
-
-def _arm(arm: str, recipe: str, *changes: Change, seeds: tuple[int, ...] = SEEDS) -> Iterator[Entry]:
-    for seed in seeds:
-        made = recipe_named(recipe)
-        for change in changes:
-            made = change(made)
-        yield Entry(arm, replace(made, seed=seed, name=arm))
+ALPHA_5 = _scheme(lambda papl: replace(papl, alpha=5.0))
+MODULO = _task(sum="modulo")
+TF32 = _in("tf32")
+"""Released in fp32; tf32 takes half the time, and one seed in fp32 is there for comparison."""
+BF16 = _in("bf16")
 
 
-def _grid(*arms: Iterator[Entry]) -> list[Entry]:
+def _arm(arm: str, recipe: str, *changes: Change, seeds: Sequence[int] = SEEDS) -> Arm:
+    made = reduce(lambda changed, change: change(changed), changes, recipe_named(recipe))
+    return [Entry(arm, replace(made, seed=seed, name=arm)) for seed in seeds]
+
+
+def _arms(
+    task: str,
+    *changes: Change,
+    arm: str = "",
+    recipe: str = "",
+    schemes: Sequence[str] = THREE,
+    seeds: Sequence[int] = SEEDS,
+) -> list[Arm]:
+    """One arm for each scheme; all arms have the same ending, and all their recipes."""
+    return [_arm(f"{task}-{scheme}{arm}", f"{task}-{scheme}{recipe}", *changes, seeds=seeds) for scheme in schemes]
+
+
+def _grid(*arms: Arm) -> list[Entry]:
     """All arms, the first seed of each first."""
-    entries = [list(arm) for arm in arms]
-    return [arm[i] for i in range(max(map(len, entries))) for arm in entries if i < len(arm)]
+    return [entry for same_place in zip_longest(*arms) for entry in same_place if entry is not None]
 
 
-def _four(arm: str, recipe: str, precision: Change) -> list[Entry]:
-    """The schemes of the paper's Table 1; an arm and its recipe end alike for all of them."""
-    return _grid(
-        *(
-            _arm(f"addition-{scheme}{arm}", f"addition-{scheme}{recipe}", precision)
-            for scheme in ("random", "papl", "puma")
-        ),
-        _arm(f"addition-papl5{arm}", f"addition-papl{recipe}", _papl(alpha=5.0), precision),
-    )
-
-
-def _addition() -> list[Entry]:
-    return _four("-tf32", "", _tf32)
-
-
-def _addition_fp32() -> list[Entry]:
-    return _grid(
-        _arm("addition-puma", "addition-puma", seeds=(42,)),
-        _arm("addition-papl", "addition-papl", seeds=(42,)),
-        _arm("addition-random", "addition-random", seeds=(42,)),
-    )
-
-
-def _addition_paper() -> list[Entry]:
-    """In bf16: the text states no precision, and the study's own probes of it ran, and learned, in bf16."""
-    return _four("-paper", "-paper", _bf16)
+def _table_1(arm: str, recipe: str, precision: Change) -> list[Entry]:
+    """The schemes of the paper's Table 1."""
+    papl5 = _arm(f"addition-papl5{arm}", f"addition-papl{recipe}", ALPHA_5, precision)
+    return _grid(*_arms("addition", precision, arm=arm, recipe=recipe), papl5)
 
 
 def _addition_paper_modulo() -> list[Entry]:
-    """The text as written, down to the one formula that takes sums modulo 10^32; in tf32, as recorded first."""
-    return _grid(
-        *(
-            _arm(f"addition-{scheme}-paper-modulo", f"addition-{scheme}-paper", _tf32, _task(sum="modulo"), seeds=(42,))
-            for scheme in ("random", "papl", "puma")
-        )
-    )
+    """The text as written, including the one formula that takes sums modulo 10^32; in tf32, as recorded first."""
+    return _grid(*_arms("addition", TF32, MODULO, arm="-paper-modulo", recipe="-paper", seeds=(42,)))
 
 
 def _addition_factors() -> list[Entry]:
     """One-factor changes from `release`, one seed each: which unstated choice carries the effect?"""
 
-    def one(arm: str, recipe: str, *changes: Change) -> Iterator[Entry]:
-        return _arm(f"addition-{arm}", recipe, _tf32, *changes, seeds=(42,))
-
-    def no_dropout(recipe: Recipe) -> Recipe:
-        return replace(recipe, sizes=replace(recipe.sizes, dropout=0.0))
-
-    def decay(recipe: Recipe) -> Recipe:
-        return replace(recipe, optimiser=replace(recipe.optimiser, weight_decay=0.01))
-
-    def no_ema(recipe: Recipe) -> Recipe:
-        return replace(recipe, optimiser=replace(recipe.optimiser, ema=None))
+    def one(arm: str, recipe: str, *changes: Change) -> Arm:
+        return _arm(f"addition-{arm}", f"addition-{recipe}", TF32, *changes, seeds=(42,))
 
     general: dict[str, Change] = {
-        "no-dropout": no_dropout,
-        "wd.01": decay,
-        "no-ema": no_ema,
-        "bf16": _bf16,
-        "modulo": _task(sum="modulo"),
+        "no-dropout": lambda recipe: replace(recipe, sizes=replace(recipe.sizes, dropout=0.0)),
+        "wd.01": lambda recipe: replace(recipe, optimiser=replace(recipe.optimiser, weight_decay=0.01)),
+        "no-ema": lambda recipe: replace(recipe, optimiser=replace(recipe.optimiser, ema=None)),
+        "bf16": BF16,
+        "modulo": MODULO,
     }
     return _grid(
-        one("mixture", "addition-mixture"),
-        one("oracle", "addition-oracle"),
-        one("puma-no-threshold", "addition-puma", _puma(lambda puma: replace(puma, threshold=None))),
-        one("puma-stochastic", "addition-puma", _puma(lambda puma: stochastic(puma.stages))),
-        one("puma-official", "addition-puma", _puma(lambda puma: official(puma.stages))),
-        one("papl-matched", "addition-papl", _papl(planner="matched")),
-        *(
-            one(f"{scheme}-{label}", f"addition-{scheme}", change)
-            for label, change in general.items()
-            for scheme in ("puma", "papl", "random")
-        ),
+        one("mixture", "mixture"),
+        one("oracle", "oracle"),
+        one("puma-no-threshold", "puma", _scheme(lambda puma: replace(puma, threshold=None))),
+        one("puma-stochastic", "puma", _scheme(lambda puma: stochastic(puma.stages))),
+        one("puma-official", "puma", _scheme(lambda puma: official(puma.stages))),
+        one("papl-matched", "papl", _scheme(lambda papl: replace(papl, planner="matched"))),
+        *(one(f"{scheme}-{label}", scheme, change) for label, change in general.items() for scheme in reversed(THREE)),
     )
 
 
 def _addition_small() -> list[Entry]:
     """The study and its two remedies on four digits, half an hour on two cores of a CPU."""
-    schemes = ("random", "papl", "puma", "mixture", "oracle")
-    arms = [_arm(f"addition-{scheme}-small", f"addition-{scheme}-small") for scheme in schemes]
-    return _grid(*arms, _arm("addition-papl5-small", "addition-papl-small", _papl(alpha=5.0)))
+    arms = _arms("addition", arm="-small", recipe="-small", schemes=(*THREE, "mixture", "oracle"))
+    return _grid(*arms, _arm("addition-papl5-small", "addition-papl-small", ALPHA_5))
 
 
-def _other(task: str, precision: Change = _tf32) -> Callable[[], list[Entry]]:
-    schemes = ("random", "papl", "puma")
-    return lambda: _grid(*(_arm(f"{task}-{scheme}", f"{task}-{scheme}", precision) for scheme in schemes))
+def _other(task: str) -> Callable[[], list[Entry]]:
+    return lambda: _grid(*_arms(task, BF16))
 
 
 def _smoke(task: str) -> Callable[[], list[Entry]]:
-    schemes = ("random", "papl", "puma")
-    return lambda: _grid(*(_arm(f"{task}-{scheme}-smoke", f"{task}-{scheme}-smoke", seeds=(42,)) for scheme in schemes))
+    return lambda: _grid(*_arms(task, arm="-smoke", recipe="-smoke", seeds=(42,)))
 
 
+OTHER_TASKS = ("maze", "listops", "countdown", "sudoku")
 GRIDS: dict[str, Callable[[], list[Entry]]] = {
-    "addition": _addition,
-    "addition-paper": _addition_paper,
+    "addition": lambda: _table_1("-tf32", "", TF32),
+    # The text states no precision; the study's own probes of it ran, and learned, in bf16.
+    "addition-paper": lambda: _table_1("-paper", "-paper", BF16),
     "addition-paper-modulo": _addition_paper_modulo,
     "addition-factors": _addition_factors,
-    "addition-fp32": _addition_fp32,
+    "addition-fp32": lambda: _grid(*_arms("addition", schemes=("puma", "papl", "random"), seeds=(42,))),
     "addition-small": _addition_small,
-    "maze": _other("maze", _bf16),
-    "listops": _other("listops", _bf16),
-    "countdown": _other("countdown", _bf16),
-    "sudoku": _other("sudoku", _bf16),
-    **{f"{task}-smoke": _smoke(task) for task in ("addition", "maze", "listops", "countdown", "sudoku")},
+    **{task: _other(task) for task in OTHER_TASKS},
+    **{f"{task}-smoke": _smoke(task) for task in ("addition", *OTHER_TASKS)},
 }
 
 
@@ -195,17 +155,7 @@ def entries_named(names: Sequence[str]) -> list[Entry]:
     found: dict[str, Entry] = {}
     for name in names:
         if name not in GRIDS and name not in runs:
-            raise HardtailError(
-                f"there is no grid or run {name!r}; the grids are {', '.join(GRIDS)}, and `hardtail study GRID` "
-                "lists a grid's runs"
-            )
+            known = f"the grids are {', '.join(GRIDS)}, and `hardtail study GRID` lists a grid's runs"
+            raise HardtailError(f"there is no grid or run {name!r}; {known}")
         found |= {entry.name: entry for entry in runs.get(name) or grid_named(name)}
     return list(found.values())
-
-
-def entry_named(name: str) -> Entry:
-    """An entry of any grid by its name."""
-    found = entries_named([name])
-    if name in GRIDS:
-        raise HardtailError(f"{name} is a grid of {len(found)} runs; name one of them")
-    return found[0]

@@ -12,6 +12,7 @@ from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.evidence import LEARNED, Checkpoint, Estimate, Results, Sample, Value
 from hardtail.study.runs import Run, diagnosed_strata
 
+Record = records.Head | records.RunEntry
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
 NO_SEED = "no seed has all of these figures"
@@ -116,6 +117,11 @@ class _Recorded(Figure):
     @abstractmethod
     def _sample(self, results: Results, run: Run) -> Sample | None: ...
 
+    def _made(self, record: Record, run: Run, policy: str, stratum: str, value: float, n: int | None) -> Sample:
+        checkpoint = record.checkpoint if isinstance(record, records.Head) else None
+        made_by = record.commit or "–", record.device or "–"
+        return Sample(run.name, run.seed, checkpoint or "–", policy, stratum, n, value, self.share, *made_by)
+
 
 @dataclass(frozen=True)
 class Accuracy(_Recorded):
@@ -141,7 +147,7 @@ class Accuracy(_Recorded):
         record = run.measured.get((kind, self.policy, self.stratum, results.weights(self.usual)))
         if record is None or (value := getattr(record, self.metric)) is None:
             return None
-        return _sample_of(record, run, self.policy, self.stratum, value, record.n, share=True)
+        return self._made(record, run, self.policy, self.stratum, value, record.n)
 
 
 @dataclass(frozen=True)
@@ -218,7 +224,7 @@ class Profiled(_Recorded):
             raise HardtailError(f"{where}: {self.path} is {value}, not between 0 and 1; it is damaged")
         n = _total(record, (self.cases,)) if self.cases else n
         stratum = f"{record.strata[0]} … {record.strata[-1]}"
-        return _sample_of(record, run, self.policy, stratum, value, int(n) or None, share=self.share)
+        return self._made(record, run, self.policy, stratum, value, int(n) or None)
 
 
 def _total(record: Diagnosis, paths: tuple[str, ...]) -> float:
@@ -239,9 +245,7 @@ class _Logged(_Recorded):
 
     def _sample(self, results: Results, run: Run) -> Sample | None:
         value = self._value(run)
-        if value is None:
-            return None
-        return _sample_of(run.entry, run, "training log", self.column, value, None, share=False)
+        return None if value is None else self._made(run.entry, run, "training log", self.column, value, None)
 
     @abstractmethod
     def _value(self, run: Run) -> float | None: ...
@@ -283,18 +287,3 @@ class LateLoss(_Logged):
         lines = [line for line in run.log if self.start <= line.step / steps <= self.end]
         losses = [line.loss for line in lines if line.loss is not None]
         return sum(losses) / len(losses) if losses and not run.entry.patience else None
-
-
-def _sample_of(
-    record: records.Head | records.RunEntry,
-    run: Run,
-    policy: str,
-    stratum: str,
-    value: float,
-    n: int | None,
-    *,
-    share: bool,
-) -> Sample:
-    checkpoint = record.checkpoint if isinstance(record, records.Head) else None
-    commit, device = record.commit or "–", record.device or "–"
-    return Sample(run.name, run.seed, checkpoint or "–", policy, stratum, n, value, share, commit, device)

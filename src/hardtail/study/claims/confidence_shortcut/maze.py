@@ -1,7 +1,7 @@
 """Claims about mazes: section 4.2 of the paper and its Table 2."""
 
 from hardtail.study.claims.base import Cell, Claim
-from hardtail.study.claims.combined import average
+from hardtail.study.claims.combined import Weighted
 from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
 from hardtail.study.claims.figures import SCHEMES
 from hardtail.study.claims.rules import AtLeast, Gap, Recovery, above
@@ -16,7 +16,8 @@ def mean(scheme: str, order: str) -> Cell:
     cells = [tail(scheme, order, corridor) for corridor in CORRIDORS]
     name = f"{SCHEMES[scheme]}, {TABLES.order(order).policy}, mean over corridor lengths"
     paper = sum(cell.paper or 0.0 for cell in cells) / len(cells)
-    return Cell(average(tuple(cell.figure for cell in cells), name), paper, sum(cell.n or 0 for cell in cells))
+    figure = Weighted(tuple(cell.figure for cell in cells), (1.0,) * len(cells), name)
+    return Cell(figure, paper, sum(cell.n or 0 for cell in cells))
 
 
 def claims() -> list[Claim]:
