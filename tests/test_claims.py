@@ -11,7 +11,7 @@ from hardtail.measuring.statistics import wilson
 from hardtail.study.claims import Claim, Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell, overall
 from hardtail.study.claims.combined import Pooled, Weighted
-from hardtail.study.claims.confidence_shortcut.addition_commits import median
+from hardtail.study.claims.confidence_shortcut.addition import median
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Reached
 from hardtail.study.claims.ledger import sources

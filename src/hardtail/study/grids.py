@@ -6,7 +6,7 @@ short lease of a GPU first gives one seed of everything.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import zip_longest
 from typing import Any
 
@@ -63,32 +63,24 @@ def _arm(arm: str, recipe: str, *changes: Change, seeds: Sequence[int] = SEEDS) 
     return [Entry(arm, replace(made, seed=seed, name=arm)) for seed in seeds]
 
 
-def _arms(
+def _schemes(
     task: str,
     *changes: Change,
     arm: str = "",
     recipe: str = "",
     schemes: Sequence[str] = THREE,
     seeds: Sequence[int] = SEEDS,
-) -> list[Arm]:
-    """One arm for each scheme; all arms have the same ending, and all their recipes."""
-    return [_arm(f"{task}-{scheme}{arm}", f"{task}-{scheme}{recipe}", *changes, seeds=seeds) for scheme in schemes]
+    papl5: bool = False,
+) -> list[Entry]:
+    """One arm for each scheme, with the same ending of all arms and of all recipes; `papl5` adds PAPL with α = 5."""
+    arms = [_arm(f"{task}-{scheme}{arm}", f"{task}-{scheme}{recipe}", *changes, seeds=seeds) for scheme in schemes]
+    more = [_arm(f"{task}-papl5{arm}", f"{task}-papl{recipe}", ALPHA_5, *changes, seeds=seeds)] if papl5 else []
+    return _grid(*arms, *more)
 
 
 def _grid(*arms: Arm) -> list[Entry]:
     """All arms, the first seed of each first."""
     return [entry for same_place in zip_longest(*arms) for entry in same_place if entry is not None]
-
-
-def _table_1(arm: str, recipe: str, precision: Change) -> list[Entry]:
-    """The schemes of the paper's Table 1."""
-    papl5 = _arm(f"addition-papl5{arm}", f"addition-papl{recipe}", ALPHA_5, precision)
-    return _grid(*_arms("addition", precision, arm=arm, recipe=recipe), papl5)
-
-
-def _addition_paper_modulo() -> list[Entry]:
-    """The text as written, including the one formula that takes sums modulo 10^32; in tf32, as recorded first."""
-    return _grid(*_arms("addition", TF32, MODULO, arm="-paper-modulo", recipe="-paper", seeds=(42,)))
 
 
 def _addition_factors() -> list[Entry]:
@@ -115,31 +107,25 @@ def _addition_factors() -> list[Entry]:
     )
 
 
-def _addition_small() -> list[Entry]:
-    """The study and its two remedies on four digits, half an hour on two cores of a CPU."""
-    arms = _arms("addition", arm="-small", recipe="-small", schemes=(*THREE, "mixture", "oracle"))
-    return _grid(*arms, _arm("addition-papl5-small", "addition-papl-small", ALPHA_5))
-
-
-def _other(task: str) -> Callable[[], list[Entry]]:
-    return lambda: _grid(*_arms(task, BF16))
-
-
-def _smoke(task: str) -> Callable[[], list[Entry]]:
-    return lambda: _grid(*_arms(task, arm="-smoke", recipe="-smoke", seeds=(42,)))
-
-
+_addition = partial(_schemes, "addition")
 OTHER_TASKS = ("maze", "listops", "countdown", "sudoku")
 GRIDS: dict[str, Callable[[], list[Entry]]] = {
-    "addition": lambda: _table_1("-tf32", "", TF32),
+    "addition": partial(_addition, TF32, arm="-tf32", papl5=True),
     # The text states no precision; the study's own probes of it ran, and learned, in bf16.
-    "addition-paper": lambda: _table_1("-paper", "-paper", BF16),
-    "addition-paper-modulo": _addition_paper_modulo,
+    "addition-paper": partial(_addition, BF16, arm="-paper", recipe="-paper", papl5=True),
+    # The text as written, including the one formula that takes sums modulo 10^32; in tf32, as recorded first.
+    "addition-paper-modulo": partial(_addition, TF32, MODULO, arm="-paper-modulo", recipe="-paper", seeds=(42,)),
     "addition-factors": _addition_factors,
-    "addition-fp32": lambda: _grid(*_arms("addition", schemes=("puma", "papl", "random"), seeds=(42,))),
-    "addition-small": _addition_small,
-    **{task: _other(task) for task in OTHER_TASKS},
-    **{f"{task}-smoke": _smoke(task) for task in ("addition", *OTHER_TASKS)},
+    "addition-fp32": partial(_addition, schemes=("puma", "papl", "random"), seeds=(42,)),
+    # The study and its two remedies on four digits: half an hour on two cores of a CPU.
+    "addition-small": partial(
+        _addition, arm="-small", recipe="-small", schemes=(*THREE, "mixture", "oracle"), papl5=True
+    ),
+    **{task: partial(_schemes, task, BF16) for task in OTHER_TASKS},
+    **{
+        f"{task}-smoke": partial(_schemes, task, arm="-smoke", recipe="-smoke", seeds=(42,))
+        for task in ("addition", *OTHER_TASKS)
+    },
 }
 
 

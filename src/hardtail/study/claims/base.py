@@ -6,13 +6,13 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby
 from typing import ClassVar
 
 from hardtail.study.claims.evidence import Results
-from hardtail.study.claims.figures import NO_SEED, Figure
+from hardtail.study.claims.figures import NO_SEED, NOTHING_TO_DESCRIBE, Figure
 
 SHOWN = 6
 """A row lists up to this many figures one by one."""
@@ -95,8 +95,9 @@ class Check(ABC):
         """The finding if a figure has no record or no seed has all figures."""
         missing = [cell.figure for cell in self.cells if not cell.figure.values(results)]
         if missing:
-            remark = f"{missing[0].label}: {missing[0].why_missing(results)}"
-            return Finding(Verdict.UNMEASURED, remark=remark, moot=all(figure.moot(results) for figure in missing))
+            reasons = [figure.why_missing(results) for figure in missing]
+            remark, moot = f"{missing[0].label}: {reasons[0]}", set(reasons) == {NOTHING_TO_DESCRIBE}
+            return Finding(Verdict.UNMEASURED, remark=remark, moot=moot)
         return None if common_seeds(self.cells, results) else Finding(Verdict.UNMEASURED, remark=NO_SEED)
 
     @abstractmethod
@@ -160,11 +161,11 @@ class Claim:
     id: str
     sentence: str
     where: str
-    checks: tuple[Check, ...] = ()
     caveat: str = ""
     """How its words are read, where the paper's own numbers contradict it, or what else a reader must know."""
     reports: str = ""
     """What the paper reports (words, counts, a range), where the checks do not give it."""
+    checks: tuple[Check, ...] = field(default=(), kw_only=True)
 
     @property
     def paper(self) -> str:

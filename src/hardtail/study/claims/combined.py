@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from hardtail.study.claims.evidence import Results, Sample, Value
-from hardtail.study.claims.figures import NO_SEED, Figure, Profiled
+from hardtail.study.claims.figures import NO_SEED, NOTHING_TO_DESCRIBE, Figure, Profiled
 
 
 class _Combined(Figure):
@@ -63,11 +63,8 @@ class Pooled(_Combined):
         return tuple(other for part in self.parts for other in part.beside())
 
     def why_missing(self, results: Results) -> str:
-        usual = self.parts[0].why_missing(results) if self._diagnosed(results) else NO_SEED
+        usual = NOTHING_TO_DESCRIBE if self._diagnosed(results) else NO_SEED
         return next((part.why_missing(results) for part in self.parts if not part.diagnosed(results)), usual)
-
-    def moot(self, results: Results) -> bool:
-        return bool(self._diagnosed(results)) and not self.values(results)
 
     def values(self, results: Results) -> dict[int, Value]:
         by_part = [part.values(results) for part in self.parts]

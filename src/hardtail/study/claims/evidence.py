@@ -6,10 +6,10 @@ right (`LEARNED`) fails everywhere, for another reason. Single cells of the pape
 was measured. `study.runs` defines which records of a run count.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hardtail.measuring.statistics import Interval, t_interval, wilson
 from hardtail.study.runs import Run
@@ -45,8 +45,7 @@ class Sample:
         return wilson(round(self.value * self.n), self.n) if self.share and self.n else None
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A figure for one seed, and how many cases it is about."""
 
     value: float
@@ -70,14 +69,10 @@ class Estimate:
         answer depend on each other, so that the n of a share of cells is its answers, which errs on the wide side.
         """
         held = list(values)
-        mean = sum(value.value for value in held) / len(held)
-        found = [t_interval([value.value for value in held])]
-        if share and (total := sum(value.n or 0 for value in held)):
-            found.append(wilson(round(mean * total), total))
-        low, high = hull(found)
+        low, high = hull((t_interval([value.value for value in held]), pooled_wilson(held) if share else None))
         if share and low is not None and high is not None:
             low, high = max(low, 0.0), min(high, 1.0)
-        return cls(mean, low, high, len(held))
+        return cls(mean_of(held), low, high, len(held))
 
     @property
     def interval(self) -> Interval | None:
@@ -88,6 +83,16 @@ class Estimate:
         digits = digits or (".3f" if abs(self.mean) < 100 else ",.0f")
         shown = (f"{bound:{digits}}" for bound in self.interval or ())
         return f"{self.mean:{digits}}" + (f" [{', '.join(shown)}]" if self.interval else "")
+
+
+def mean_of(values: Sequence[Value]) -> float:
+    return sum(value.value for value in values) / len(values)
+
+
+def pooled_wilson(values: Sequence[Value]) -> Interval | None:
+    """Wilson's interval of a share over all cases together."""
+    total = sum(value.n or 0 for value in values)
+    return wilson(round(mean_of(values) * total), total) if total else None
 
 
 def hull(found: Iterable[Interval | None]) -> tuple[float, float] | tuple[None, None]:

@@ -16,6 +16,7 @@ Record = records.Head | records.RunEntry
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
 NO_SEED = "no seed has all of these figures"
+NOTHING_TO_DESCRIBE = "diagnosed, but there is nothing to take it of"
 OTHER_READINGS = {
     "lowest_index": ("first_in_time", "first in time"),
     "failures_with": ("failures_only", "and no others"),
@@ -54,17 +55,13 @@ class Figure(ABC):
         """The same figure in another reading, which is shown but not judged."""
         return ()
 
+    @abstractmethod
     def why_missing(self, results: Results) -> str:
-        """Why there is no figure, where there is none."""
-        return "no record"
+        """Why there is no figure, if `values` is empty."""
 
-    def moot(self, results: Results) -> bool:
-        """Whether it was measured but there is nothing to compute it from."""
-        return False
-
+    @abstractmethod
     def left_out(self, results: Results) -> list[str]:
         """Runs that do not count because they have not learned the task."""
-        return []
 
     def estimate(self, results: Results) -> Estimate | None:
         values = self.values(results)
@@ -194,12 +191,9 @@ class Profiled(_Recorded):
         """The seeds that were diagnosed, whether or not anything failed."""
         return {run.seed for run in self._counted(results) if self._diagnosis(results, run)}
 
-    def moot(self, results: Results) -> bool:
-        return bool(self.diagnosed(results)) and not self.values(results)
-
     def why_missing(self, results: Results) -> str:
         if self.diagnosed(results):
-            return "diagnosed, but there is nothing to take it of"
+            return NOTHING_TO_DESCRIBE
         at = self.policy, results.weights(self.usual)
         if any(at in run.explained for run in self._counted(results)):
             return f"diagnosed, but not on all of {', '.join(diagnosed_strata(self.task))}"

@@ -14,7 +14,7 @@ SOURCE = Source(
         "sudoku",
         "sudoku_solver_orders",
     ),
-    statements=("addition", "addition_commits", "maze", "maze_commits", "listops", "countdown", "sudoku", "discussion"),
+    statements=("addition", "maze", "table_3", "discussion"),
 )
 THREE = ("random", "papl", "puma")
 """What the paper calls its schemes; PAPL with α = 5 is in its tables alone."""

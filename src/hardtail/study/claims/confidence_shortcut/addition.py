@@ -1,11 +1,15 @@
 """Claims about addition: section 3 of the paper, its Table 1 and the table of random decoding."""
 
+from dataclasses import replace
+
 from msgspec import Struct
 
+from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
-from hardtail.study.claims.figures import Accuracy, LateLoss, Reached
-from hardtail.study.claims.rules import AtLeast, AtMost, Ratio, Recovery, Unrecovered, above, similar
+from hardtail.study.claims.figures import Accuracy, LateLoss, Profiled, Reached, failure_rate
+from hardtail.study.claims.rules import AtLeast, AtMost, Level, Ratio, Recovery, Unrecovered, above, near_rate, similar
 from hardtail.study.claims.source import Checks
 
 TABLES = SOURCE.about("addition")
@@ -61,4 +65,111 @@ def claims() -> list[Claim]:
             above(loss(0.9, 1.0), loss(0.4, 0.6)),
         ],
     }
-    return SOURCE.stated("addition", checks) + TABLES.claims()
+    return SOURCE.stated("addition", checks) + TABLES.claims() + SOURCE.stated("addition_commits", _commits())
+
+
+# -- wrong commits ----------------------------------------------------------------------------------------------
+#
+# On the last weights and the strata of docs/study.md §7.1. The wrong commit of a failure is its most significant wrong
+# cell, as in the authors' analysis; the evidence shows the first in time next to it.
+
+ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("confidence_mean",))
+"""What two profiles have in common: place, direction, probability; of cells of which role, where not of all."""
+P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
+CELLS = ("g", "k", *P_CELLS, "carry_out")
+SIGNS = {"plus_one": "+1", "minus_one": "-1"}
+WRONG = "profile.wrong_commits.lowest_index"
+LAST_STEP = 32.0
+"""Of 33 answer cells, written one a step; steps count from 0."""
+WORDS = {
+    "at_chain_msb": "at the chain-MSB cell",
+    "plus_one_at_g": "+1, of wrong g cells",
+    "minus_one_at_k": "-1, of wrong k cells",
+    "confidence_mean": "mean probability of the wrong token",
+    "gold_second": "gold token ranked second",
+    "inside_chain": "inside the chain",
+    "nine_inside_chain": "±9, of wrong cells inside the chain",
+    "premature": "committed before the cell it waits for",
+    "chain_masked": "part of the chain still masked (median)",
+    "step": "step of the wrong commit (median)",
+    "long_step": "step of the wrong commit on chains of 28 and more (median)",
+}
+
+
+def share(scheme: str, name: str, *roles: str) -> Profiled:
+    """A share of the wrong-commit summary: of all failures, or of those in cells of some roles."""
+    of = tuple(f"{WRONG}.roles.{role}.failures" for role in roles) or (f"{WRONG}.failures",)
+    return Profiled("addition", scheme, f"{WRONG}.{name}", WORDS[name], of, usual="last", learned=True)
+
+
+def signed(scheme: str, sign: str, role: str) -> Profiled:
+    """Of the wrong cells of a role, the share that is off by one in this direction."""
+    at, name = f"{WRONG}.roles.{role}", f"{SIGNS[sign]}, of wrong {role} cells"
+    of = (f"{at}.failures",)
+    return Profiled("addition", scheme, f"{at}.{sign}", name, of, divided=True, usual="last", learned=True)
+
+
+def by_one(scheme: str) -> Profiled:
+    """The share of failures whose wrong digit is off by one, either way, in whatever cell."""
+    first, *more = [f"{WRONG}.roles.{role}.{sign}" for role in CELLS for sign in SIGNS]
+    figure = share(scheme, "at_chain_msb")
+    return replace(figure, path=first, name="off by one", divided=True, more=tuple(more))
+
+
+def median(scheme: str, name: str) -> Profiled:
+    cases = f"{WRONG}.{'long_failures' if name.startswith('long') else 'failures'}"
+    path, between = f"{WRONG}.{name}_median", Interval(0.0, 1.0 if name == "chain_masked" else LAST_STEP)
+    return Profiled("addition", scheme, path, WORDS[name], cases=cases, between=between, usual="last", learned=True)
+
+
+def both(name: str, *roles: str) -> Cell:
+    """Over the failures of random masking and PUMA together."""
+    parts = tuple(share(scheme, name, *roles) for scheme in TEXT.failures)
+    return Cell(Pooled(parts, f"random masking and PUMA: {WORDS[name]}"))
+
+
+def _rate(scheme: str, *, learned: bool) -> Cell:
+    """How often a scheme fails."""
+    figure = replace(failure_rate("addition", scheme, usual="last"), learned=learned)
+    return Cell(figure, TEXT.failures[scheme] / TEXT.instances)
+
+
+def _commits() -> Checks:
+    pooled = sum(TEXT.failures.values())
+    masked = {scheme: Cell(median(scheme, "chain_masked"), paper) for scheme, paper in TEXT.chain_masked.items()}
+    step = {scheme: Cell(median(scheme, "long_step"), paper) for scheme, paper in TEXT.long_step.items()}
+    rates = [_rate(scheme, learned=False) for scheme in TEXT.failures]
+    off_by_one = Pooled(tuple(map(by_one, TEXT.failures)), "random masking and PUMA: off by one")
+    inside = {scheme: Cell(share(scheme, "inside_chain")) for scheme in ("papl", "puma")}
+    return {
+        "addition.commits.count": [
+            Level(replace(rate, n=TEXT.instances), near_rate(rate.paper or 0.0)) for rate in rates
+        ],
+        "addition.commits.chain-msb": [Level(replace(both("at_chain_msb"), paper=TEXT.at_chain_msb, n=pooled))],
+        "addition.commits.by-one": [AtLeast(Cell(off_by_one), 1.0)],
+        "addition.commits.plus-one": [AtLeast(both("plus_one_at_g", "g"), 0.95)],
+        "addition.commits.minus-one": [AtLeast(both("minus_one_at_k", "k"), 1.0)],
+        "addition.commits.confidence": [
+            Level(replace(both("confidence_mean"), paper=TEXT.wrong_probability, n=pooled), tolerance=0.02)
+        ],
+        "addition.commits.gold-second": [AtLeast(both("gold_second"), 0.95)],
+        "addition.commits.masked.random": [Level(masked["random"], tolerance=0.2)],
+        "addition.commits.masked.puma": [Level(masked["puma"], tolerance=0.2)],
+        "addition.commits.step.random": [Level(step["random"], tolerance=4.0)],
+        "addition.commits.step.puma": [Level(step["puma"], tolerance=2.0)],
+        "addition.commits.earlier": [above(step["random"], step["puma"]), above(masked["puma"], masked["random"])],
+        "addition.commits.same-profile": [
+            *(
+                similar(Cell(share("random", name, *roles)), Cell(share("puma", name, *roles)), margin=0.1)
+                for name, *roles in ALIKE
+            ),
+            above(_rate("puma", learned=True), _rate("random", learned=True)),
+        ],
+        "addition.papl.commits.scattered": [above(inside["papl"], inside["puma"])],
+        "addition.papl.commits.no-sign": [
+            AtMost(Cell(signed("papl", sign, role)), 0.9) for role in "gk" for sign in SIGNS
+        ],
+        "addition.papl.commits.nine": [AtLeast(Cell(share("papl", "nine_inside_chain", *P_CELLS)), 0.9)],
+        "addition.papl.commits.late": [Level(Cell(median("papl", "step"), TEXT.step["papl"]), tolerance=4.0)],
+        "addition.papl.commits.unresolved": [Level(masked["papl"], tolerance=0.2)],
+    }

@@ -2,8 +2,8 @@
 
 from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
-from hardtail.study.claims.confidence_shortcut import SOURCE, addition, countdown, listops, maze
-from hardtail.study.claims.confidence_shortcut.addition_commits import share
+from hardtail.study.claims.confidence_shortcut import SOURCE, addition, maze
+from hardtail.study.claims.confidence_shortcut.table_3 import COUNTDOWN, LISTOPS
 from hardtail.study.claims.figures import Profiled
 from hardtail.study.claims.rules import AtLeast, Recovery, Unrecovered, above
 from hardtail.study.claims.source import Checks
@@ -36,7 +36,7 @@ def unready(scheme: str) -> Cell:
 
 
 def claims() -> list[Claim]:
-    premature = [Cell(share(scheme, "premature")) for scheme in ("random", "puma")]
+    premature = [Cell(addition.share(scheme, "premature")) for scheme in ("random", "puma")]
     checks: Checks = {
         "discussion.trajectory-failure": [
             Recovery(addition.tail("puma", "confidence", "28"), addition.tail("puma", "lsb", "28")),
@@ -44,11 +44,11 @@ def claims() -> list[Claim]:
         ],
         "discussion.representation-failure": [
             Unrecovered(addition.tail("papl", "confidence", "28"), addition.tail("papl", "lsb", "28")),
-            Unrecovered(listops.cell("puma", "confidence", "5"), listops.cell("puma", "recovery", "5")),
+            Unrecovered(LISTOPS.cell("puma", "confidence", "5"), LISTOPS.cell("puma", "recovery", "5")),
         ],
         "discussion.coverage-failure": [
-            AtLeast(countdown.cell("puma", "reveal", "high"), 0.99),
-            above(countdown.cell("random", "confidence", "high"), countdown.cell("puma", "confidence", "high")),
+            AtLeast(COUNTDOWN.cell("puma", "reveal", "high"), 0.99),
+            above(COUNTDOWN.cell("random", "confidence", "high"), COUNTDOWN.cell("puma", "confidence", "high")),
         ],
         **{f"discussion.coverage.{task}": [above(rare(task, "puma"), rare(task, "random"))] for task in ORDERS},
         "discussion.readiness.addition": [AtLeast(cell, 0.9, tolerance=0.1) for cell in premature],

@@ -1,14 +1,34 @@
-"""Claims about mazes: section 4.2 of the paper and its Table 2."""
+"""Claims about mazes and their wrong regions: section 4.2 of the paper and its Table 2."""
+
+from dataclasses import replace
+
+from msgspec import Struct
 
 from hardtail.study.claims.base import Cell, Claim
-from hardtail.study.claims.combined import Weighted
+from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
-from hardtail.study.claims.figures import SCHEMES
-from hardtail.study.claims.rules import AtLeast, Gap, Recovery, above
+from hardtail.study.claims.figures import SCHEMES, Profiled, failure_rate
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Recovery, above, near_rate
 from hardtail.study.claims.source import Checks
 
 TABLES = SOURCE.about("maze")
 CORRIDORS, tail, row = TABLES.strata, TABLES.tail, TABLES.row
+NEIGHBOURS = tuple(f"wrong_neighbours.{number}" for number in ("none", "one", "two", "three", "four"))
+
+
+class Text(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the text prints about mazes; `text/maze.toml` explains each number."""
+
+    instances: int
+    failures: dict[str, int]
+    removals: dict[str, int]
+    additions: dict[str, int]
+    two_neighbours: float
+    neighbour_wrong: float
+    baseline: tuple[float, float]
+
+
+TEXT = SOURCE.text("maze", Text)
 
 
 def mean(scheme: str, order: str) -> Cell:
@@ -47,4 +67,61 @@ def claims() -> list[Claim]:
             above(mean(scheme, "random"), mean("puma", "random")) for scheme in ("random", "papl")
         ],
     }
-    return TABLES.claims() + SOURCE.stated("maze", checks)
+    return TABLES.claims() + SOURCE.stated("maze", checks) + SOURCE.stated("maze_commits", _commits())
+
+
+# -- wrong regions ----------------------------------------------------------------------------------------------
+
+
+def pooled(path: str, words: str, *of: str) -> Cell:
+    """Over the failures of all three schemes, or over what is counted at `of`."""
+    counted = tuple(f"profile.{where}" for where in of or ("failures",))
+    parts = tuple(Profiled("maze", scheme, f"profile.{path}", words, counted, learned=True) for scheme in TEXT.failures)
+    return Cell(Pooled(parts, f"all schemes: {words}"))
+
+
+def with_path(direction: str, scheme: str) -> Cell:
+    """The share of failures with wrong cells of a direction; in the paper every failure has either, and not both."""
+    total = TEXT.failures[scheme]
+    counts, others = (TEXT.removals, TEXT.additions) if direction == "removal" else (TEXT.additions, TEXT.removals)
+    count = counts[scheme] if scheme in counts else total - others[scheme]
+    path, name = f"profile.directions.failures_with.{direction}", f"failures with path {direction}"
+    figure = Profiled("maze", scheme, path, name, ("profile.failures",), divided=True, learned=True)
+    return Cell(figure, count / total)
+
+
+def _commits() -> Checks:
+    low, high = TEXT.baseline
+    given = replace(
+        pooled("neighbours.grid.wrong_given_wrong", "P(neighbour wrong | wrong), walls included"),
+        paper=TEXT.neighbour_wrong,
+    )
+    baseline = pooled("neighbours.grid.baseline", "P(wrong), walls included")
+    two = pooled("wrong_neighbours.exactly_two", "cells with two wrong neighbours", *NEIGHBOURS)
+    more = pooled("wrong_neighbours.more_than_two", "cells with more", *NEIGHBOURS)
+    rates = {scheme: failures / TEXT.instances for scheme, failures in TEXT.failures.items()}
+    adds, removes = ({scheme: with_path(way, scheme) for scheme in TEXT.failures} for way in ("addition", "removal"))
+    return {
+        "maze.commits.count": [
+            Level(Cell(failure_rate("maze", scheme), rate, TEXT.instances), near_rate(rate))
+            for scheme, rate in rates.items()
+        ],
+        "maze.commits.single-path": [
+            AtLeast(pooled("regions.single", "failures with one wrong region"), 1.0),
+            AtLeast(pooled("regions.single_path", "failures with one wrong region, a path"), 1.0),
+        ],
+        "maze.commits.width-one": [AtLeast(pooled("regions.width_one", "regions of width 1", "regions.total"), 1.0)],
+        "maze.commits.two-neighbours": [Level(replace(two, paper=TEXT.two_neighbours)), AtMost(more, 0.0)],
+        "maze.commits.neighbour-wrong": [Level(replace(given, n=sum(TEXT.failures.values())))],
+        "maze.commits.baseline": [AtLeast(baseline, low), AtMost(baseline, high)],
+        "maze.commits.clustered": [above(given, replace(baseline, paper=(low + high) / 2))],
+        **{
+            f"maze.commits.removal.{scheme}": [Level(replace(removes[scheme], n=TEXT.failures[scheme]))]
+            for scheme in TEXT.removals
+        },
+        "maze.commits.addition.random": [Level(replace(adds["random"], n=TEXT.failures["random"]), tolerance=0.3)],
+        "maze.commits.opposite": [
+            *(above(adds["random"], adds[scheme]) for scheme in TEXT.removals),
+            *(above(removes[scheme], removes["random"]) for scheme in TEXT.removals),
+        ],
+    }
