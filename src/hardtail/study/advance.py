@@ -3,6 +3,7 @@
 import errno
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -49,19 +50,13 @@ def status(entries: Sequence[Entry], runs: Path, store: Store) -> list[Status]:
         if entry.name in recorded:
             return Status(entry, "recorded", recorded[entry.name])
         if (folder / FINISHED).exists():
-            return Status(entry, "trained", _last_step(folder) or entry.recipe.steps)
+            step = entry.recipe.steps
+            with suppress(HardtailError):  # `advance` reports a record that cannot be read
+                step = finished.step if (finished := finished_of(folder)) else step
+            return Status(entry, "trained", step)
         return Status(entry, "started" if (folder / STATE).exists() else "missing", state_step(folder))
 
     return [of(entry) for entry in entries]
-
-
-def _last_step(folder: Path) -> int | None:
-    """The last step of a finished run; None where its record cannot be read, which `advance` reports."""
-    try:
-        finished = finished_of(folder)
-    except HardtailError:
-        return None
-    return None if finished is None else finished.step
 
 
 def advance(

@@ -26,9 +26,6 @@ from hardtail.tasks.datasets import WHOLE
 from hardtail.training.optimiser import AdamW
 from hardtail.training.recipe import Recipe, Sizes, Watch
 
-OPTIMISER = AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01)
-"""That of every task but addition."""
-
 
 @dataclass(frozen=True)
 class Smaller:
@@ -72,30 +69,23 @@ def addition() -> Arms:
     return Arms(release, Stairs(3, 16, 3), smoke, alpha=1.0, text="paper-carry", small=small)
 
 
+def _released(task: str, sizes: Sizes, watch: Watch, steps: int = Recipe.steps, size: int | None = None) -> Recipe:
+    """Random masking on one of the other four tasks; `size` is that of the training set."""
+    optimiser = AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01)
+    return Recipe(hardtail.task(task), Random(), sizes, optimiser, watch, steps, train_size=size)
+
+
 def maze() -> Arms:
     """Mazes. Runs watch the longest corridor of the paper's table; the sweep continues to 60, without its figures."""
-    release = Recipe(
-        task=hardtail.task("maze"),
-        scheme=Random(),
-        sizes=Sizes(3, 3, 192),
-        optimiser=OPTIMISER,
-        watch=Watch(hard="corridor>=30", order="dead_end_filling", probe_size=5000, decoded=100),
-        steps=50_000,
-    )
+    watch = Watch(hard="corridor>=30", order="dead_end_filling", probe_size=5000, decoded=100)
+    release = _released("maze", Sizes(3, 3, 192), watch, steps=50_000)
     return Arms(release, Stairs(10, 40, 3), Smaller(hardtail.task("maze", size=3), "corridor>=4", release.watch.probe))
 
 
 def listops() -> Arms:
     """ListOps at the paper's size, otherwise as released."""
-    release = Recipe(
-        task=hardtail.task("listops"),
-        scheme=Random(),
-        sizes=Sizes(3, 3, 192),
-        optimiser=OPTIMISER,
-        watch=Watch(hard="depth=5", order="post_order", probe=("probe", WHOLE), probe_size=5000),
-        train_size=20_000,
-    )
-    return Arms(release, Stairs(2, 10, 2))
+    watch = Watch(hard="depth=5", order="post_order", probe=("probe", WHOLE), probe_size=5000)
+    return Arms(_released("listops", Sizes(3, 3, 192), watch, size=20_000), Stairs(2, 10, 2))
 
 
 def listops_large() -> Arms:
@@ -105,15 +95,9 @@ def listops_large() -> Arms:
 
 
 def countdown() -> Arms:
-    release = Recipe(
-        task=hardtail.task("countdown"),
-        scheme=Random(),
-        sizes=Sizes(12, 12, 384, dropout=0.0),
-        optimiser=replace(OPTIMISER, warmup=1000),
-        watch=Watch(hard="heldout=1,m=1-3", order="step_sequential", probe=("test", "heldout=1"), probe_size=1000),
-        steps=200_000,
-    )
-    return Arms(release, Stairs(4, 20, 3))
+    watch = Watch(hard="heldout=1,m=1-3", order="step_sequential", probe=("test", "heldout=1"), probe_size=1000)
+    release = _released("countdown", Sizes(12, 12, 384, dropout=0.0), watch, steps=200_000)
+    return Arms(replace(release, optimiser=replace(release.optimiser, warmup=1000)), Stairs(4, 20, 3))
 
 
 def sudoku() -> Arms:
@@ -122,19 +106,14 @@ def sudoku() -> Arms:
     The highest tier is the hard tail here; its 200 puzzles take about half a minute to draw, the training set longer.
     """
     watch = Watch(2000, 8000, probe=("test", "tier=hard"), probe_size=500, hard="tier=top1pct", decoded=200)
-    release = Recipe(
-        task=hardtail.task("sudoku"),
-        scheme=Random(),
-        sizes=Sizes(8, 8, 256, dropout=0.0),
-        optimiser=OPTIMISER,
-        watch=replace(watch, order="constraint_propagation"),
-    )
+    watch = replace(watch, order="constraint_propagation")
+    release = _released("sudoku", Sizes(8, 8, 256, dropout=0.0), watch)
     return Arms(release, Stairs(8, 40, 5), Smaller(release.task, "tier=medium", ("test", "tier=easy")))
 
 
 # -- schemes -------------------------------------------------------------------------------------------------------
 
-SCHEMES: dict[str, Callable[[Arms], Scheme]] = {
+SCHEME_OF: dict[str, Callable[[Arms], Scheme]] = {
     "random": lambda arms: Random(),
     "papl": lambda arms: Papl(alpha=arms.alpha),
     "puma": lambda arms: Puma(stages=arms.stairs),
@@ -170,10 +149,6 @@ def _inside(scheme: Scheme, change: Callable[[Scheme], Scheme]) -> Scheme:
 
 
 # -- readings and sizes --------------------------------------------------------------------------------------------
-
-
-def as_released(arms: Arms, recipe: Recipe) -> Recipe:
-    return recipe
 
 
 def as_paper(arms: Arms, recipe: Recipe) -> Recipe:
@@ -216,19 +191,19 @@ def _smaller(recipe: Recipe, to: Smaller | None, stages: Stages, watch: Watch) -
 
 # -- by name -------------------------------------------------------------------------------------------------------
 
-Reading = Callable[[Arms, Recipe], Recipe]
-READINGS: dict[str, Reading] = {"": as_released, "-paper": as_paper, "-smoke": as_smoke}
+Version = Callable[[Arms, Recipe], Recipe]
+VERSIONS: dict[str, Version] = {"": lambda arms, recipe: recipe, "-paper": as_paper, "-smoke": as_smoke}
 
 
-def _made(arms: Callable[[], Arms], scheme: str, reading: Reading) -> Recipe:
+def _made(arms: Callable[[], Arms], scheme: str, version: Version) -> Recipe:
     made = arms()
-    return reading(made, replace(made.release, scheme=SCHEMES[scheme](made)))
+    return version(made, replace(made.release, scheme=SCHEME_OF[scheme](made)))
 
 
-def _named(base: str, arms: Callable[[], Arms], **more: Reading) -> dict[str, Callable[[], Recipe]]:
+def _named(base: str, arms: Callable[[], Arms], **more: Version) -> dict[str, Callable[[], Recipe]]:
     """The recipes on one task, by name."""
-    named = READINGS | {f"-{name}": reading for name, reading in more.items()}
-    return {f"{base}-{scheme}{end}": partial(_made, arms, scheme, named[end]) for scheme in SCHEMES for end in named}
+    ends = VERSIONS | {f"-{name}": version for name, version in more.items()}
+    return {f"{base}-{scheme}{end}": partial(_made, arms, scheme, ends[end]) for scheme in SCHEME_OF for end in ends}
 
 
 RECIPES: Registry[Callable[[], Recipe]] = Registry(

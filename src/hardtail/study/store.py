@@ -53,7 +53,7 @@ class Store:
         return [Run(entry, self.folder / entry.name) for entry in self.index()]
 
     def refuse_unwritable(self) -> None:
-        """Called before hours of work whose results belong here."""
+        """Raise HardtailError before hours of work whose results could not be recorded here."""
         with self._writing():
             pass
 

@@ -24,8 +24,8 @@ class Verdict(StrEnum):
     NOT = "does not hold"
     UNMEASURED = "not measured"
 
-    def of(self, count: int) -> str:
-        """`3 hold`."""
+    def counted(self, count: int) -> str:
+        """`1 holds`, `3 hold`."""
         return f"{count} {self.replace('holds', 'hold').replace('does', 'do') if count > 1 else self.value}"
 
 
@@ -133,8 +133,8 @@ class Judged:
         summary = _summary(self.claim.checks, words, [finding.mean for finding in self.findings])
         if len(words) <= SHOWN:
             return summary
-        counted = Counter(finding.verdict for finding in self.findings)
-        return f"{summary}: {', '.join(verdict.of(counted[verdict]) for verdict in Verdict if counted[verdict])}"
+        counts = Counter(finding.verdict for finding in self.findings)
+        return f"{summary}: {', '.join(verdict.counted(counts[verdict]) for verdict in Verdict if counts[verdict])}"
 
 
 def _summary(checks: Sequence[Check], words: Sequence[str], numbers: Sequence[float | None]) -> str:

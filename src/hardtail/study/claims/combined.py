@@ -6,6 +6,7 @@ from hardtail.study.claims.evidence import Results, Sample, Value
 from hardtail.study.claims.figures import NO_SEED, NOTHING_TO_DESCRIBE, Figure, Profiled
 
 
+@dataclass(frozen=True)
 class _Combined(Figure):
     """A share that comes from several parts."""
 
@@ -29,9 +30,7 @@ class _Combined(Figure):
 class Weighted(_Combined):
     """The mean of several figures of one seed, each with its weight."""
 
-    parts: tuple[Figure, ...]
     weights: tuple[float, ...]
-    name: str
 
     def beside(self) -> tuple[Figure, ...]:
         others = [part.beside() for part in self.parts]
@@ -57,7 +56,6 @@ class Pooled(_Combined):
     """A share over the failures of several schemes together; a scheme without failures adds nothing."""
 
     parts: tuple[Profiled, ...]
-    name: str
 
     def beside(self) -> tuple[Figure, ...]:
         return tuple(other for part in self.parts for other in part.beside())

@@ -17,6 +17,7 @@ from hardtail.study.store import Store
 
 Reading = Literal["release", "paper"]
 Checkpoint = Literal["last", "best_probe"]
+UNIT = Interval(0.0, 1.0)
 LEARNED = 0.5
 """Failures are about the hard tail only if the natural accuracy under confidence is at least this."""
 VARIANTS: dict[Reading, tuple[str, ...]] = {"release": ("-tf32", ""), "paper": ("-paper",)}
@@ -62,7 +63,7 @@ class Estimate:
     seeds: int
 
     @classmethod
-    def of(cls, values: Iterable[Value], *, share: bool) -> "Estimate":
+    def of(cls, values: Iterable[Value], *, share: bool, bounds: Interval = UNIT) -> "Estimate":
         """Student's interval over seeds, and never less than Wilson's of all their instances taken together.
 
         With one seed it is Wilson's alone, and three seeds without a failure do not make a figure certain. Cells of one
@@ -70,8 +71,8 @@ class Estimate:
         """
         held = list(values)
         low, high = hull((t_interval([value.value for value in held]), pooled_wilson(held) if share else None))
-        if share and low is not None and high is not None:
-            low, high = max(low, 0.0), min(high, 1.0)
+        if low is not None and high is not None:
+            low, high = max(low, bounds.low), min(high, bounds.high)
         return cls(mean_of(held), low, high, len(held))
 
     @property

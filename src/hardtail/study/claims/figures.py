@@ -9,7 +9,7 @@ from hardtail.core import records
 from hardtail.core.errors import HardtailError
 from hardtail.measuring.diagnosis.record import Diagnosis
 from hardtail.measuring.statistics import Interval
-from hardtail.study.claims.evidence import LEARNED, Checkpoint, Estimate, Results, Sample, Value
+from hardtail.study.claims.evidence import LEARNED, UNIT, Checkpoint, Estimate, Results, Sample, Value
 from hardtail.study.runs import Run, diagnosed_strata
 
 Record = records.Head | records.RunEntry
@@ -38,10 +38,8 @@ class Figure(ABC):
     def label(self) -> str:
         """What it is, in words."""
 
-    @property
-    def bounds(self) -> Interval:
-        """The range of its possible values; steps, losses and shares are not negative."""
-        return Interval(0.0, inf)
+    bounds = Interval(0.0, inf)
+    """The range of its possible values; steps, losses and shares are not negative."""
 
     @abstractmethod
     def samples(self, results: Results) -> list[Sample]:
@@ -64,15 +62,8 @@ class Figure(ABC):
         """Runs that do not count because they have not learned the task."""
 
     def estimate(self, results: Results) -> Estimate | None:
-        values = self.values(results)
-        if not values:
-            return None
-        found = Estimate.of(values.values(), share=self.share)
-        if found.interval is None:
-            return found
-        return replace(
-            found, low=max(found.interval.low, self.bounds.low), high=min(found.interval.high, self.bounds.high)
-        )
+        values = self.values(results).values()
+        return Estimate.of(values, share=self.share, bounds=UNIT if self.share else self.bounds) if values else None
 
 
 @dataclass(frozen=True)
@@ -135,9 +126,7 @@ class Accuracy(_Recorded):
         return f"{SCHEMES[self.scheme]}, {self.policy}, {self.stratum}"
 
     def beside(self) -> tuple[Figure, ...]:
-        if self.policy == "top1" and self.task in MAX_LOGIT:
-            return (replace(self, policy="max-logit"),)
-        return ()
+        return (replace(self, policy="max-logit"),) if self.policy == "top1" and self.task in MAX_LOGIT else ()
 
     def _sample(self, results: Results, run: Run) -> Sample | None:
         kind = records.Reveal if self.metric == "token_accuracy" else records.Accuracy
@@ -162,16 +151,11 @@ class Profiled(_Recorded):
     """Paths of counts that are added to the first before it is divided."""
     cases: str = ""
     """Only of a median: the path of the number of cases, which the evidence shows."""
-    between: Interval | None = None
-    """Its bounds, where it is not a share: the interval of a share stays within bounds by itself."""
+    bounds: Interval = Figure.bounds
 
     @property
     def share(self) -> bool:
         return bool(self.of)
-
-    @property
-    def bounds(self) -> Interval:
-        return self.between or super().bounds
 
     @property
     def label(self) -> str:

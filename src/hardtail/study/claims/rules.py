@@ -10,20 +10,13 @@ from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_see
 from hardtail.study.claims.differences import contrast, log_ratio
 from hardtail.study.claims.evidence import Estimate, Results
 
-NEAR = 0.05
-"""Tolerance of levels, in shares."""
-SLACK = 0.02
-"""Tolerance of bounds, in shares."""
-STRONG = 0.5
-"""An effect is strong from this part of the paper's effect."""
-REPAIRED = 0.9
-"""A recovery is full from this part of the paper's recovery."""
-FEW, HALF = 0.25, 0.5
-"""Up to these shares of repaired failures there is no recovery, or a weak one."""
-FAILING = 0.05
-"""Fewer failures than this share leave nothing to recover."""
-EPSILON = 1e-9
-"""What rounding may add to a difference."""
+NEAR = 0.05  # tolerance of levels, in shares
+SLACK = 0.02  # tolerance of bounds, in shares
+STRONG = 0.5  # an effect is strong from this part of the paper's effect
+REPAIRED = 0.9  # a recovery is full from this part of the paper's recovery
+FEW, HALF = 0.25, 0.5  # up to these shares of repaired failures there is no recovery, or a weak one
+FAILING = 0.05  # fewer failures than this share leave nothing to recover
+EPSILON = 1e-9  # what rounding may add to a difference
 
 
 def near_rate(rate: float) -> float:

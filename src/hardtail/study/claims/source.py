@@ -106,11 +106,11 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
         )
         name = f"{SCHEMES[scheme]}, {order.policy}, {stratum.name}"
         weights = tuple(map(float, stratum.of.values()))
-        figure: Figure = figures[0] if len(figures) == 1 else Weighted(figures, weights, name)
+        figure: Figure = figures[0] if len(figures) == 1 else Weighted(figures, name, weights)
         return Cell(figure, paper, sum(stratum.of.values()))
 
     def claims(self) -> list[Claim]:
-        """That our figures are the printed ones: order by order, by scheme if each has its own claim, else by stratum."""
+        """That our figures are those printed: order by order, by scheme if each has its own claim, else by stratum."""
         made: dict[str, Claim] = {}
         strata, places = ", ".join(row.key for row in self.rows), list(product(self.orders, self.schemes, self.rows))
         if "{scheme}" not in self.claim.id:

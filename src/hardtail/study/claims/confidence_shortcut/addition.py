@@ -33,19 +33,16 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
 TEXT = SOURCE.text("addition", Text)
 
 
-def natural(scheme: str) -> Cell:
-    return Cell(Accuracy("addition", scheme, "top1", "natural"), TEXT.natural, TEXT.natural_n)
-
-
 def loss(start: float, end: float) -> Cell:
     return Cell(LateLoss("addition", "papl", start, end))
 
 
 def claims() -> list[Claim]:
     random, papl, puma = (tail(scheme, "confidence", "28") for scheme in THREE)
+    natural = [Cell(Accuracy("addition", s, "top1", "natural"), TEXT.natural, TEXT.natural_n) for s in THREE]
     reached = Cell(Reached("addition", "random", learned=True)), Cell(Reached("addition", "puma"))
     checks: Checks = {
-        "addition.natural": [AtLeast(natural(scheme), TEXT.natural, tolerance=0.005) for scheme in THREE],
+        "addition.natural": [AtLeast(cell, TEXT.natural, tolerance=0.005) for cell in natural],
         "addition.random.confidence": [AtLeast(cell, 0.98) for cell in row("random", "confidence")],
         "addition.random.lsb": [AtLeast(cell, 1.0, tolerance=0.005) for cell in row("random", "lsb")],
         "addition.puma.lower": [above(tail("random", "confidence", k), tail("puma", "confidence", k)) for k in CHAINS],
@@ -118,8 +115,8 @@ def by_one(scheme: str) -> Profiled:
 
 def median(scheme: str, name: str) -> Profiled:
     cases = f"{WRONG}.{'long_failures' if name.startswith('long') else 'failures'}"
-    path, between = f"{WRONG}.{name}_median", Interval(0.0, 1.0 if name == "chain_masked" else LAST_STEP)
-    return Profiled("addition", scheme, path, WORDS[name], cases=cases, between=between, usual="last", learned=True)
+    path, bounds = f"{WRONG}.{name}_median", Interval(0.0, 1.0 if name == "chain_masked" else LAST_STEP)
+    return Profiled("addition", scheme, path, WORDS[name], cases=cases, bounds=bounds, usual="last", learned=True)
 
 
 def both(name: str, *roles: str) -> Cell:

@@ -27,7 +27,7 @@ def rare(task: str, scheme: str) -> Cell:
 def agreement(task: str, scheme: str) -> Cell:
     """Kendall's tau-b between the confidence order and the logical order."""
     path, name = f"readiness.agreement.{ORDERS[task]}.tau_b", "Kendall's τ with the logical order"
-    return Cell(Profiled(task, scheme, path, name, between=Interval(-1.0, 1.0)))
+    return Cell(Profiled(task, scheme, path, name, bounds=Interval(-1.0, 1.0)))
 
 
 def unready(scheme: str) -> Cell:

@@ -36,7 +36,7 @@ def mean(scheme: str, order: str) -> Cell:
     cells = [tail(scheme, order, corridor) for corridor in CORRIDORS]
     name = f"{SCHEMES[scheme]}, {TABLES.order(order).policy}, mean over corridor lengths"
     paper = sum(cell.paper or 0.0 for cell in cells) / len(cells)
-    figure = Weighted(tuple(cell.figure for cell in cells), (1.0,) * len(cells), name)
+    figure = Weighted(tuple(cell.figure for cell in cells), name, (1.0,) * len(cells))
     return Cell(figure, paper, sum(cell.n or 0 for cell in cells))
 
 

@@ -12,14 +12,8 @@ LISTOPS, COUNTDOWN, SUDOKU = (SOURCE.about(task) for task in ("listops", "countd
 
 
 def claims() -> list[Claim]:
-    return [
-        *LISTOPS.claims(),
-        *SOURCE.stated("listops", _listops()),
-        *COUNTDOWN.claims(),
-        *SOURCE.stated("countdown", _countdown()),
-        *SUDOKU.claims(),
-        *SOURCE.stated("sudoku", _sudoku()),
-    ]
+    parts = (LISTOPS, "listops", _listops()), (COUNTDOWN, "countdown", _countdown()), (SUDOKU, "sudoku", _sudoku())
+    return [claim for tables, name, checks in parts for claim in tables.claims() + SOURCE.stated(name, checks)]
 
 
 def _listops() -> Checks:
