@@ -11,14 +11,14 @@ from typing import Any
 
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
-from hardtail.core.records import FINISHED, Accuracy, Finished, Head, read_measurements
+from hardtail.core.records import FINISHED, Accuracy, Head, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
 from hardtail.measuring.explain import diagnosed, explain_model
 from hardtail.measuring.subject import Kind, Subject, load_subject
 from hardtail.study.grids import Entry
-from hardtail.study.store import ANEW, Store, finished_of
+from hardtail.study.store import HOW_TO_REWRITE, Store, finished_of
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.training.checkpoint import STATE, state_step
@@ -91,9 +91,9 @@ def advance(
         if entry.name in store.names():
             continue
         store.refuse_unwritable()
-        folder, told = runs / entry.name, partial(report, entry)
+        folder, reported = runs / entry.name, partial(report, entry)
         try:
-            outcome = train(entry.recipe, folder, device=device, patience=patience, report=told, should_stop=over)
+            outcome = train(entry.recipe, folder, device=device, patience=patience, report=reported, should_stop=over)
             if not outcome.finished:
                 say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
                 break
@@ -126,7 +126,10 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
     """
     evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
     finished = finished_of(folder)
-    remedies: dict[Kind, str] = {"last": ANEW, "best_probe": f"{ANEW}, with the last weights as the best"}
+    remedies: dict[Kind, str] = {
+        "last": HOW_TO_REWRITE,
+        "best_probe": f"{HOW_TO_REWRITE}, with the last weights as the best",
+    }
     if finished is not None and finished.patience is not None:
         onward = "the same command continues training from the saved state; the next probe is then the best"
         remedies = {"best_probe": f"move {FINISHED} away, and {onward}"}
@@ -136,7 +139,10 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
             raise HardtailError(f"{weights} is missing; put it back, or {remedy}")
     for kind in remedies:
         subject = load_subject(str(folder), kind=kind, device=device)
-        _refuse_other_step(folder, subject, finished)
+        ended, step = finished and finished.step, subject.origin.step
+        if kind == "last" and step != ended:  # older weights may have been put in their place
+            steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
+            raise HardtailError(f"{folder / 'last.safetensors'} {steps}; {HOW_TO_REWRITE}")
         done = [
             (record.stratum, record.policy, record.n)
             for record in read_measurements(evaluations)
@@ -157,14 +163,6 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
                 return False
             keep(diagnoses, explain_model(subject, (), (), None, decoding))
     return True
-
-
-def _refuse_other_step(folder: Path, subject: Subject, finished: Finished | None) -> None:
-    """Refuse last weights of another step than the last, such as older ones that were put in their place."""
-    ended, step = finished and finished.step, subject.origin.step
-    if subject.origin.checkpoint == "last" and step != ended:
-        steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
-        raise HardtailError(f"{folder / 'last.safetensors'} {steps}; {ANEW}")
 
 
 def _counts(record: Head, subject: Subject) -> bool:

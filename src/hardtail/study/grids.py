@@ -11,8 +11,6 @@ from itertools import zip_longest
 from typing import Any
 
 from hardtail.core.errors import HardtailError
-from hardtail.models.precision import Precision
-from hardtail.schemes.base import Scheme
 from hardtail.schemes.puma import official
 from hardtail.schemes.puma import paper as stochastic
 from hardtail.study.recipes import recipe_named
@@ -34,31 +32,22 @@ class Entry:
         return f"{self.arm}-s{self.recipe.seed}"
 
 
-Arm = list[Entry]
-"""The runs of one recipe, one for each seed."""
 Change = Callable[[Recipe], Recipe]
 
 
-def _in(precision: Precision) -> Change:
-    return lambda recipe: replace(recipe, precision=precision)
+def _with(**change: Callable[[Any], Any]) -> Change:
+    """Change these fields of a recipe, each by a function of its value."""
+    return lambda recipe: replace(recipe, **{name: make(getattr(recipe, name)) for name, make in change.items()})
 
 
-def _task(**fields: Any) -> Change:
-    return lambda recipe: replace(recipe, task=replace(recipe.task, **fields))
-
-
-def _scheme(change: Callable[[Any], Scheme]) -> Change:
-    return lambda recipe: replace(recipe, scheme=change(recipe.scheme))
-
-
-ALPHA_5 = _scheme(lambda papl: replace(papl, alpha=5.0))
-MODULO = _task(sum="modulo")
-TF32 = _in("tf32")
+ALPHA_5 = _with(scheme=lambda papl: replace(papl, alpha=5.0))
+MODULO = _with(task=lambda task: replace(task, sum="modulo"))
+BF16 = _with(precision=lambda _: "bf16")
+TF32 = _with(precision=lambda _: "tf32")
 """Released in fp32; tf32 takes half the time, and one seed in fp32 is there for comparison."""
-BF16 = _in("bf16")
 
 
-def _arm(arm: str, recipe: str, *changes: Change, seeds: Sequence[int] = SEEDS) -> Arm:
+def _arm(arm: str, recipe: str, *changes: Change, seeds: Sequence[int] = SEEDS) -> list[Entry]:
     made = reduce(lambda changed, change: change(changed), changes, recipe_named(recipe))
     return [Entry(arm, replace(made, seed=seed, name=arm)) for seed in seeds]
 
@@ -78,7 +67,7 @@ def _schemes(
     return _grid(*arms, *more)
 
 
-def _grid(*arms: Arm) -> list[Entry]:
+def _grid(*arms: list[Entry]) -> list[Entry]:
     """All arms, the first seed of each first."""
     return [entry for same_place in zip_longest(*arms) for entry in same_place if entry is not None]
 
@@ -86,23 +75,23 @@ def _grid(*arms: Arm) -> list[Entry]:
 def _addition_factors() -> list[Entry]:
     """One-factor changes from `release`, one seed each: which unstated choice carries the effect?"""
 
-    def one(arm: str, recipe: str, *changes: Change) -> Arm:
+    def one(arm: str, recipe: str, *changes: Change) -> list[Entry]:
         return _arm(f"addition-{arm}", f"addition-{recipe}", TF32, *changes, seeds=(42,))
 
-    general: dict[str, Change] = {
-        "no-dropout": lambda recipe: replace(recipe, sizes=replace(recipe.sizes, dropout=0.0)),
-        "wd.01": lambda recipe: replace(recipe, optimiser=replace(recipe.optimiser, weight_decay=0.01)),
-        "no-ema": lambda recipe: replace(recipe, optimiser=replace(recipe.optimiser, ema=None)),
+    general = {
+        "no-dropout": _with(sizes=lambda sizes: replace(sizes, dropout=0.0)),
+        "wd.01": _with(optimiser=lambda adam: replace(adam, weight_decay=0.01)),
+        "no-ema": _with(optimiser=lambda adam: replace(adam, ema=None)),
         "bf16": BF16,
         "modulo": MODULO,
     }
     return _grid(
         one("mixture", "mixture"),
         one("oracle", "oracle"),
-        one("puma-no-threshold", "puma", _scheme(lambda puma: replace(puma, threshold=None))),
-        one("puma-stochastic", "puma", _scheme(lambda puma: stochastic(puma.stages))),
-        one("puma-official", "puma", _scheme(lambda puma: official(puma.stages))),
-        one("papl-matched", "papl", _scheme(lambda papl: replace(papl, planner="matched"))),
+        one("puma-no-threshold", "puma", _with(scheme=lambda puma: replace(puma, threshold=None))),
+        one("puma-stochastic", "puma", _with(scheme=lambda puma: stochastic(puma.stages))),
+        one("puma-official", "puma", _with(scheme=lambda puma: official(puma.stages))),
+        one("papl-matched", "papl", _with(scheme=lambda papl: replace(papl, planner="matched"))),
         *(one(f"{scheme}-{label}", scheme, change) for label, change in general.items() for scheme in reversed(THREE)),
     )
 

@@ -27,7 +27,7 @@ from hardtail.study.runs import Run
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
 LOG_LINES = 150
 """A thinned log has about this many lines."""
-ANEW = "move finished.json away, and the same command writes the files again from the run's saved state"
+HOW_TO_REWRITE = "move finished.json away, and the same command writes the files again from the run's saved state"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def finished_of(folder: Path) -> Finished | None:
     try:
         return read_json(folder / FINISHED, Finished)
     except HardtailError as error:
-        raise HardtailError(f"{error}; {ANEW}") from error
+        raise HardtailError(f"{error}; {HOW_TO_REWRITE}") from error
 
 
 def _entry(name: str, arm: str, folder: Path) -> RunEntry:
@@ -108,14 +108,16 @@ def _entry(name: str, arm: str, folder: Path) -> RunEntry:
         raise HardtailError(f"{folder / FINISHED} is missing; only a finished run is recorded")
     run = Run.of_folder(folder)
     if not run.log or run.log[-1].step != finished.step:
-        raise HardtailError(f"{folder / 'log.jsonl'} does not end at step {finished.step:,}, as the run does; {ANEW}")
+        raise HardtailError(
+            f"{folder / 'log.jsonl'} does not end at step {finished.step:,}, as the run does; {HOW_TO_REWRITE}"
+        )
     return msgspec.structs.replace(run.entry, name=name, arm=arm, steps=finished.step)
 
 
 def _files(run: Path) -> dict[str, bytes]:
     """The files that are recorded of a run, by name."""
     if not (run / "coverage.json").exists():
-        raise HardtailError(f"{run / 'coverage.json'} is missing; {ANEW}")
+        raise HardtailError(f"{run / 'coverage.json'} is missing; {HOW_TO_REWRITE}")
     held = {file: (run / file).read_bytes() for file in COPIED if (run / file).exists()}
     return held | {"log.jsonl": lines_of(_thinned(read_jsonl(run / "log.jsonl", LogLine)))}
 

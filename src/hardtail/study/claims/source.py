@@ -86,9 +86,8 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
         for order in self.orders:
             if odd := (order.numbers.keys() - known) | ({held.key for held in self.rows} - order.numbers.keys()):
                 raise ValueError(f"the strata of `orders.{order.key}.numbers` and `strata` differ in {sorted(odd)}")
-            for key, numbers in order.numbers.items():
-                if len(numbers) != len(self.schemes):
-                    raise ValueError(f"`orders.{order.key}.numbers.{key}` needs {len(self.schemes)} numbers")
+            if misfit := [key for key, numbers in order.numbers.items() if len(numbers) != len(self.schemes)]:
+                raise ValueError(f"`orders.{order.key}.numbers.{misfit[0]}` needs {len(self.schemes)} numbers")
         try:
             self.claims()
         except (LookupError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The paper that hardtail reproduces, on the shortcut that confidence takes: its tables, and what its text says."""
+"""The paper that hardtail reproduces, about the shortcut of confidence: its tables and the statements of its text."""
 
 from hardtail.study.claims.source import Source
 

@@ -52,9 +52,7 @@ def claims() -> list[Claim]:
         "addition.papl.worsens": [above(tail("papl", o, "4"), tail("papl", o, "28")) for o in ("confidence", "lsb")],
         "addition.papl.unrecovered": [Unrecovered(papl, tail("papl", "lsb", "28"))],
         "addition.papl5.zero": [AtMost(cell, 0.01) for o in ("confidence", "lsb") for cell in row("papl5", o)],
-        "addition.random-decode.collapses": [
-            AtMost(tail(scheme, "random", k), 0.05) for scheme in THREE for k in CHAINS[1:]
-        ],
+        "addition.random-decode.collapses": [AtMost(tail(s, "random", k), 0.05) for s in THREE for k in CHAINS[1:]],
         "addition.random-decode.random": [above(tail("random", "confidence", "4"), tail("random", "random", "4"))],
         "addition.puma.sooner": [Ratio(reached[:1], reached[1:], 10.0)],
         "addition.papl.late-loss": [
@@ -107,7 +105,7 @@ def signed(scheme: str, sign: str, role: str) -> Profiled:
 
 
 def by_one(scheme: str) -> Profiled:
-    """The share of failures whose wrong digit is off by one, either way, in whatever cell."""
+    """The share of failures whose wrong digit is off by one, either way, in any cell."""
     first, *more = [f"{WRONG}.roles.{role}.{sign}" for role in CELLS for sign in SIGNS]
     figure = share(scheme, "at_chain_msb")
     return replace(figure, path=first, name="off by one", divided=True, more=tuple(more))
@@ -135,13 +133,11 @@ def _commits() -> Checks:
     pooled = sum(TEXT.failures.values())
     masked = {scheme: Cell(median(scheme, "chain_masked"), paper) for scheme, paper in TEXT.chain_masked.items()}
     step = {scheme: Cell(median(scheme, "long_step"), paper) for scheme, paper in TEXT.long_step.items()}
-    rates = [_rate(scheme, learned=False) for scheme in TEXT.failures]
+    rates = [replace(_rate(scheme, learned=False), n=TEXT.instances) for scheme in TEXT.failures]
     off_by_one = Pooled(tuple(map(by_one, TEXT.failures)), "random masking and PUMA: off by one")
     inside = {scheme: Cell(share(scheme, "inside_chain")) for scheme in ("papl", "puma")}
     return {
-        "addition.commits.count": [
-            Level(replace(rate, n=TEXT.instances), near_rate(rate.paper or 0.0)) for rate in rates
-        ],
+        "addition.commits.count": [Level(rate, near_rate(rate.paper or 0.0)) for rate in rates],
         "addition.commits.chain-msb": [Level(replace(both("at_chain_msb"), paper=TEXT.at_chain_msb, n=pooled))],
         "addition.commits.by-one": [AtLeast(Cell(off_by_one), 1.0)],
         "addition.commits.plus-one": [AtLeast(both("plus_one_at_g", "g"), 0.95)],
@@ -163,9 +159,7 @@ def _commits() -> Checks:
             above(_rate("puma", learned=True), _rate("random", learned=True)),
         ],
         "addition.papl.commits.scattered": [above(inside["papl"], inside["puma"])],
-        "addition.papl.commits.no-sign": [
-            AtMost(Cell(signed("papl", sign, role)), 0.9) for role in "gk" for sign in SIGNS
-        ],
+        "addition.papl.commits.no-sign": [AtMost(Cell(signed("papl", sign, r)), 0.9) for r in "gk" for sign in SIGNS],
         "addition.papl.commits.nine": [AtLeast(Cell(share("papl", "nine_inside_chain", *P_CELLS)), 0.9)],
         "addition.papl.commits.late": [Level(Cell(median("papl", "step"), TEXT.step["papl"]), tolerance=4.0)],
         "addition.papl.commits.unresolved": [Level(masked["papl"], tolerance=0.2)],

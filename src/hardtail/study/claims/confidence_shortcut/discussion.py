@@ -1,4 +1,4 @@
-"""Claims of the discussion (section 5), put into figures."""
+"""Claims of the discussion (section 5), expressed in figures."""
 
 from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim

@@ -60,12 +60,8 @@ def claims() -> list[Claim]:
             *(AtLeast(cell, 0.97) for cell in row("papl", "dead-end")),
             Recovery(papl, mean("papl", "dead-end")),
         ],
-        "maze.random-decode.worse": [
-            above(mean(scheme, order), mean(scheme, "random")) for scheme in THREE for order in orders
-        ],
-        "maze.random-decode.puma-weakest": [
-            above(mean(scheme, "random"), mean("puma", "random")) for scheme in ("random", "papl")
-        ],
+        "maze.random-decode.worse": [above(mean(s, order), mean(s, "random")) for s in THREE for order in orders],
+        "maze.random-decode.puma-weakest": [above(mean(s, "random"), mean("puma", "random")) for s in THREE[:2]],
     }
     return TABLES.claims() + SOURCE.stated("maze", checks) + SOURCE.stated("maze_commits", _commits())
 
@@ -99,13 +95,12 @@ def _commits() -> Checks:
     baseline = pooled("neighbours.grid.baseline", "P(wrong), walls included")
     two = pooled("wrong_neighbours.exactly_two", "cells with two wrong neighbours", *NEIGHBOURS)
     more = pooled("wrong_neighbours.more_than_two", "cells with more", *NEIGHBOURS)
-    rates = {scheme: failures / TEXT.instances for scheme, failures in TEXT.failures.items()}
+    rates = [
+        Cell(failure_rate("maze", s), count / TEXT.instances, TEXT.instances) for s, count in TEXT.failures.items()
+    ]
     adds, removes = ({scheme: with_path(way, scheme) for scheme in TEXT.failures} for way in ("addition", "removal"))
     return {
-        "maze.commits.count": [
-            Level(Cell(failure_rate("maze", scheme), rate, TEXT.instances), near_rate(rate))
-            for scheme, rate in rates.items()
-        ],
+        "maze.commits.count": [Level(rate, near_rate(rate.paper or 0.0)) for rate in rates],
         "maze.commits.single-path": [
             AtLeast(pooled("regions.single", "failures with one wrong region"), 1.0),
             AtLeast(pooled("regions.single_path", "failures with one wrong region, a path"), 1.0),
@@ -115,10 +110,8 @@ def _commits() -> Checks:
         "maze.commits.neighbour-wrong": [Level(replace(given, n=sum(TEXT.failures.values())))],
         "maze.commits.baseline": [AtLeast(baseline, low), AtMost(baseline, high)],
         "maze.commits.clustered": [above(given, replace(baseline, paper=(low + high) / 2))],
-        **{
-            f"maze.commits.removal.{scheme}": [Level(replace(removes[scheme], n=TEXT.failures[scheme]))]
-            for scheme in TEXT.removals
-        },
+        "maze.commits.removal.papl": [Level(replace(removes["papl"], n=TEXT.failures["papl"]))],
+        "maze.commits.removal.puma": [Level(replace(removes["puma"], n=TEXT.failures["puma"]))],
         "maze.commits.addition.random": [Level(replace(adds["random"], n=TEXT.failures["random"]), tolerance=0.3)],
         "maze.commits.opposite": [
             *(above(adds["random"], adds[scheme]) for scheme in TEXT.removals),

@@ -19,16 +19,15 @@ def claims() -> list[Claim]:
 def _listops() -> Checks:
     cell = LISTOPS.cell
     shallow, deep = ({scheme: cell(scheme, "confidence", depth) for scheme in THREE} for depth in ("3", "5"))
-    behind = {"papl": 1.24, "puma": 10.2}
+
+    def deeper(scheme: str, times: float) -> Ratio:
+        return Ratio((deep["random"], shallow[scheme]), (deep[scheme], shallow["random"]), times)
+
     return {
         "listops.order.3": [above(shallow["random"], shallow["papl"]), above(shallow["papl"], shallow["puma"])],
         "listops.order.5": [above(deep["random"], deep["papl"]), above(deep["papl"], deep["puma"])],
-        **{
-            f"listops.deeper.{scheme}": [
-                Ratio((deep["random"], shallow[scheme]), (deep[scheme], shallow["random"]), times)
-            ]
-            for scheme, times in behind.items()
-        },
+        "listops.deeper.papl": [deeper("papl", 1.24)],
+        "listops.deeper.puma": [deeper("puma", 10.2)],
         "listops.unrecovered": [Unrecovered(deep[scheme], cell(scheme, "recovery", "5")) for scheme in THREE],
         "listops.random-decode": [similar(deep[scheme], cell(scheme, "random", "5")) for scheme in THREE],
     }
