@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from hardtail.core import records
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
-from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of
+from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of, variant_of
 from hardtail.show.stages import Decoder, Stage
-from hardtail.study.claims.evidence import Estimate, Value, repeated_scheme
+from hardtail.study.claims.evidence import Estimate, Value, repeats_the_paper
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 
@@ -64,8 +64,7 @@ def _mean(place: int, by_seed: Iterable[records.Accuracy]) -> Point:
 
 def _printed(task: str, arm: str, policy: str) -> dict[str, float]:
     """What the paper prints about an arm, by stratum."""
-    scheme = repeated_scheme(arm)
-    return {} if scheme is None else printed_accuracy().get((task, scheme, policy), {})
+    return printed_accuracy().get((task, scheme_of(arm), policy), {}) if repeats_the_paper(variant_of(arm)) else {}
 
 
 def decoded_accuracy(stage: Stage) -> Chart:

@@ -135,7 +135,6 @@ def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) 
     return next((arm for arm in arms if arm in recorded), None)
 
 
-def repeated_scheme(arm: str) -> str | None:
-    """The scheme whose runs in the paper an arm (without its task) repeats; None where it is a variation of ours."""
-    scheme, dash, variant = arm.partition("-")
-    return scheme if any(dash + variant in endings for endings in VARIANTS.values()) else None
+def repeats_the_paper(variant: str) -> bool:
+    """Whether arms with this ending repeat the paper's own runs, so that its numbers belong next to them."""
+    return any((f"-{variant}" if variant else "") in endings for endings in VARIANTS.values())
