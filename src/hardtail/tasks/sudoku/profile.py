@@ -131,7 +131,7 @@ def peers_wrong(wrong_NA: NDArray[np.bool_], blank_NA: NDArray[np.bool_]) -> tup
 
 def candidates(instances: Instances) -> NDArray[np.int16]:
     """`mask_NA`: the digits that propagating the givens leaves to each cell; bit d - 1 is digit d."""
-    return candidates_many(np.ascontiguousarray(instances.tokens_NL[:, :81]))[0]
+    return candidates_many(np.ascontiguousarray(instances.tokens_NL[:, :81]))
 
 
 def _is_digit(answer_NA: Array) -> NDArray[np.bool_]:

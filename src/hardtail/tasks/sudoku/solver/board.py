@@ -194,34 +194,41 @@ def solver_order_many(board_NC: Board) -> Ranks:
 
 
 @jit
-def candidates_many(board_NC: Board) -> tuple[Masks, NDArray[np.bool_]]:
-    """The candidates that propagation leaves on each board, and which boards are free of contradictions."""
+def candidates_many(board_NC: Board) -> Masks:
+    """The candidates that propagation leaves on each board."""
     cand_NC = np.empty(board_NC.shape, dtype=np.int16)
-    sound_N = np.empty(len(board_NC), dtype=np.bool_)
     work = np.zeros(WORK, dtype=np.int16)
     for n in range(len(board_NC)):
-        sound_N[n] = read(board_NC[n], cand_NC[n], work)
-    return cand_NC, sound_N
+        read(board_NC[n], cand_NC[n], work)
+    return cand_NC
+
+
+def digit_masks(board_NC: Board) -> Masks:
+    """The digit that each cell holds as a bit, 0 at blanks."""
+    return (1 << board_NC.astype(np.int16) >> 1).astype(np.int16)
+
+
+def once_and_twice(mask_NC: Masks) -> tuple[Masks, Masks]:
+    """The digits that occur at least once, and at least twice, among the masks of each unit."""
+    once_NU = np.zeros((len(mask_NC), 27), dtype=np.int16)
+    twice_NU = np.zeros_like(once_NU)
+    for cell_U in UNITS.T:
+        mask_NU = mask_NC[:, cell_U]
+        twice_NU |= once_NU & mask_NU
+        once_NU |= mask_NU
+    return once_NU, twice_NU
 
 
 def raw_candidates(board_NC: Board) -> Masks:
     """The digits that no cell in the same row, column or box holds; 0 at filled cells. Plain numpy."""
-    n = len(board_NC)
-    bit_NC = np.where(board_NC > 0, 1 << (board_NC.astype(np.int16) - 1), 0).astype(np.int16)
-    used_NU = np.bitwise_or.reduce(bit_NC[:, UNITS.ravel()].reshape(n, 27, 9), axis=2)
-    used_NC = np.bitwise_or.reduce(used_NU[:, UNITS_OF], axis=2)
+    used_NC = np.bitwise_or.reduce(once_and_twice(digit_masks(board_NC))[0][:, UNITS_OF], axis=2)
     return np.where(board_NC > 0, 0, ALL & ~used_NC).astype(np.int16)
 
 
 def singles(board_NC: Board) -> NDArray[np.bool_]:
     """The blanks that a naked or hidden single determines as the board stands. Plain numpy."""
     cand_NC = raw_candidates(board_NC)
-    once_NU = np.zeros((len(board_NC), 27), dtype=np.int16)
-    twice_NU = np.zeros_like(once_NU)
-    for cell_U in UNITS.T:
-        mask_NU = cand_NC[:, cell_U]
-        twice_NU |= once_NU & mask_NU
-        once_NU |= mask_NU
+    once_NU, twice_NU = once_and_twice(cand_NC)
     alone_NC = np.bitwise_or.reduce((once_NU & ~twice_NU)[:, UNITS_OF], axis=2)
     return (COUNT[cand_NC] == 1) | (cand_NC & alone_NC > 0)
 
@@ -231,7 +238,7 @@ def candidate_count_many(board_NC: Board) -> Ranks:
 
     A cell that propagation determines counts with the candidates it has before propagation (docs/study.md §6.3).
     """
-    left_NC = COUNT[candidates_many(board_NC)[0]]
+    left_NC = COUNT[candidates_many(board_NC)]
     count_NC = np.where(left_NC == 1, COUNT[raw_candidates(board_NC)], left_NC)
     return ranked(count_NC, board_NC == 0)
 

@@ -31,17 +31,6 @@ def state_of(key: np.uint64) -> rng.State:
 
 
 @jit
-def minimal_many(key_N: Keys) -> tuple[Board, Board]:
-    """For each key a minimal puzzle and its solution."""
-    stack_DG = np.empty((DEPTH, GRID), np.int32)
-    puzzle_N81 = np.zeros((len(key_N), 81), np.uint8)
-    solution_N81 = np.zeros((len(key_N), 81), np.uint8)
-    for i in range(len(key_N)):
-        minimal_puzzle(state_of(key_N[i]), stack_DG, puzzle_N81[i], solution_N81[i])
-    return puzzle_N81, solution_N81
-
-
-@jit
 def _draw(
     state: rng.State, low: int, high: int, tries: int, extra: int, stack_DG: Words, puzzle_81: Board, solution_81: Board
 ) -> int:

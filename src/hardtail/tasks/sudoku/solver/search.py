@@ -260,21 +260,12 @@ def search(stack_DG: Words, limit: int, solution_81: Board) -> int:
 
 
 @jit
-def count_solutions(board_81: Board, limit: int) -> int:
-    """How many solutions a board has, counted up to `limit`; 0 where its givens contradict each other."""
-    stack_DG = np.empty((DEPTH, GRID), np.int32)
-    if not open_grid(board_81, stack_DG[0]):
-        return 0
-    return search(stack_DG, limit, np.empty(81, np.uint8))
-
-
-@jit
-def solve_many(board_N81: Board) -> tuple[NDArray[np.int64], Board]:
-    """For each board the number of its solutions, capped at 2, and one of them (zeros where there is none)."""
+def solve_many(board_N81: Board, limit: int = 2) -> tuple[NDArray[np.int64], Board]:
+    """For each board the number of its solutions, counted up to `limit`, and the first one (zeros without any)."""
     stack_DG = np.empty((DEPTH, GRID), np.int32)
     count_N = np.zeros(len(board_N81), np.int64)
     solution_N81 = np.zeros(board_N81.shape, np.uint8)
     for i in range(len(board_N81)):
         if open_grid(board_N81[i], stack_DG[0]):
-            count_N[i] = search(stack_DG, 2, solution_N81[i])
+            count_N[i] = search(stack_DG, limit, solution_N81[i])
     return count_N, solution_N81
