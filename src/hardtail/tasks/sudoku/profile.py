@@ -1,13 +1,11 @@
-"""Wrong cells of Sudoku: the technique they take, whether they clash, whether they cluster (docs/study.md §7.3).
+"""Wrong cells of Sudoku: the technique they need, whether they clash, whether they cluster (docs/study.md §7.3).
 
-Only blanks count. Levels are the task's technique levels, TL0 to TL4. A wrong cell *clashes* when its digit occurs in
-its row, column or box a second time, or when it holds no digit at all; one that does not clash cannot be told wrong by
-looking at its own units. Wrong digits at random places nearly all clash: a lower share speaks of errors that fit
-together.
+Only blanks count. Levels are the task's technique levels, TL0 to TL4. A wrong cell *clashes* if its digit occurs again
+in its row, column or box, or if it holds no digit. Random wrong digits nearly all clash; a lower share shows errors
+that are consistent with each other.
 
-*Clustering*: a pair of cells is related when they share a unit. Of a failing board's wrong cells and their blank peers,
-what share of the peers is wrong too? If w of b blanks were wrong at random places it would be (w - 1) / (b - 1) on
-average. Both are averaged over the boards with at least two wrong cells.
+*Clustering*: the share of the blank peers of a wrong cell that are wrong too. If w of b blanks were wrong at random, it
+would be (w - 1) / (b - 1) on average. Both are averaged over the boards with at least two wrong cells.
 
 Shapes: N instances (F those that failed), A = C = 81 cells, K commits.
 """
@@ -69,7 +67,7 @@ class FirstWrong(Timing):
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything this module measures; a trace without failures has zero counts and None means.
+    """All measurements; a trace without failures has zero counts and None means.
 
     `all` are the blanks of failing boards, for comparison with the wrong ones; calibration is over all boards.
     """
@@ -115,7 +113,7 @@ class Profile:
 
 
 def clashes(answer_NA: Array) -> NDArray[np.bool_]:
-    """`clash_NA`: cells whose digit one of their peers has too, and cells without a digit."""
+    """`clash_NA`: cells whose digit a peer also has, and cells without a digit."""
     return (answer_NA[:, PEERS] == answer_NA[:, :, None]).any(axis=2) | ~_is_digit(answer_NA)
 
 
@@ -130,7 +128,7 @@ def peers_wrong(wrong_NA: NDArray[np.bool_], blank_NA: NDArray[np.bool_]) -> tup
 
 
 def candidates(instances: Instances) -> NDArray[np.int16]:
-    """`mask_NA`: the digits that propagating the givens leaves to each cell; bit d - 1 is digit d."""
+    """`mask_NA`: the candidates of each cell after propagation of the givens; bit d - 1 is digit d."""
     return candidates_many(np.ascontiguousarray(instances.tokens_NL[:, :81]))
 
 

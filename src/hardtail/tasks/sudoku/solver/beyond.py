@@ -1,10 +1,10 @@
 """Puzzles beyond technique: hard by their rating, and at least 95 % of their blanks need search (TL4).
 
-Random minimal puzzles are practically never like that, while published lists of hard puzzles are nearly always. So a
-walk begins at a puzzle of `hard_puzzles.txt` in a random disguise. Logic does not see a disguise, but the rating does
-(the solver's choices hang on the order of digits and lines), so a wanted range is met by changing the disguise. From
-there a step takes one or two clues away, puts others back until the solution is the only one again, and drops what is
-not needed; it is kept if the puzzle is still in the range and still beyond technique.
+Random minimal puzzles are almost never like that, published hard puzzles nearly always. So a walk begins at a puzzle of
+`hard_puzzles.txt` in a random disguise. A disguise does not change the logic, but it changes the rating (the solver's
+choices depend on the order of digits and lines), so disguises are tried until one is in the wanted range. Then a step
+removes one or two clues, puts others back until the solution is unique again, and drops clues that are not needed; it
+is kept if the puzzle is still in the range and beyond technique.
 
 The file begins with five published puzzles (Inkala's of 2012, AI Escargot, Golden Nugget, Easter Monster, Inkala's of
 2010); the others descend from them by swaps of clues, chosen for high ratings, one for each solution.
@@ -18,17 +18,18 @@ import numpy as np
 
 from hardtail.tasks import rng
 from hardtail.tasks.jit import jit
+from hardtail.tasks.sudoku.solver.board import Board
 from hardtail.tasks.sudoku.solver.minimal import Cells, drop_needless, give_back, other_solution
 from hardtail.tasks.sudoku.solver.rating import rate
-from hardtail.tasks.sudoku.solver.search import Board, Words, open_grid, search
+from hardtail.tasks.sudoku.solver.search import Words, open_grid, search
 from hardtail.tasks.sudoku.solver.techniques import SEARCH, level_boards
 
 BEYOND = 0.95
 """The share of blanks at TL4 from which a puzzle counts as beyond technique."""
 MOVES = 3
-"""Steps that a walk makes inside the range before it ends."""
+"""Steps that a walk keeps before it ends."""
 PATIENCE = 40
-"""Steps that a walk tries for that; with fewer moves it ends where it is."""
+"""Steps that a walk tries before it ends, however many it has kept."""
 
 
 def _read_starts() -> Board:
@@ -52,7 +53,7 @@ def _shuffled_lines(state: rng.State, line_9: Cells) -> None:
 
 @jit
 def disguise(state: rng.State, board_81: Board, disguised_81: Board) -> None:
-    """The same puzzle to the eye of logic: digits renamed, rows and columns moved, perhaps mirrored."""
+    """An equivalent puzzle: digits renamed, rows and columns moved, perhaps transposed."""
     row_9, column_9, digit_9 = np.empty(9, np.int64), np.empty(9, np.int64), np.arange(1, 10)
     _shuffled_lines(state, row_9)
     _shuffled_lines(state, column_9)
@@ -67,7 +68,7 @@ def disguise(state: rng.State, board_81: Board, disguised_81: Board) -> None:
 
 @jit
 def _step(state: rng.State, stack_DG: Words, puzzle_81: Board, solution_81: Board) -> None:
-    """Another minimal puzzle with the same solution, one or two clues away."""
+    """Change to another minimal puzzle with the same solution, without one or two of the clues."""
     clue_M = np.flatnonzero(puzzle_81)
     rng.shuffle(state, clue_M)
     taken = clue_M[: 1 + rng.below(state, 2)]
@@ -94,9 +95,9 @@ def _is_beyond(puzzle_81: Board) -> bool:
 def walk(
     state: rng.State, low: int, high: int, tries: int, stack_DG: Words, puzzle_81: Board, solution_81: Board
 ) -> int:
-    """A puzzle beyond technique rated `low` to `high`, and its solution; returns its rating.
+    """Write a puzzle beyond technique rated `low` to `high`, and its solution; returns its rating.
 
-    After `tries` disguises that all miss the range the last one is given: its rating tells.
+    After `tries` disguises that all miss the range the last one is kept, and its rating is outside.
     """
     rating = -1
     for _ in range(tries):
@@ -125,11 +126,11 @@ def walk(
 
 @jit
 def thicken(state: rng.State, low: int, extra: int, puzzle_81: Board, solution_81: Board) -> int:
-    """Put `extra` clues back into a puzzle, such that it stays beyond technique and rated `low` or more if at all
-    possible; returns its rating.
+    """Put `extra` clues back into a puzzle so that it stays beyond technique and rated `low` or more if possible;
+    returns its rating.
 
-    Most clues of the solution would undo such a puzzle, so the blanks are tried in a random order. Where too few will
-    do, others are taken: the rating tells.
+    Most clues would make such a puzzle easy, so the blanks are tried in a random order. If too few are suitable, others
+    are put back, and the rating may be below `low`.
     """
     blank_B = np.flatnonzero(puzzle_81 == 0)
     rng.shuffle(state, blank_B)

@@ -1,16 +1,16 @@
-"""The technique a person needs for each cell, TL0 … TL4, in two readings.
+"""The technique that a person needs for each cell, TL0 … TL4, in two readings.
 
 TL0 singles · TL1 subsets and intersections · TL2 fish and wings · TL3 one guess refuted by propagation · TL4 search.
 
 `closure`: a cell's level is the smallest k such that techniques up to k, applied until nothing changes and with full
-propagation after each, determine it. Every technique only ever needs fewer candidates to apply, so the end does not
-depend on the order in which they are tried, nor on how the board is turned or its digits are named.
+propagation after each, determine it. Fewer candidates never prevent a technique, so the result does not depend on the
+order in which techniques are tried, the orientation of the board or the names of the digits.
 
 `released`: the weaker hierarchy of the study's code (docs/study.md §6.2). Deletions do not propagate; a cell left with
-one candidate is noted but its digit stays with its peers (only hidden singles propagate); levels have a limited number
+one candidate is recorded but its peers keep that digit (only hidden singles propagate); levels have a limited number
 of passes; and refutation tries only cells with 2 or 3 candidates, deleting one per cell and pass.
 
-Both take boards with a solution: all deductions are sound, so no contradiction can come up outside a trial.
+Boards must have a solution: all deductions are sound, so no contradiction occurs outside a trial.
 
 Shapes: N boards, C = 81 cells.
 """
@@ -41,12 +41,12 @@ LEVELS = ("TL0", "TL1", "TL2", "TL3", "TL4")
 Reading = Literal["released", "closure"]
 SEARCH = 4
 _PASSES = (0, 30, 20, 15)
-_LONGEST = 1000  # more than the candidates there are to delete, one a pass
+_LONGEST = 1000  # more passes than there are candidates to delete
 
 
 @jit
 def _note(board_C: Board, cand_C: Masks, level: int, turn: int, level_C: Ranks, pass_C: Masks) -> int:
-    """Record the blanks that have one candidate by now; how many blanks have more."""
+    """Record the blanks that have one candidate now; returns how many blanks have more."""
     left = 0
     for cell in range(81):
         if board_C[cell] == 0 and level_C[cell] < 0:
@@ -143,7 +143,7 @@ def _refute_all(cand_C: Masks, out_C: Masks, trial_C: Masks, work: Masks) -> Non
                 continue
             copy(cand_C, trial_C)
             if assign(trial_C, cell, bit, work):
-                # Whatever follows from a trial without a contradiction has none either: it implies no more.
+                # The consequences of a trial without a contradiction lead to none either.
                 for other in range(81):
                     if COUNT[trial_C[other]] == 1:
                         safe_C[other] |= trial_C[other]
@@ -153,7 +153,7 @@ def _refute_all(cand_C: Masks, out_C: Masks, trial_C: Masks, work: Masks) -> Non
 
 @jit
 def _closure_pass(cand_C: Masks, level: int, next_C: Masks, trial_C: Masks, work: Masks) -> bool:
-    """All techniques up to `level` once, then full propagation of what they deleted."""
+    """All techniques up to `level` once, then full propagation of their deletions."""
     copy(cand_C, next_C)
     _subsets(next_C, True)
     _lines_and_boxes(next_C)
@@ -202,7 +202,7 @@ def level_boards(board_NC: Board, closure: bool) -> tuple[Ranks, Masks]:
 
 
 def levels_many(board_NC: Board, reading: Reading) -> tuple[Ranks, Masks]:
-    """The level of each blank (-1 at givens), and in which pass of that level it was determined."""
+    """The level of each blank (-1 at givens), and the pass of that level in which it was determined."""
     return level_boards(board_NC, reading == "closure")
 
 
