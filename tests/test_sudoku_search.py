@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hardtail.core.seeds import Streams
-from hardtail.tasks.sudoku.solver.beyond import BEYOND
-from hardtail.tasks.sudoku.solver.generate import MOST, Keys, rated_many
+from hardtail.tasks.sudoku.solver.generate import BEYOND, MOST, Keys, rated_many
 from hardtail.tasks.sudoku.solver.rating import rate, rate_many
 from hardtail.tasks.sudoku.solver.search import solve_many
 from hardtail.tasks.sudoku.solver.techniques import SEARCH, levels_many

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from hardtail.core.seeds import Streams
 from hardtail.tasks.sudoku.solver import board as boards
 from hardtail.tasks.sudoku.solver import patterns
-from hardtail.tasks.sudoku.solver.beyond import BEYOND, START_P81
-from hardtail.tasks.sudoku.solver.generate import MOST, rated_many
+from hardtail.tasks.sudoku.solver.generate import BEYOND, MOST, START_P81, rated_many
 from hardtail.tasks.sudoku.solver.rating import rate_many
 from hardtail.tasks.sudoku.solver.search import solve_many
 from hardtail.tasks.sudoku.solver.techniques import Reading, levels_many, technique_order

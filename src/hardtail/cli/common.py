@@ -72,11 +72,10 @@ def usable_device(given: str | None) -> str:
 
 def load(
     run: str,
+    task: str | None,
     kind: "Kind | None",
     device: str,
     precision: "Precision" = "fp32",
-    *,
-    task: str | None = None,
     compiled: bool = False,
 ) -> "Subject":
     """The model that the user named; `task` is the class of its task, if they gave it."""

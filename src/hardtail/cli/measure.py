@@ -58,7 +58,7 @@ def evaluate(
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
     device = common.usable_device(device)
-    subject = common.load(run, kind, device, precision, task=task, compiled=compiled)
+    subject = common.load(run, task, kind, device, precision, compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
     allowed = subject.task.answer_tokens if restrict else None
     decoding = Decoding(Commit(1 if each is None else each, steps), batch, device, seed, temperature, allowed)
@@ -141,7 +141,7 @@ def diagnose(
                 diagnoses, kept = [explain_trace(Path(run))], out
         else:
             chosen = common.usable_device(device)
-            subject = common.load(run, kind, chosen, task=task)
+            subject = common.load(run, task, kind, chosen)
             decoding = Decoding(batch=batch, device=chosen)
             with common.progress_bar(f"decoding {subject.name}", None) as advance:
                 diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=seed, progress=advance)

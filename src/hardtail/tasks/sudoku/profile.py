@@ -7,7 +7,7 @@ that are consistent with each other.
 *Clustering*: the share of the blank peers of a wrong cell that are wrong too. If w of b blanks were wrong at random, it
 would be (w - 1) / (b - 1) on average. Both are averaged over the boards with at least two wrong cells.
 
-Shapes: N instances (F those that failed), A = C = 81 cells, K commits.
+Shapes: N instances (F those that failed), A = C = 81 cells, K commits or boards that count.
 """
 
 from collections.abc import Mapping
@@ -47,9 +47,13 @@ class Clusters:
 
     @classmethod
     def of(cls, wrong_FA: NDArray[np.bool_], blank_FA: NDArray[np.bool_]) -> "Clusters":
-        p_F, baseline_F = peers_wrong(wrong_FA, blank_FA)
-        known_F = ~np.isnan(p_F)
-        return cls(int(known_F.sum()), mean(p_F[known_F]), mean(baseline_F[known_F]))
+        wrong_F, blank_F = wrong_FA.sum(axis=1), blank_FA.sum(axis=1)
+        pairs_F = (blank_FA[:, PEERS].sum(axis=2) * wrong_FA).sum(axis=1)
+        wrong_pairs_F = (wrong_FA[:, PEERS].sum(axis=2) * wrong_FA).sum(axis=1)
+        known_F = (wrong_F > 1) & (pairs_F > 0)
+        given_wrong_K = wrong_pairs_F[known_F] / pairs_F[known_F]
+        baseline_K = (wrong_F[known_F] - 1) / (blank_F[known_F] - 1)
+        return cls(int(known_F.sum()), mean(given_wrong_K), mean(baseline_K))
 
 
 @dataclass(frozen=True)
@@ -115,16 +119,6 @@ class Profile:
 def clashes(answer_NA: Array) -> NDArray[np.bool_]:
     """`clash_NA`: cells whose digit a peer also has, and cells without a digit."""
     return (answer_NA[:, PEERS] == answer_NA[:, :, None]).any(axis=2) | ~_is_digit(answer_NA)
-
-
-def peers_wrong(wrong_NA: NDArray[np.bool_], blank_NA: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """`p_N` and `baseline_N` of clustering; NaN where fewer than two cells are wrong, or no wrong cell has a peer."""
-    wrong_N, blank_N = wrong_NA.sum(axis=1), blank_NA.sum(axis=1)
-    pairs_N = (blank_NA[:, PEERS].sum(axis=2) * wrong_NA).sum(axis=1)
-    wrong_pairs_N = (wrong_NA[:, PEERS].sum(axis=2) * wrong_NA).sum(axis=1)
-    known_N = (wrong_N > 1) & (pairs_N > 0)
-    p_N = np.where(known_N, wrong_pairs_N / np.maximum(pairs_N, 1), np.nan)
-    return p_N, np.where(known_N, (wrong_N - 1) / np.maximum(blank_N - 1, 1), np.nan)
 
 
 def candidates(instances: Instances) -> NDArray[np.int16]:

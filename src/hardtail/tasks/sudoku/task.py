@@ -24,9 +24,8 @@ from hardtail.tasks.parts import Look, Roles
 from hardtail.tasks.strata import Stratum
 from hardtail.tasks.sudoku import files
 from hardtail.tasks.sudoku.solver import board
-from hardtail.tasks.sudoku.solver.beyond import BEYOND
 from hardtail.tasks.sudoku.solver.board import Board
-from hardtail.tasks.sudoku.solver.generate import COMMON, MOST, rated_many
+from hardtail.tasks.sudoku.solver.generate import BEYOND, COMMON, MOST, rated_many
 from hardtail.tasks.sudoku.solver.rating import rate_many
 from hardtail.tasks.sudoku.solver.search import solve_many
 from hardtail.tasks.sudoku.solver.techniques import LEVELS, SEARCH, levels_many, technique_order
@@ -59,7 +58,7 @@ class Sudoku(Task):
     `tl4`     fraction of the blanks that no technique short of search determines
 
     There are two kinds of generated puzzles. Random minimal ones have `tl4` 0, and 3 in 1,000 are rated 8 or more.
-    Walks among hard puzzles (`solver.beyond`) have `tl4` 0.95 or more and ratings from 2 to about 200. Natural and easy
+    Walks among hard puzzles have `tl4` 0.95 or more and ratings from 2 to about 200. Natural and easy
     puzzles are minimal, `tier=hard` and above come from walks. `tier=medium` is half and half, so that not every high
     rating is beyond technique (`tier=medium,tl4=0` and `tier=medium,tl4>=0.95` tell them apart). More walks would make
     the training set slow to build: one takes 20 ms.

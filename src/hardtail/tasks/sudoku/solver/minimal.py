@@ -2,7 +2,7 @@
 
 In a *minimal* puzzle every clue is needed. It remains of a random full grid after the clues are visited in a random
 order and each one that is not needed is removed. Such puzzles are seldom hard (3 in 1,000 are rated 8 or more), so
-`beyond` searches for hard ones.
+`generate` finds hard ones by walks.
 
 Shapes: D search depth, G words of a grid (see `search`).
 """
