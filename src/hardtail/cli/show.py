@@ -12,9 +12,7 @@ from hardtail.core.registry import TASKS
 
 
 @app.command
-def demo(
-    out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
-) -> None:
+def demo(out: Annotated[Path, arg(help="the page to write")] = Path("report.html")) -> None:
     """Run the study in small with the shipped models and write a page to explore; takes two minutes on a CPU."""
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
