@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hardtail.show.charts.chart import Axis, Chart, Line, Point
 from hardtail.show.charts.colours import colours, titles
-from hardtail.show.figures.style import COLUMN, MARKERS, PAGE, SOFT, STROKES, sheet, styled
+from hardtail.show.figures.style import COLUMN, MARKERS, PAGE, SOFT, STROKES, sheet, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ MOST_SIDE_BY_SIDE = 5
 _CONDITION = re.compile(r"(\w+)(>=|=)(\d+)")
 
 
-@styled
+@style()
 def charts_figure(charts: Sequence[Chart]) -> "Figure":
     """Draw charts as panels. A style has the same stroke and meaning in all of them."""
     charts = [_told_apart(chart) for chart in charts]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.show.charts.colours import titles
 from hardtail.show.charts.states import TRAINED, States
-from hardtail.show.figures.style import COLUMN, PAGE, SOFT, sheet, styled
+from hardtail.show.figures.style import COLUMN, PAGE, SOFT, sheet, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ PANELS_ACROSS = 6
 """Panels of mask states in a row."""
 
 
-@styled
+@style()
 def states_figure(held: Sequence[States]) -> "Figure":
     """Draw which cells are hidden at each hidden count: a panel for each arm and decoder; white means never.
 
