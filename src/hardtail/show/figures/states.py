@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANELS_ACROSS = 6
-"""Panels of mask states in a row."""
+"""The most panels in a row."""
 
 
 @style()
 def states_figure(held: Sequence[States]) -> "Figure":
-    """Draw which cells are hidden at each hidden count: a panel for each arm and decoder; white means never.
+    """Draw which cells are hidden at each hidden count, with a panel for each arm and decoder; white means never.
 
-    Every rank must be one cell's (`single_ranks`).
+    Every rank must belong to one cell (`single_ranks`).
     """
     kinds = [[one for one in held if (one.series.style == TRAINED) is trained] for trained in (True, False)]
     lines = [kind[at : at + PANELS_ACROSS] for kind in kinds for at in range(0, len(kind), PANELS_ACROSS)]
