@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hardtail import zoo
 from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
@@ -95,15 +93,16 @@ def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | Non
         return None
     task, trace = load_subject(zoo.PREFIX + item.model).task, item.trace
     wrong = wrong_commits(task, trace).lowest_index
-    at_msb_F = wrong.at_chain_msb_F if wrong.at_chain_msb_F.any() else np.ones(len(wrong), dtype=np.bool_)
-    one = wrong.example(int(np.argmax(np.where(at_msb_F, wrong.prob_F, -1.0))))
+    examples = [wrong.example(place) for place in range(len(wrong))]
+    above_chain = [one for one in examples if one.at_chain_msb]
+    share, one = len(above_chain) / len(wrong), max(above_chain or examples, key=lambda one: one.prob)
     sign = task.vocabulary.decode(trace.answer_NA[one.instance, one.cell])
     off = (
         f"{sign!r}, which is not a digit," if one.difference is None else f"a digit that is off by {one.difference:+d}"
     )
     sentence = (
         f"{item.model} under confidence fails on {len(wrong)} of {len(trace)} sums with {item.stratum}; "
-        f"{wrong.at_chain_msb_F.mean():.0%} of the most significant wrong digits are the one directly above the chain. "
+        f"{share:.0%} of the most significant wrong digits are the one directly above the chain. "
         f"Below: at step {one.step + 1} of {trace.answer_NA.shape[1]} it wrote {off} in a cell of role {one.role}, "
         f"with probability {one.prob:.3f}, while {one.masked or 0:.0%} of the chain that it waits for was still hidden."
     )

@@ -23,7 +23,7 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     reveals = [record for record in records if isinstance(record, Reveal)]
     pairs = [record for record in records if isinstance(record, Paired)]
     title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}"
-    found = _grids(title, accuracies, _share, probes)
+    found = _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]", probes)
     if any(record.valid != record.exact_match for record in accuracies):
         found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid)
     if any(record.exact_match < 1 for record in accuracies):
@@ -65,10 +65,6 @@ def _grids(
 def _checkpoint(subject: Subject) -> str:
     kind, step = subject.origin.checkpoint, subject.origin.step
     return f"{kind} weights, step {step:,}" if kind and step is not None else "weights of unknown origin"
-
-
-def _share(record: Accuracy) -> str:
-    return f"{record.exact_match:.3f} [{record.low:.3f}, {record.high:.3f}]"
 
 
 def show_failures(console: "Console", task: Task, found: Sequence[Found]) -> None:

@@ -14,6 +14,7 @@ from hardtail.traces.files import load_trace
 
 if TYPE_CHECKING:
     from hardtail.measuring.subject import Kind, Subject
+    from hardtail.policies.base import Policy
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def load_models(names: Sequence[str], plan: DecodePlan) -> "list[Subject]":
 
 def rounds(subjects: "Sequence[Subject]", plan: DecodePlan) -> int:
     """How many instances `decoded` decodes in total."""
-    return sum(len(_strata(subject, plan)) * len(_policies(subject, plan)) for subject in subjects) * plan.n
+    choices = (_choices(subject, plan) for subject in subjects)
+    return sum(len(strata) * len(policies) for strata, policies in choices) * plan.n
 
 
 def decoded(
@@ -95,24 +97,24 @@ def decoded(
 ) -> Iterator[Trace]:
     """Decode every model under every policy on the same instances of every stratum."""
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.evaluate import chosen_policies, measured_instances, traced
+    from hardtail.measuring.evaluate import measured_instances, traced
 
     decoding = Decoding(device=plan.device, batch=plan.batch)
     for subject in subjects:
         seed = subjects[0].seed if plan.seed is None else plan.seed
-        for stratum in _strata(subject, plan):
+        strata, policies = _choices(subject, plan)
+        for stratum in strata:
             instances = measured_instances(subject.task, stratum, plan.n, seed)
-            for name, policy in chosen_policies(subject.task, _policies(subject, plan)).items():
+            for name, policy in policies.items():
                 for part in traced(subject, name, policy, instances, stratum, decoding):
                     yield part
                     progress(len(part))
 
 
-def _policies(subject: "Subject", plan: DecodePlan) -> tuple[str, ...]:
-    return plan.policies or ("top1", *subject.task.order_names[:1])
+def _choices(subject: "Subject", plan: DecodePlan) -> "tuple[list[str], dict[str, Policy]]":
+    """The strata and policies that a model is decoded with."""
+    from hardtail.measuring.evaluate import chosen_policies, chosen_strata
 
-
-def _strata(subject: "Subject", plan: DecodePlan) -> list[str]:
-    from hardtail.measuring.evaluate import chosen_strata
-
-    return chosen_strata(subject.task, plan.strata or subject.task.gallery())
+    task = subject.task
+    policies = chosen_policies(task, plan.policies or ("top1", *task.order_names[:1]))
+    return chosen_strata(task, plan.strata or task.gallery()), policies

@@ -1,8 +1,6 @@
-"""Accuracy by stratum and policy: of recorded runs next to what the paper prints, and of decodes.
+"""Accuracy by stratum and policy: of recorded runs next to what the paper prints, and of decodes."""
 
-Shapes: N instances.
-"""
-
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from hardtail.core import records
@@ -69,8 +67,7 @@ def decoded_accuracy(stage: Stage) -> Chart:
 
 def _shares(decoder: Decoder, strata: Sequence[str]) -> tuple[Point, ...]:
     points = []
-    for stratum in dict.fromkeys(decoder.stratum_N.tolist()):
-        exact_N = decoder.trace.exact_N[decoder.stratum_N == stratum]
-        n, exact = exact_N.size, int(exact_N.sum())
+    for stratum, n in Counter(decoder.stratum_N.tolist()).items():
+        exact = int(decoder.trace.exact_N[decoder.stratum_N == stratum].sum())
         points.append(Point(strata.index(stratum), exact / n, *wilson(exact, n)))
     return tuple(points)

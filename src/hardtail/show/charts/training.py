@@ -7,16 +7,15 @@ from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, describe
 from hardtail.show.charts.legend import arm_series, variant_of
 from hardtail.study.runs import Run
 
-_Values = Mapping[str, Callable[[LogLine], float | None]]
-"""What a chart shows of a run's log, by the style it is drawn in."""
 CONFIDENCE, LOGICAL = "confidence", "logical order"
-_CHARTS: Mapping[str, tuple[Axis, _Values]] = {
+_CHARTS: Mapping[str, tuple[Axis, Mapping[str, Callable[[LogLine], float | None]]]] = {
     "loss": (Axis("loss", low=0.0, log_on_paper=True), {CONFIDENCE: lambda line: line.loss}),
     "natural": (SHARE, {CONFIDENCE: lambda line: line.natural}),
     "hard": (SHARE, {CONFIDENCE: lambda line: line.hard, LOGICAL: lambda line: line.hard_logical}),
     "probe": (Axis("nats per cell", low=0.0, log_on_paper=True), {CONFIDENCE: lambda line: line.probe_nll}),
     "guessed": (Axis("cells", low=0.0), {CONFIDENCE: lambda line: line.probe_guessed}),
 }
+"""The y axis of each chart, and what it shows of a run's log, by the style that it is drawn in."""
 
 
 def training(task: str, runs: Sequence[Run], at_first: Collection[str] = ()) -> list[Chart]:

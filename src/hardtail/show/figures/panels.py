@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PANEL_HEIGHT, LEGEND_HEIGHT = 1.3, 0.16
 """Heights in inches of a row of panels and of a line of the legend."""
 MOST_IN_A_COLUMN = 4
-"""More panels than this take the width of the page."""
+"""A figure with more panels than this is as wide as the page."""
 MOST_SIDE_BY_SIDE = 5
 """On an axis with at most this many places, series are drawn side by side."""
 _OPEN_MARK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "none"}
@@ -32,14 +32,13 @@ def charts_figure(charts: Sequence[Chart]) -> "Figure":
     series = [one for chart in charts for one in chart.series]
     hues = [one.hue for one in series]
     styles = dict.fromkeys(one.style for one in series if not one.printed)
-    strokes = {name: place for place, name in enumerate(styles)}
+    strokes = dict(zip(styles, count(), strict=False))
     width, columns = (PAGE, 3) if len(charts) > MOST_IN_A_COLUMN else (COLUMN, min(2, len(charts)))
     rows = ceil(len(charts) / columns)
-    entries, across = _packed(
-        _legend(hues, strokes, any(chart.marks for chart in charts), any(one.printed for one in series)), width
-    )
-    lines = len(entries) // across
-    figure = sheet(width, PANEL_HEIGHT * rows * (1.3 if columns == 1 else 1) + LEGEND_HEIGHT * lines + 0.05)
+    marks, printed = any(chart.marks for chart in charts), any(one.printed for one in series)
+    entries, across = _packed(_legend(hues, strokes, marks, printed), width)
+    height = PANEL_HEIGHT * rows * (1.3 if columns == 1 else 1)
+    figure = sheet(width, height + LEGEND_HEIGHT * (len(entries) // across) + 0.05)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for place, (axes, chart) in enumerate(zip(panels, charts, strict=False)):
         _panel(axes, chart, colours(hues), strokes)

@@ -33,7 +33,6 @@ def states_figure(held: Sequence[States]) -> "Figure":
     figure = sheet(COLUMN if columns < 3 else PAGE, 1.75 * rows + 0.1)
     panels = figure.subplots(rows, columns, squeeze=False, sharey=True, sharex=True)
     named = titles([one.series.hue for one in held])
-    image = None
     for axes in panels.ravel():
         axes.set_visible(False)
     for axes, one in ((panels[y, x], one) for y, line in enumerate(lines) for x, one in enumerate(line)):
@@ -47,15 +46,14 @@ def states_figure(held: Sequence[States]) -> "Figure":
         axes.text(0, 1.03, one.series.style, transform=axes.transAxes, color=SOFT, va="bottom")
     figure.supxlabel("rank of the cell in the logical order", fontsize=7)
     figure.supylabel("hidden cells", fontsize=7)
-    if image is not None:
-        bar = figure.colorbar(image, ax=panels, aspect=25 * rows, pad=0.01)
-        bar.outline.set_visible(False)
-        bar.set_label("chance that the cell is hidden")
+    bar = figure.colorbar(image, ax=panels, aspect=25 * rows, pad=0.01)
+    bar.outline.set_visible(False)
+    bar.set_label("chance that the cell is hidden")
     return figure
 
 
 def single_ranks(held: Sequence[States]) -> bool:
-    """Whether in all of these every rank belongs to a single cell."""
+    """Whether every rank belongs to a single cell in all of these."""
     return bool(held) and all(one.histogram.rank_KR.shape[1] == len(one.histogram.count_K) - 1 for one in held)
 
 

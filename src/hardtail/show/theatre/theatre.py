@@ -74,10 +74,9 @@ class Theatre:
         """Go to this instance's first wrong commit if it is still ahead, otherwise to the next failing instance's."""
         if (wrong := self.replay.first_wrong) is None or self.now > wrong:
             at = self.rows.index(self.row)
-            following = [*self.rows[at + 1 :], *self.rows[: at + 1]]
-            row = next((row for row in following if row in self.failing), None)
-            if row is None:
+            following = [row for row in (*self.rows[at + 1 :], *self.rows[: at + 1]) if row in self.failing]
+            if not following:
                 return
-            self._show(row)
+            self._show(following[0])
         if (wrong := self.replay.first_wrong) is not None:
             self.now = wrong + 1

@@ -1,4 +1,4 @@
-"""Draw the theatre on a screen, or as lines of text where there is no screen."""
+"""Draw the theatre on a screen, or print its commits as lines of text."""
 
 import math
 import sys
@@ -21,7 +21,7 @@ SECONDS_PER_STEP = 0.15
 SECONDS_PER_SIZE_CHECK = 0.5
 """How often the size of the window is checked while no key is pressed."""
 WIDTH_OF_WORDS = 36
-"""Columns that words next to a drawing need."""
+"""Columns that the text next to a drawing needs."""
 MOST_EVENTS, MOST_NAMES = 8, 4
 KEYS = "←→ step  ↑↓ ten  home end  space play  f failure  n p instance  q quit"
 _SHADES = tuple("#{:02x}{:02x}{:02x}".format(*colour) for colour in STEP_RAMP)
@@ -32,9 +32,8 @@ def watch(theatre: Theatre) -> None:
     """Show the theatre until the user quits; the terminal is always restored."""
     console = Console(highlight=False)
     with keyboard(sys.stdin.fileno()) as keys, console.screen(hide_cursor=True) as screen:
-        drawn = None
-        going = True
-        while going:
+        drawn, running = None, True
+        while running:
             state = theatre.row, theatre.now, theatre.playing, console.size
             if state != drawn:
                 console.control(Control.home())
@@ -42,13 +41,13 @@ def watch(theatre: Theatre) -> None:
                 drawn = state
             key = keys.next(SECONDS_PER_STEP if theatre.playing else SECONDS_PER_SIZE_CHECK)
             if key is not None:
-                going = theatre.press(key)
+                running = theatre.press(key)
             elif theatre.playing:
                 theatre.tick()
 
 
-def tell(theatre: Theatre, console: Console) -> None:
-    """Print every commit of the instance on a line, then the result."""
+def print_commits(theatre: Theatre, console: Console) -> None:
+    """Print every commit of the instance on a line of its own, then the result."""
     console.print(_head(theatre), soft_wrap=True)
     for event in theatre.replay.events:
         line = Text("  ").join(_parts(theatre, event))
@@ -131,12 +130,11 @@ def _parts(theatre: Theatre, event: Event) -> list[Text]:
         return [Text(f"{task.cell_name(event.cell)} hidden again")]
     sign, gold = (task.vocabulary.decode(np.array([token])) for token in (event.token, event.gold))
     written, rank = f"{task.cell_name(event.cell)} ← {sign}", event.gold_rank + 1
+    look, outcome = _NOW, Text(f"right: gold ranked {rank}", "green")
     if replay.wrong(event):
-        parts = [Text.assemble((written, _NOW_WRONG), f"  {_chance(event.prob)}")]
-        parts.append(Text(f"WRONG: gold {gold} ranked {rank}, {_chance(event.gold_prob)}", "bold red"))
-    else:
-        parts = [Text.assemble((written, _NOW), f"  {_chance(event.prob)}")]
-        parts.append(Text(f"right: gold ranked {rank}", "green"))
+        look = _NOW_WRONG
+        outcome = Text(f"WRONG: gold {gold} ranked {rank}, {_chance(event.gold_prob)}", "bold red")
+    parts = [Text.assemble((written, look), f"  {_chance(event.prob)}"), outcome]
     if replay.one.parents_NAE is not None:
         missing = replay.missing(event)
         more = "" if missing is None or len(missing) <= MOST_NAMES else f" +{len(missing) - MOST_NAMES}"
