@@ -23,7 +23,7 @@ def demo(out: Annotated[Path, arg(help="the page to write")] = Path("report.html
     with progress_bar("decoding with the shipped models", small.decodes()) as advance:
         shown = small.decode_all(advance)
     console.print(small.table(shown).rich())
-    console.print(small.beside_the_record(shown))
+    console.print(small.compared_with_records(shown))
     if failure := small.typical_failure(shown):
         sentence, picture = failure
         console.print(f"\n{sentence}\n")
