@@ -102,7 +102,7 @@ def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | Non
         return None
     task = load_subject(zoo.PREFIX + item.model).task
     wrong = wrong_commits(task, item.trace).lowest_index
-    i = int(wrong.instance_F[_example(wrong)])
+    i = int(wrong.row_K[_example(wrong)])
     return _sentence(task, item, wrong), task.picture(item.trace.instances, i, item.trace.answer_NA[i])
 
 
@@ -119,21 +119,21 @@ def _paper(model: str, stratum: str, policy: str) -> Cell:
 
 def _example(wrong: WrongCommits) -> int:
     """The failure to draw: at the cell above the chain where there is one, the surest of them."""
-    at_msb_F = wrong.at_chain_msb_F if wrong.at_chain_msb_F.any() else np.ones(len(wrong), dtype=np.bool_)
-    return int(np.argmax(np.where(at_msb_F, wrong.prob_F, -1.0)))
+    at_msb_K = wrong.at_chain_msb_K if wrong.at_chain_msb_K.any() else np.ones(len(wrong), dtype=np.bool_)
+    return int(np.argmax(np.where(at_msb_K, wrong.prob_K, -1.0)))
 
 
 def _sentence(task: Task, item: Shown, wrong: WrongCommits) -> str:
     place = _example(wrong)
-    wrote = f"a digit that is off by {wrong.difference_F[place]:+d}"
-    if wrong.difference_F[place] == NO_DIGIT:
-        sign = task.vocabulary.decode(item.trace.answer_NA[wrong.instance_F[place], wrong.cell_F[place]])
+    wrote = f"a digit that is off by {wrong.difference_K[place]:+d}"
+    if wrong.difference_K[place] == NO_DIGIT:
+        sign = task.vocabulary.decode(item.trace.answer_NA[wrong.row_K[place], wrong.cell_K[place]])
         wrote = f"{sign!r}, which is no digit,"
-    share = wrong.at_chain_msb_F.mean()
+    share = wrong.at_chain_msb_K.mean()
     return (
         f"{item.model} under confidence fails on {len(wrong)} of {len(item.trace)} sums with {item.stratum}; "
         f"{share:.0%} of the most significant wrong digits are the one directly above the chain. Below: at step "
-        f"{wrong.step_F[place] + 1} of {item.trace.answer_NA.shape[1]} it wrote {wrote} in a cell of role "
-        f"{ROLES[wrong.role_F[place]]}, with probability {wrong.prob_F[place]:.3f}, while "
-        f"{wrong.masked_F[place]:.0%} of the chain that it waits for was still hidden."
+        f"{wrong.step_K[place] + 1} of {item.trace.answer_NA.shape[1]} it wrote {wrote} in a cell of role "
+        f"{ROLES[wrong.role_K[place]]}, with probability {wrong.prob_K[place]:.3f}, while "
+        f"{wrong.masked_K[place]:.0%} of the chain that it waits for was still hidden."
     )
