@@ -128,13 +128,13 @@ def test_plain_lists_load(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (json.dumps({"input": PUZZLE, "output": "86+28=115"}), "entry 2: countdown: .* equation 1: 86\\+28 is 114"),
-        (json.dumps({"input": PUZZLE, "output": "9" * 5000}), "entry 2: countdown: .* it has 5000 characters"),
-        (json.dumps({"input": "1,1,1,1,99"}), "entry 2: countdown: '1,1,1,1,99' has no solution"),
-        (json.dumps({"input": "1,1,1"}), "entry 2: countdown: '1,1,1' has 3 numbers"),
-        (json.dumps({"output": GOLD}), "entry 2: countdown: .* is not a row such as"),
-        ('{"input": ', "entry 2: countdown: .* is not a row such as"),
-        ('{"input": 5}', "entry 2: countdown: .* is not a row such as"),
+        (json.dumps({"input": PUZZLE, "output": "86+28=115"}), "problem 2: countdown: .* equation 1: 86\\+28 is 114"),
+        (json.dumps({"input": PUZZLE, "output": "9" * 5000}), "problem 2: countdown: .* it has 5000 characters"),
+        (json.dumps({"input": "1,1,1,1,99"}), "problem 2: countdown: '1,1,1,1,99' has no solution"),
+        (json.dumps({"input": "1,1,1"}), "problem 2: countdown: '1,1,1' has 3 numbers"),
+        (json.dumps({"output": GOLD}), "problem 2: countdown: .* is not a row such as"),
+        ('{"input": ', "problem 2: countdown: .* is not a row such as"),
+        ('{"input": 5}', "problem 2: countdown: .* is not a row such as"),
     ],
 )
 def test_bad_rows_are_named_by_their_line(tmp_path: Path, line: str, message: str) -> None:
