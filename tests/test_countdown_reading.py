@@ -67,7 +67,7 @@ def test_bad_answers_and_fields_get_a_sentence() -> None:
     instances = task.parse([PUZZLE])
     with pytest.raises(HardtailError, match="'x' in '86x28' does not belong in a chain"):
         task.read_answer(instances, 0, "86x28")
-    with pytest.raises(HardtailError, match="the chain has 41 characters; the answer takes 40"):
+    with pytest.raises(HardtailError, match="the chain has 41 characters; the answer has room for 40"):
         task.read_answer(instances, 0, "1" * 41)
     with pytest.raises(HardtailError, match="keep_low is 2"):
         hardtail.task("countdown", keep_low=2.0)

@@ -2,7 +2,7 @@
 
 Layout: `a+b=c`, most significant digit first, operands padded to `digits`, the sum to `digits + 1`.
 
-Shapes: N instances, D digits, A = D + 1 answer cells, W random words. Arrays with D hold the lowest digit first.
+Shapes: N instances, D digits, A = D + 1 answer cells, W random words. Arrays with D start with the lowest digit.
 """
 
 import re
@@ -212,7 +212,7 @@ class Addition(Task):
         )
 
     def working(self, instances: Instances, i: int) -> Sum:
-        """How sum `i` comes about, from its prompt alone: bare instances have no annotations."""
+        """The carries and roles of sum `i`, from its prompt alone: bare instances have no annotations."""
         a_D, b_D = np.split(np.delete(instances.prompt(i).astype(np.int8), [self.digits, -1]), 2)
         return add(a_D[None, ::-1], b_D[None, ::-1])
 

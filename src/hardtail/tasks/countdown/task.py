@@ -202,7 +202,7 @@ class Countdown(Task):
     def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
         chain = meaning("".join(text.split()))
         if len(chain) > _CELLS:
-            raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer takes {_CELLS}")
+            raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer has room for {_CELLS}")
         if stranger := next((character for character in chain if character not in _CHARACTERS), None):
             raise HardtailError(
                 f"countdown: {stranger!r} in {chain!r} does not belong in a chain; write it as "

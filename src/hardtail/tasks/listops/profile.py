@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.listops.solver import EOS, KINDS, OPERATORS, value_of
 from hardtail.tasks.listops.task import ListOps
@@ -42,7 +41,7 @@ CHILDREN = ("none", "revealed_right", "revealed_wrong", "hidden_right", "hidden_
 
 @dataclass(frozen=True)
 class LeafOnly:
-    """How many nodes hold their leaf-only value, among those where it could have misled and among all."""
+    """How many nodes have their leaf-only value, among those where it could have misled and among all."""
 
     nodes: int
     could: int
@@ -146,14 +145,14 @@ def values(task: ListOps, instances: Instances, count_NA10: NDArray[np.int64]) -
 def leaf_only(task: ListOps, instances: Instances) -> NDArray[np.int64]:
     """The leaf-only value of each node; `NONE` for nodes that lack digits or lack sub-expressions."""
     value_NA = values(task, instances, digit_arguments(task, instances))
-    return np.where((_children(task, instances) >= 0).any(axis=-1), value_NA, NONE)
+    return np.where((_children(instances) >= 0).any(axis=-1), value_NA, NONE)
 
 
 def from_children(task: ListOps, instances: Instances, answer_NA: Array) -> NDArray[np.int64]:
-    """The value that follows from what an answer holds for a node's children; `NONE` after the trace and where one of
-    them does not hold a digit."""
+    """The value that follows from an answer's values of a node's children; `NONE` after the trace and where a child's
+    value is not a digit."""
     count_NA10 = digit_arguments(task, instances)
-    row_K, cell_K, place_K = np.nonzero((child_NAE := _children(task, instances)) >= 0)
+    row_K, cell_K, place_K = np.nonzero((child_NAE := _children(instances)) >= 0)
     digit_K = answer_NA[row_K, child_NAE[row_K, cell_K, place_K]].astype(np.int64) - task.vocabulary.id("0")
     is_digit_K = (digit_K >= 0) & (digit_K < 10)
     np.add.at(count_NA10, (row_K[is_digit_K], cell_K[is_digit_K], digit_K[is_digit_K]), 1)
@@ -164,7 +163,7 @@ def from_children(task: ListOps, instances: Instances, answer_NA: Array) -> NDAr
 
 def children_states(task: ListOps, trace: Trace, commits: Commits) -> NDArray[np.int64]:
     """`state_K`: what was known about each committed node's children; an index into `CHILDREN`."""
-    child_KE = _children(task, trace.instances)[commits.row_K, commits.cell_K].astype(np.int64)
+    child_KE = _children(trace.instances)[commits.row_K, commits.cell_K].astype(np.int64)
     there_KE, at_KE = child_KE >= 0, np.maximum(child_KE, 0)
     right_KA = (trace.answer_NA == trace.instances.answer_NA)[commits.row_K]
     revealed_K, right_K = (
@@ -174,14 +173,13 @@ def children_states(task: ListOps, trace: Trace, commits: Commits) -> NDArray[np
     return np.where(there_KE.any(axis=1), 1 + 2 * ~revealed_K + ~right_K, 0)
 
 
-def _children(task: ListOps, instances: Instances) -> Array:
-    if instances.parents_NAE is None:
-        raise HardtailError(f"{task.name}: these instances carry no parents; build them without `--bare`")
+def _children(instances: Instances) -> Array:
+    assert instances.parents_NAE is not None  # `annotation` has refused bare instances
     return instances.parents_NAE
 
 
 def _following(task: ListOps, trace: Trace, wrong_NA: NDArray[np.bool_]) -> float | None:
-    """The share of wrong nodes whose value is right for what their children hold: they only pass an error on."""
+    """The share of wrong nodes whose value is right given their children's values: they only pass an error on."""
     value_NA = from_children(task, trace.instances, trace.answer_NA)
     follows_NA = (value_NA != NONE) & (value_NA + task.vocabulary.id("0") == trace.answer_NA)
     return share((wrong_NA & follows_NA).sum(), wrong_NA.sum())

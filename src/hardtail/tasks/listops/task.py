@@ -178,10 +178,10 @@ class ListOps(Task):
         """The expression with single spaces before arguments and nowhere else, if there is room for it."""
         text = canonical(prompt)
         if (nodes := text.count("[")) > _CELLS:
-            raise HardtailError(f"listops: {prompt!r} has {nodes} operators; the answer takes at most {_CELLS}")
+            raise HardtailError(f"listops: {prompt!r} has {nodes} operators; the answer has room for {_CELLS}")
         if len(text) > self._room:
             raise HardtailError(
-                f"listops: {prompt!r} takes {len(text)} characters with single spaces; there is room for {self._room}"
+                f"listops: {prompt!r} has {len(text)} characters with single spaces; there is room for {self._room}"
             )
         return text
 

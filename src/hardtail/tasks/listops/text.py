@@ -30,7 +30,7 @@ def folded(expression: str) -> str:
 
 
 def canonical(prompt: str) -> str:
-    """A well-formed expression with one space before every argument and no other; an error says what is malformed."""
+    """The expression with one space before every argument and no other; raises HardtailError if it is malformed."""
     text = prompt.strip().removesuffix("=").rstrip()
     offset = prompt.find(text[:1])
     spaced = any(character.isspace() for character in text)

@@ -210,11 +210,11 @@ class Maze(Task):
                 f"{len(rows)} rows of {_span([len(row) for row in rows])}" if len(rows) > 1 else f"{len(flat)} cells"
             )
             raise HardtailError(
-                f"maze: the grid has {given}; it takes {self.side} rows of {self.side} (size={self.size})"
+                f"maze: the grid has {given}; it must have {self.side} rows of {self.side} (size={self.size})"
             )
         for end in "SE":
             if flat.count(end) != 1:
-                raise HardtailError(f"maze: the grid has {flat.count(end)} cells {end}; it takes exactly one")
+                raise HardtailError(f"maze: the grid has {flat.count(end)} cells {end}; it must have exactly one")
         grid_C = np.frombuffer(flat.encode("ascii"), dtype=np.uint8)
         border = np.pad(np.zeros((self.side - 2, self.side - 2), dtype=np.bool_), 1, constant_values=True).ravel()
         if (grid_C[border] != ord("#")).any():
