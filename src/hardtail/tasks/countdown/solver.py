@@ -183,16 +183,6 @@ def _write_number(number: int, at: int, code_A: NDArray[np.uint8]) -> int:
 
 
 @jit
-def _take(value: int, pool: Int, size: int) -> int:
-    """Index of the first number in `pool[:size]` that equals `value`; it is struck out."""
-    at = 0
-    while at < size - 1 and pool[at] != value:
-        at += 1
-    pool[at] = -1
-    return at
-
-
-@jit
 def write_chains(
     number_NK: Int, chain_NS4: Int, cells: int
 ) -> tuple[NDArray[np.uint8], Int, NDArray[np.int8], NDArray[np.int8], NDArray[np.int8]]:
@@ -222,7 +212,8 @@ def write_chains(
         for s in range(k - 1):
             start = at
             for side in (0, 2):
-                source = _take(chain_NS4[i, s, side], pool, k + s)
+                source = np.flatnonzero(pool[: k + s] == chain_NS4[i, s, side])[0]
+                pool[source] = -1
                 end = _write_number(chain_NS4[i, s, side], at, code_NA[i])
                 kind_NA[i, at:end] = OPERAND
                 if source >= k:

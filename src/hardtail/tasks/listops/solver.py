@@ -163,21 +163,16 @@ def annotate(
                 code_NA[i, cell] = _ZERO + value
                 kind_NA[i, cell] = operator_A[level]
                 node_depth_NA[i, cell] = level + 1
-                rank = 0
-                for child in range(first_child_A[level], children):
-                    parents_NAE[i, cell, child - first_child_A[level]] = child_A[child]
-                    rank = max(rank, rank_NA[i, child_A[child]] + 1)
-                rank_NA[i, cell] = rank
-                children = first_child_A[level]
-                child_A[children] = cell
-                children += 1
+                first, rank_NA[i, cell] = first_child_A[level], 0
+                for place, child in enumerate(child_A[first:children]):
+                    parents_NAE[i, cell, place] = child
+                    rank_NA[i, cell] = max(rank_NA[i, cell], rank_NA[i, child] + 1)
+                child_A[first], children = cell, first + 1
                 cell += 1
                 if level > 0:
                     count_A10[level - 1, value] += 1
             elif code != _SPACE:
-                for operator in range(4):
-                    if code == _OPERATOR_CODES[operator]:
-                        operator_A[level - 1] = operator
+                operator_A[level - 1] = np.flatnonzero(code == _OPERATOR_CODES)[0]
         nodes_N[i] = cell
         if cell < cells:
             kind_NA[i, cell] = EOS

@@ -19,8 +19,8 @@ from hardtail.tasks.maze.task import Maze
 from hardtail.traces.commits import Groups, Readings, Spread, Timing, Wrong, annotation, count, readings_of, wrong_cells
 from hardtail.traces.summary import mean, share
 
-_ON_PATH = "backbone", "junction", "corridor_endpoint", "corridor_entrance", "corridor"
-ROLES = (*_ON_PATH, "dead_end_tip", "dead_end", "fixed")
+_CORRIDOR = "corridor_endpoint", "corridor_entrance", "corridor"
+ROLES = ("backbone", "junction", *_CORRIDOR, "dead_end_tip", "dead_end", "fixed")
 BACKBONE, JUNCTION, ENDPOINT, ENTRANCE, CORRIDOR, TIP, DEAD_END, FIXED = range(8)
 """A junction, on the path or off it, has three or more open neighbours. The longest corridor of the path has endpoints
 next to S or E and entrances next to junctions; the rest of the path is backbone. Off the path, tips are filled in the
