@@ -154,7 +154,7 @@ def test_weights_of_another_task_are_refused(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda recipe: recipe["fields"] | {"task": 3}, "its task is 3; it takes"),
+        (lambda recipe: recipe["fields"] | {"task": 3}, "its task is 3; it must be"),
         (lambda recipe: recipe["fields"] | {"task": recipe["fields"]["task"] | {"fields": [7]}}, "its task is {"),
         (lambda recipe: recipe["fields"] | {"task": {}}, "the task None is not registered"),
         (lambda recipe: [recipe], "its recipe is {"),
@@ -251,7 +251,7 @@ def test_a_trace_from_python_is_diagnosed_if_it_says_its_task(tmp_path: Path, wo
     save_trace(path, gold_trace(task, instances, instances.orders["lsb"]))
     done = words("diagnose", str(path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "does not say its task; decode it with about=" in done.stderr
+    assert "does not name its task; decode it with about=" in done.stderr
     about = {"task": task.name, "config": task.config(), "model": "mine [bold]"}
     save_trace(path, replace(gold_trace(task, instances, instances.orders["lsb"]), about=about))
     done = words("diagnose", str(path))

@@ -110,7 +110,7 @@ def test_a_damaged_or_foreign_trace_is_one_sentence(report: Command, tmp_path: P
     save_trace(tmp_path / "stranger.npz", stranger)
     assert "chess" in report(str(tmp_path / "stranger.npz"))[2]
     save_trace(tmp_path / "nameless.npz", replace(traces[0], about={}))
-    assert "does not say its task" in report(str(tmp_path / "nameless.npz"))[2]
+    assert "does not name its task" in report(str(tmp_path / "nameless.npz"))[2]
     other = replace(traces[0], about={**traces[0].about, "config": {"digits": 9}})
     save_trace(tmp_path / "other.npz", other)
     code, _, err = report(str(tmp_path / "other.npz"))
