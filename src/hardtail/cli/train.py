@@ -61,15 +61,13 @@ def main(words: Sequence[str]) -> None:
 
 def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """The value of `--scheme`, which decides which other flags exist, and the remaining words."""
-    rest = list(words)
-    for at, word in enumerate(rest):
-        if word.startswith("--scheme="):
-            return word.partition("=")[2], rest[:at] + rest[at + 1 :]
-        if word == "--scheme":
-            if at + 1 == len(rest):
-                raise HardtailError("--scheme needs a scheme, for example --scheme papl,alpha=5")
-            return rest[at + 1], rest[:at] + rest[at + 2 :]
-    return None, rest
+    rest = [part for word in words for part in (word.split("=", 1) if word.startswith("--scheme=") else [word])]
+    if "--scheme" not in rest:
+        return None, rest
+    at = rest.index("--scheme")
+    if at + 1 == len(rest):
+        raise HardtailError("--scheme needs a scheme, for example --scheme papl,alpha=5")
+    return rest[at + 1], rest[:at] + rest[at + 2 :]
 
 
 def _list_recipes() -> None:

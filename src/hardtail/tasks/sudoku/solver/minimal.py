@@ -32,16 +32,8 @@ def random_grid(state: rng.State, stack_DG: Words, solution_81: Board) -> None:
         if band < 0:
             read_grid(grid, solution_81)
             return
-        count = 0
-        for digit in range(9):
-            count += grid[3 * digit + band] >> cell & 1
-        skip = rng.below(state, count)
-        for digit in range(9):
-            if grid[3 * digit + band] >> cell & 1:
-                if skip == 0:
-                    place(grid, digit, band, cell)
-                    break
-                skip -= 1
+        digits = [digit for digit in range(9) if grid[3 * digit + band] >> cell & 1]
+        place(grid, digits[rng.below(state, len(digits))], band, cell)
 
 
 @jit
