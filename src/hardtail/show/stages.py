@@ -63,7 +63,7 @@ def _stage(traces: Sequence[Trace]) -> Stage:
     task = task_of(traces[0].about, "a trace")
     for trace in traces:
         refuse_misfit(task, trace)
-        _refuse_impossible(task, trace)
+        _refuse_foreign(task, trace)
     decoders = _decoders(traces)
     everything = Instances.concat([decoder.trace.instances for decoder in decoders])
     stratum_N = np.concatenate([decoder.stratum_N for decoder in decoders])
@@ -74,17 +74,11 @@ def _stage(traces: Sequence[Trace]) -> Stage:
     return Stage(task, everything.take(first_P), stratum_N[first_P], decoders, tuple(np.split(row_N, ends)))
 
 
-def _refuse_impossible(task: Task, trace: Trace) -> None:
-    """Refuse a trace from elsewhere whose events no decoder of this task can have written."""
-    shapes = {array.shape for name, array in trace.arrays().items() if name.endswith("_NT")}
-    fits = (
-        shapes == {(len(trace), trace.cell_NT.shape[1])}
-        and trace.cell_NT.max(initial=-1) < task.answer_len
-        and max(trace.token_NT.max(initial=0), trace.instances.tokens_NL.max(initial=0)) < task.vocabulary.size
-        and trace.instances.prompt_len_N.max(initial=0) + task.answer_len <= task.seq_len
-    )
-    if not fits or not len(trace):
-        raise HardtailError(f"a trace of {task.name} has no events, or events that it cannot have; decode it again")
+def _refuse_foreign(task: Task, trace: Trace) -> None:
+    """Refuse a trace without instances, or with tokens that the task's vocabulary does not have."""
+    highest = max(trace.token_NT.max(initial=0), trace.instances.tokens_NL.max(initial=0))
+    if not len(trace) or highest >= task.vocabulary.size:
+        raise HardtailError(f"a trace of {task.name} is empty or has tokens that it cannot have; decode it again")
 
 
 def _decoders(traces: Sequence[Trace]) -> tuple[Decoder, ...]:
