@@ -1,6 +1,7 @@
 """Weights on disk: a `.safetensors` with the model's shape, and what was said about it, in the header. No pickle."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hardtail.models.transformer import Shape, Transformer
 def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:
     """Weights by name with the model's shape; the tied matrix is there once, as it is one parameter."""
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    said = json.dumps({"shape": shape.as_json(), "about": about})
+    said = json.dumps({"shape": asdict(shape), "about": about})
     with atomic(path) as file:  # one entry only: the library writes several in an order that changes from run to run
         file.write(save_tensors(held, metadata={"hardtail": said}))
 

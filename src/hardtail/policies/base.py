@@ -12,13 +12,13 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.fields import check_fields
+from hardtail.core.fields import Bounds, Checked
 from hardtail.core.noise import mix, signed, unit
 
 Logits = Callable[[Tensor, Tensor], Tensor]
@@ -80,18 +80,16 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Commit:
+class Commit(Checked):
     """How many cells a step commits, where the policy does not decide that itself."""
 
-    each: int = 1
-    """So many cells a step."""
-    steps: int | None = None
-    """Instead, so many steps in all, each with ⌈hidden / steps left⌉ cells."""
+    each: Annotated[int, Bounds(ge=1, lt=1 << 31)] = 1
+    """This many cells a step."""
+    steps: Annotated[int, Bounds(ge=1, lt=1 << 31)] | None = None
+    """Instead, this many steps in all, each with ⌈hidden / steps left⌉ cells."""
 
     def __post_init__(self) -> None:
-        for name, number in (("each", self.each), ("steps", self.steps)):
-            if number is not None and not 1 <= number < 1 << 31:
-                raise HardtailError(f"a commit's `{name}` is {number}; it is at least 1 and below 2^31")
+        super().__post_init__()
         if self.each != 1 and self.steps is not None:
             raise HardtailError(
                 f"a commit has each={self.each} and steps={self.steps}; give the cells of a step or the steps in all"
@@ -107,14 +105,11 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Policy(ABC):
+class Policy(Checked, ABC):
     """Which hidden cells are committed next."""
 
     remasks: ClassVar[bool] = False
     """Whether committed cells may be hidden again; then `review` is asked after every step."""
-
-    def __post_init__(self) -> None:
-        check_fields(self, type(self).__name__)
 
     def begin(self, state: State) -> dict[str, Tensor]:
         """What the policy carries from step to step, as it is before the first; nothing by default."""
@@ -140,7 +135,7 @@ class Policy(ABC):
         return ~state.hidden_BA.any(dim=1)
 
     def steps(self, cells: int, commit: Commit) -> int:
-        """The most steps that a row with so many hidden cells can take."""
+        """The most steps that a row with this many hidden cells can take."""
         if commit.steps is not None:
             return min(commit.steps, cells)
         return -(-cells // commit.each)
@@ -162,7 +157,7 @@ def fitting(answer: Tensor, like: Tensor, policy: Policy, method: str) -> Tensor
         given = (
             f"a tensor {list(answer.shape)} of {answer.dtype}" if isinstance(answer, Tensor) else reprlib.repr(answer)
         )
-        raise HardtailError(f"{policy}: {method} returned {given}; it takes {list(like.shape)} of {wanted}")
+        raise HardtailError(f"{policy}: {method} returned {given}; it must be {list(like.shape)} of {wanted}")
     return fits
 
 

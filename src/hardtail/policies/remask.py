@@ -6,12 +6,12 @@ Shapes: B batch, L sequence, A answer cells, K further looks, V vocabulary.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds, Probability
 from hardtail.core.noise import stream
 from hardtail.policies.base import REFUSED, Commit, Guess, Logits, Policy, State, ranked
 
@@ -30,13 +30,8 @@ class LeaveOneOut(Policy):
 
     remasks: ClassVar[bool] = True
 
-    rounds: int = 33
+    rounds: Annotated[int, Bounds(ge=0)] = 33
     """As many as 32-digit addition has cells."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rounds < 0:
-            raise HardtailError(f"loo: rounds is {self.rounds}; it is at least 0")
 
     def begin(self, state: State) -> dict[str, Tensor]:
         return {
@@ -101,13 +96,8 @@ class ReMDM(Policy):
     remasks: ClassVar[bool] = True
 
     variant: Literal["cap", "conf"] = "cap"
-    eta: float = 0.008
+    eta: Probability = 0.008
     """η of `cap`; `conf` has none."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.eta <= 1:
-            raise HardtailError(f"remdm: eta is {self.eta}; it is a probability, at least 0 and at most 1")
 
     def begin(self, state: State) -> dict[str, Tensor]:
         never_BA = torch.zeros_like(state.hidden_BA)
@@ -157,12 +147,7 @@ class P2(Policy):
 
     remasks: ClassVar[bool] = True
 
-    eta: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.eta >= 0:
-            raise HardtailError(f"p2: eta is {self.eta}; it is at least 0")
+    eta: Annotated[float, Bounds(ge=0)] = 1.0
 
     def begin(self, state: State) -> dict[str, Tensor]:
         return {"again_BA": torch.zeros_like(state.hidden_BA)}

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Checked
 from hardtail.core.noise import Moment, shuffled, stream
 from hardtail.core.types import Instances
 
@@ -110,7 +111,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Scheme(ABC):
+class Scheme(Checked, ABC):
     """Which answer cells are hidden, and what each costs."""
 
     @property

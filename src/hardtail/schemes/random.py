@@ -26,10 +26,11 @@ class Random(Scheme):
     number n of maskable cells so that both sum to one on average; or 1/Σ|M|, one mean over the batch."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.weighting == "rate" and self.draw == "rate" and self.at_least_one:
             raise HardtailError(
-                "weights 1/λ go with at_least_one off (--scheme.no-at-least-one): the cell that a sequence without a "
-                "mask is made to hide would weigh 1/λ at rates near 0, which has no mean"
+                "weights 1/λ need at_least_one switched off (--scheme.no-at-least-one): the one cell that a sequence "
+                "without a mask must hide would weigh 1/λ at rates near 0, which has no mean"
             )
 
     @property
