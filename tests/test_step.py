@@ -230,9 +230,9 @@ def test_coverage_counts_what_was_hidden() -> None:
     taken = step(oracle_order(Fixed(3)), batch=30)
     for _ in range(6):
         taken()
-    assert taken.coverage.count_K.tolist() == [0, 60, 60, 60]
+    assert taken.seen.count_K.tolist() == [0, 60, 60, 60]
     # The oracle reveals the lowest digit first: with two cells hidden they are ranks 1 and 2, with one it is rank 2.
-    assert taken.coverage.rank_KR.tolist() == [[0, 0, 0], [0, 0, 60], [0, 60, 60], [60, 60, 60]]
+    assert taken.seen.rank_KR.tolist() == [[0, 0, 0], [0, 0, 60], [0, 60, 60], [60, 60, 60]]
 
 
 # -- learning -----------------------------------------------------------------------------------------------------

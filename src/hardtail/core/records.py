@@ -114,7 +114,7 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True):
     count: Count | None = None
 
 
-class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of a run's `log.jsonl`: what was measured after a step, or where a session began."""
 
     step: Count
@@ -220,16 +220,26 @@ def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -
             f"{where}: schema is {schema!r}, and this version of hardtail reads 1 to {SCHEMA}; a newer one wrote it"
         )
     try:
-        return msgspec.convert(upgrade(held, schema), kind)
+        return converted(upgrade(held, schema), kind, where)
+    except msgspec.ValidationError as error:  # from the upgrade
+        raise _damaged(error, where) from error
+
+
+def converted(held: Any, kind: type[T], where: str) -> T:
+    """Decoded JSON as a record; errors start with `where` it is from."""
+    try:
+        return msgspec.convert(held, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise HardtailError(f"{where}: {_field_first(str(error))}; the record is damaged") from error
+        raise _damaged(error, where) from error
 
 
-def _field_first(message: str) -> str:
+def _damaged(error: Exception, where: str) -> HardtailError:
     """msgspec's "Expected `int`, got `str` - at `$.n`" as "n: expected `int`, got `str`"."""
-    said, _, at = message.partition(" - at ")
+    message, _, at = str(error).partition(" - at ")
     field = re.sub(r"^[`$.]+|`$", "", at)
-    return f"{field}: {said[:1].lower()}{said[1:]}" if field else said[:1].lower() + said[1:]
+    return HardtailError(
+        f"{where}: {field + ': ' if field else ''}{message[:1].lower()}{message[1:]}; the record is damaged"
+    )
 
 
 def _bytes(path: Path) -> bytes:

@@ -5,11 +5,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
-from hardtail.core.records import FINISHED, Accuracy, Finished, Head, read_measurements
+from hardtail.core.records import FINISHED, Accuracy, Finished, Head, LogLine, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import (
@@ -82,7 +81,7 @@ def advance(
     n: int = 500,
     patience: int | None = None,
     say: Callable[[str], None] = print,
-    report: Callable[[Entry, dict[str, Any]], None] = lambda entry, line: None,
+    report: Callable[[Entry, LogLine], None] = lambda entry, line: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Status]:
     """Work through the entries for so long. Whatever is begun is saved in time and goes on at the next call.
@@ -106,7 +105,7 @@ def advance(
         store.refuse_unwritable()
         folder = runs / entry.name
 
-        def tell(line: dict[str, Any], entry: Entry = entry) -> None:
+        def tell(line: LogLine, entry: Entry = entry) -> None:
             report(entry, line)
 
         try:

@@ -57,7 +57,7 @@ class Step:
         self.state = scheme.begin(corpus, batch, Moment(seed, self.step - 1, steps))
         self.loss = torch.zeros((), device=self.device)
         self.norm = torch.zeros((), device=self.device)
-        self.coverage = Coverage(corpus)
+        self.seen = SeenStates(corpus)
         self._corrupt: Callable[..., View] = self.scheme.corrupt
         self._loss: Callable[[View], tuple[Tensor, Tensor]] = self._forward
         self._advance: Callable[..., None] = self.scheme.advance
@@ -82,7 +82,7 @@ class Step:
                 gradient_P = fresh_P if gradient_P is None else gradient_P + fresh_P
                 self.loss.add_(loss.detach() / self.accumulate)
                 self._advance(self.state, logits_BAV.detach(), view, self.corpus, now)
-                self.coverage.note(view)
+                self.seen.note(view)
         assert gradient_P is not None
         with torch.no_grad():
             if self.accumulate > 1:
@@ -147,13 +147,13 @@ class Step:
             "first_P": self.flat.first_P,
             "second_P": self.flat.second_P,
             "ema_P": self.flat.ema_P,
-            "coverage/count": self.coverage.count_K,
-            "coverage/rank": self.coverage.rank_KR,
+            "coverage/count": self.seen.count_K,
+            "coverage/rank": self.seen.rank_KR,
             **{f"scheme/{name}": tensor for name, tensor in self.state.items()},
         }
 
 
-class Coverage:
+class SeenStates:
     """Which mask states training has seen: by hidden count K, and hidden cells by that count and their logical rank."""
 
     def __init__(self, corpus: Corpus) -> None:
