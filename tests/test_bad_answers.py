@@ -64,7 +64,7 @@ def test_a_denoisers_answer_that_is_none(policy: str, function: Callable[..., to
 
 
 def test_a_denoiser_of_another_vocabulary() -> None:
-    with pytest.raises(HardtailError, match="answers for 3; it is of another vocabulary"):
+    with pytest.raises(HardtailError, match="answers for 3; its vocabulary is not"):
         decode(Function(lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, 3)), 0), problems(40), Top1())
     with pytest.raises(HardtailError, match="its mask is -1"):
         decode(Function(hashed_logits, -1), problems(40), Top1())

@@ -76,8 +76,8 @@ def test_every_order_of_every_task_is_a_policy() -> None:
         ("hardtail.policies.orders:Logical", "order has no default; write"),
         ("no_such_package.module:MyPolicy", "cannot be loaded .* No module named"),
         ("hardtail.policies.orders:Spiral", "cannot be loaded"),
-        ("hardtail.policies.base:Policy", "is no policy: it must be a complete subclass"),
-        ("hardtail.tasks.addition.task:Addition", "is no policy"),
+        ("hardtail.policies.base:Policy", "is not a policy: it must be a complete subclass"),
+        ("hardtail.tasks.addition.task:Addition", "is not a policy"),
     ],
 )
 def test_a_mistake_is_one_sentence(text: str, words: str) -> None:

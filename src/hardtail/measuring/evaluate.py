@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.errors import HardtailError
 from hardtail.core.files import sole_writer
 from hardtail.core.provenance import origin
 from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, append_jsonl
@@ -22,7 +21,7 @@ from hardtail.core.seeds import Streams, below
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.looking import Judged, judge
+from hardtail.measuring.looking import judge
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
 from hardtail.policies.base import Policy
@@ -140,12 +139,12 @@ def _head(subject: Subject, policy: str, decoding: Decoding) -> dict[str, Any]:
 
 def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Probe:
     """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (docs/study.md §1.5)."""
-    nll = _judged(subject, instances, instances.maskable_NA, decoding).nll
+    nll = judge(subject.denoiser, instances, instances.maskable_NA, decoding, subject.name).nll
     return Probe(**_head(subject, "none", decoding), stratum=stratum, n=len(instances), probe_nll=nll)
 
 
-def half_reveal(task: Task, instances: Instances, seed: int, share: float = 0.5) -> Instances:
-    """The same problems with ⌊share · n⌋ of each answer's n meaningful cells shown, drawn for each (docs/study.md §5).
+def half_reveal(task: Task, instances: Instances, seed: int) -> Instances:
+    """The same problems with ⌊n / 2⌋ of each answer's n meaningful cells shown, drawn for each (docs/study.md §5).
 
     Cells after the end of the answer stay hidden, as in the release.
     """
@@ -153,7 +152,7 @@ def half_reveal(task: Task, instances: Instances, seed: int, share: float = 0.5)
     key_NA = Streams(seed).named(f"{task.name}/reveal").keys(meant_NA.size).reshape(meant_NA.shape)
     draw_NA = np.where(meant_NA, below(key_NA, 1 << 31), 1 << 31)
     rank_NA = np.argsort(np.argsort(draw_NA, axis=1, kind="stable"), axis=1, kind="stable")
-    shown_NA = meant_NA & (rank_NA < (meant_NA.sum(axis=1) * share).astype(int)[:, None])
+    shown_NA = meant_NA & (rank_NA < meant_NA.sum(axis=1, keepdims=True) // 2)
     return replace(instances, maskable_NA=instances.maskable_NA & ~shown_NA)
 
 
@@ -161,17 +160,10 @@ def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decod
     """Token accuracy of one pass over half-revealed answers, pooled over the meaningful cells (release)."""
     shown = half_reveal(subject.task, instances, decoding.seed)
     judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
-    _, right, cells = _judged(subject, shown, judged_NA, decoding)
+    _, right, cells = judge(subject.denoiser, shown, judged_NA, decoding, subject.name)
     head, interval = _head(subject, "one pass, half revealed", decoding), wilson(right, cells)._asdict()
     n, accuracy = len(instances), right / cells
     return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=accuracy, **interval)
-
-
-def _judged(subject: Subject, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding) -> Judged:
-    try:
-        return judge(subject.denoiser, instances, judged_NA, decoding)
-    except HardtailError as error:
-        raise HardtailError(f"{subject.name}: {error}") from error
 
 
 # -- a whole evaluation -----------------------------------------------------------------------------------------------

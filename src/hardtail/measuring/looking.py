@@ -53,8 +53,10 @@ class Judged(NamedTuple):
 
 
 @torch.inference_mode()
-def judge(denoiser: Denoiser, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding) -> Judged:
-    """How well the tokens of the judged cells are predicted while all maskable cells are hidden."""
+def judge(
+    denoiser: Denoiser, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding, name: str
+) -> Judged:
+    """How well the judged cells are predicted while all maskable cells are hidden; errors start with `name`."""
     device = torch.device(decoding.device)
     corpus = replace(Corpus.on(device, instances, denoiser.mask_id), fixed_answer=None)  # denoisers get every position
     most = int(instances.answer_NA.max(initial=0))
@@ -78,5 +80,5 @@ def judge(denoiser: Denoiser, instances: Instances, judged_NA: NDArray[np.bool_]
         guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
         right += int((guess_BA == look.rows.gold_BA)[judged_BA].sum())
     if not math.isfinite(loss):
-        raise HardtailError("the model's logits hold NaN or infinities; look at its weights")
+        raise HardtailError(f"{name}: the model's logits hold NaN or infinities; look at its weights")
     return Judged(loss / max(cells, 1), right, cells)

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from hardtail.core.fields import AtLeastOne, Bounds
-from hardtail.policies.base import Commit, Guess, Policy, State, ranked
-from hardtail.policies.confidence import negative_entropy
+from hardtail.policies.base import Commit, Guess, State, ranked
+from hardtail.policies.confidence import Top1, negative_entropy
 
 
 @dataclass(frozen=True)
-class Parallel(Policy):
-    """A rule that may commit a single cell in every step."""
+class Parallel(Top1):
+    """A rule that may commit a single cell in every step; by top-1 probability unless it scores otherwise."""
 
     def steps(self, cells: int, commit: Commit) -> int:
         return cells
@@ -32,9 +32,6 @@ class TopK(Parallel):
 
     k: AtLeastOne = 2
 
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
-
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         return torch.full_like(state.key_B, self.k)
 
@@ -44,9 +41,6 @@ class Threshold(Parallel):
     """Every cell whose top-1 probability is at least p (Fast-dLLM, Wu et al. 2025)."""
 
     p: Annotated[float, Bounds(gt=0, le=1)] = 0.9
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         return (score_BA.exp() >= self.p).sum(dim=1)
@@ -60,9 +54,6 @@ class Factor(Parallel):
     """
 
     f: Annotated[float, Bounds(gt=0)] = 1.0
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         doubt_BA = -torch.expm1(ranked(score_BA)[0])  # 1 - c_n, exact where c_n is nearly 1

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from msgspec import structs
@@ -24,14 +23,6 @@ from hardtail.training.step import Step
 
 BEST = "best_probe.safetensors"
 FILES = "recipe.json", "coverage.json", FINISHED, STATE, "last.safetensors", BEST
-
-
-class Ended(NamedTuple):
-    """A run that needs no further step."""
-
-    step: int
-    patience: int | None
-    """The patience that ran out before the last step."""
 
 
 @contextmanager
@@ -81,7 +72,7 @@ class Keeper:
         if fields := differences(held, self.described):
             raise HardtailError(f"{self.folder} holds another run: it differs in {', '.join(fields)}; {ELSEWHERE}")
 
-    def ended(self, patience: int | None, data_file: Path | None) -> Ended | None:
+    def ended(self, patience: int | None, data_file: Path | None) -> Finished | None:
         """How the run ended, from `finished.json`; None for a run that continues, perhaps with more patience."""
         try:
             done = read_json(self.folder / FINISHED, Finished)
@@ -91,10 +82,8 @@ class Keeper:
             return None
         ours = load_instances(data_file)[1]["sha256"] if data_file else ""
         self._refuse_other_data(done.data.sha256 if done.data else "", ours)
-        if (had := done.patience) is None:
-            return Ended(self.recipe.steps, None)
-        if patience is not None and patience <= had:
-            return Ended(done.step, had)
+        if (had := done.patience) is None or (patience is not None and patience <= had):
+            return done
         if not (self.folder / STATE).exists():
             raise HardtailError(
                 f"{self.folder} ended at step {done.step:,}, when a patience of {had:,} steps had run out, and cannot "

@@ -57,26 +57,21 @@ class Watch(Checked):
         `natural` is among them only where the probe is a single stratum out of several (Sudoku's is one tier);
         otherwise the probe holds natural problems or a whole test set, and its first instances are the natural slice.
         """
-        self._refuse_misfit(task)
-        split, stratum = self.probe
-        kinds = data.parts_of(task, split, None)  # refuses an unknown split
-        wanted = {"probe": (split, Part(stratum, self.probe_size)), "hard": ("sweep", Part(self.hard, self.decoded))}
-        if stratum not in (data.WHOLE, "natural") and [stratum] != [part.stratum for part in kinds]:
-            wanted["natural"] = (split, Part("natural", self.decoded))
-        return wanted
-
-    def _refuse_misfit(self, task: Task) -> None:
-        """An order or a stratum that the task does not have."""
         if self.order not in task.order_names:
-            raise HardtailError(
-                f"the recipe's watch.order is {self.order!r}; {task.name} has {', '.join(task.order_names)}"
-            )
+            known = ", ".join(task.order_names)
+            raise HardtailError(f"the recipe's watch.order is {self.order!r}; {task.name} has {known}")
         for name, stratum in (("hard", self.hard), ("probe", self.probe[1])):
             try:
                 if stratum != data.WHOLE:
                     task.stratum(stratum)
             except HardtailError as error:
                 raise HardtailError(f"the recipe's watch.{name} is {stratum!r}: {error}") from None
+        split, stratum = self.probe
+        kinds = data.parts_of(task, split, None)  # refuses an unknown split
+        wanted = {"probe": (split, Part(stratum, self.probe_size)), "hard": ("sweep", Part(self.hard, self.decoded))}
+        if stratum not in (data.WHOLE, "natural") and [stratum] != [part.stratum for part in kinds]:
+            wanted["natural"] = (split, Part("natural", self.decoded))
+        return wanted
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ Shapes: N instances, S steps, A answer cells, C cells that can be hidden, E pare
 """
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,8 @@ def prerequisites(task: Task, trace: Trace) -> Prerequisites:
     """Every standing commit with its prerequisites; commits of one step do not see each other."""
     if trace.instances.parents_NAE is None:
         raise HardtailError(f"{task.name}: the trace's instances carry no parents; decode instances that are not bare")
-    return _joined([_of_block(task, block) for block in blocks(trace)])
+    whole: Prerequisites = _joined([_of_block(task, block) for block in blocks(trace)])
+    return whole
 
 
 def _of_block(task: Task, trace: Trace) -> Prerequisites:
@@ -131,14 +133,9 @@ def closure(needs_NCC: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return reached_NCC
 
 
-def _joined(parts: list[Prerequisites]) -> Prerequisites:
-    def along_n(kind: type, items: list[object]) -> dict[str, Array]:
-        return {item.name: np.concatenate([getattr(part, item.name) for part in items]) for item in fields(kind)}
-
-    return Prerequisites(
-        standing=Standing(**along_n(Standing, [part.standing for part in parts])),
-        ready_NA=np.concatenate([part.ready_NA for part in parts]),
-        dependent_NA=np.concatenate([part.dependent_NA for part in parts]),
-        parents=Missing(**along_n(Missing, [part.parents for part in parts])),
-        ancestors=Missing(**along_n(Missing, [part.ancestors for part in parts])),
-    )
+def _joined(parts: list[Any]) -> Any:
+    """Arrays, or dataclasses of arrays, one after another."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    kind = type(parts[0])
+    return kind(**{item.name: _joined([getattr(part, item.name) for part in parts]) for item in fields(kind)})
