@@ -23,7 +23,7 @@ SPARE_POSITIONS = 8
 
 @dataclass(frozen=True)
 class Shape(Checked):
-    """The sizes that make a denoiser."""
+    """The sizes of a denoiser."""
 
     layers: AtLeastOne
     heads: AtLeastOne
@@ -58,7 +58,7 @@ class Block(nn.Module):
     ) -> Tensor:
         """The block's output at every position, or only `at_BA`; every position is attended to in both cases.
 
-        `attention` is the type that attention itself is computed in, where that is another one.
+        `attention` is the type in which attention alone is computed, if it differs.
         """
         normed_BLD = self.norm_attention(x_BLD)
         d = x_BLD.shape[-1]
@@ -117,8 +117,8 @@ class Transformer(nn.Module):
 class _LookUp(torch.autograd.Function):
     """Rows of a small table. The gradient is a product with one-hot vectors, sequence by sequence and then in all.
 
-    The usual way adds each token's gradient to its row: hundreds of thousands of them meet in a dozen rows, on a GPU by
-    atomic additions, in an order that changes from run to run.
+    The usual way adds each token's gradient to its row: hundreds of thousands of atomic additions to a dozen rows on a
+    GPU, in an order that changes from run to run.
     """
 
     @staticmethod

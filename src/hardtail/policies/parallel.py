@@ -1,7 +1,6 @@
 """Parallel rules: the distributions themselves decide how many cells a step commits.
 
-Every rule is judged row by row and commits at least the best cell. `Commit` is asked by `Klass` alone, where none is
-ready.
+Every rule applies row by row and commits at least the best cell. Only `Klass` uses `Commit`, if no cell is ready.
 
 Shapes: B batch, A answer cells, V vocabulary.
 """
@@ -84,7 +83,7 @@ class EntropyBounded(Parallel):
 @dataclass(frozen=True)
 class Klass(Parallel):
     """Every cell that is sure and steady: top-1 probability > p, and KL(p_t ‖ p_{t-1}) < kl in each of the last
-    `history` steps; where there is none, as many of the surest as the commit says (KLASS, Kim et al. 2025).
+    `history` steps; if there is none, as many of the surest as the commit says (KLASS, Kim et al. 2025).
     """
 
     p: Annotated[float, Bounds(gt=0, lt=1)] = 0.9

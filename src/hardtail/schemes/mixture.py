@@ -27,7 +27,7 @@ class Mixed(View):
 class Mixture(Scheme):
     """Each sequence of a batch is the second scheme's with probability `share`, else the first's.
 
-    `share` moves evenly to `share_end` over training where that is given. A chain whose place in the batch went to the
+    `share` moves linearly to `share_end` over training, if that is given. A chain whose place in the batch went to the
     other scheme waits: it is neither trained nor advanced in that step.
     """
 

@@ -81,7 +81,7 @@ class Puma(Scheme):
         left_B = hidden_BA.sum(dim=1)
         stage_B = state["stage_B"] + 1
         if self.law == "interval" and self.threshold is not None:
-            stage_B = torch.maximum(stage_B, (n_B - left_B) * stages // n_B)  # the threshold may leap over stages
+            stage_B = torch.maximum(stage_B, (n_B - left_B) * stages // n_B)  # the threshold may skip stages
         over_B = left_B == 0
         if self.law != "around":
             over_B = over_B | (stage_B >= stages)

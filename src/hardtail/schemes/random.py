@@ -61,7 +61,7 @@ class Random(Scheme):
         return (self.weights(view) * -log_likelihood(logits_BAV, view.gold_BA)).sum()
 
     def weights(self, view: View) -> Tensor:
-        """What each cell's negative log-likelihood counts; 0 where nothing is hidden."""
+        """The weight of each cell's negative log-likelihood; 0 for cells that are not hidden."""
         batch = view.hidden_BA.shape[0]
         hidden_BA = view.hidden_BA.float()
         if self.weighting == "batch":

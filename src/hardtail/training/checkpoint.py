@@ -1,4 +1,4 @@
-"""Run directories: one writer, atomic files, and everything that an exact resume needs. No pickle.
+"""Run directories: atomic files, and everything that an exact resumption needs. No pickle.
 
 `recipe.json`            what is trained
 `log.jsonl`              what was measured, one object a line
@@ -56,7 +56,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def save_state(folder: Path, tensors: dict[str, Tensor], progress: Progress) -> None:
-    """Everything a resume needs, in one file, so that no crash can leave half of it."""
+    """Write everything that a resumed run needs in one file, so that no crash can leave half of it."""
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     held["rng/cpu"] = torch.get_rng_state()
     if (gpu := _gpu(tensors)) is not None:
@@ -68,7 +68,7 @@ def save_state(folder: Path, tensors: dict[str, Tensor], progress: Progress) -> 
 
 
 def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
-    """Put a saved state back into `tensors`; None where there is none yet."""
+    """Put a saved state back into `tensors`; None if there is none yet."""
     path = folder / STATE
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""What a recipe costs, from counting: parameters, operations, memory, and time at rates that were measured."""
+"""The cost of a recipe: parameters, operations and memory by counting, and time at measured rates."""
 
 from dataclasses import dataclass
 

@@ -57,7 +57,7 @@ class AdamW(Checked):
 
 
 class Flat:
-    """A module's parameters as views of one vector, with AdamW's moments and the EMA beside it."""
+    """A module's parameters as views of one vector, with AdamW's moments and the EMA."""
 
     def __init__(self, module: nn.Module) -> None:
         self.parameters = list(module.parameters())
