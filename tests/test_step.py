@@ -169,6 +169,28 @@ def test_a_capture_that_fails_is_said_aloud_and_takes_no_step(monkeypatch: pytes
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+@pytest.mark.parametrize("name", ["papl", "puma", "mixture"])
+def test_each_part_of_a_step_compiles_as_one_graph(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration that is made inside a step, say, would check its fields there and break the graph."""
+
+    def capture(work: Work, device: torch.device, warm_up: int) -> Work:
+        work()
+        return work
+
+    as_if_on_a_gpu(monkeypatch, capture)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager", fullgraph=True))
+    usual, whole = step(SCHEMES[name]), step(SCHEMES[name])
+    monkeypatch.setattr(whole, "device", torch.device("cuda"))
+    try:
+        assert whole.compile() == "compiled, one CUDA graph"
+        usual()
+        whole()
+    finally:
+        torch.compiler.reset()
+    assert torch.equal(usual.loss, whole.loss)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 def test_many_runs_in_one_process_are_all_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another seed is compiled anew, and after eight times the compiler would go on without a word that a log keeps."""
 

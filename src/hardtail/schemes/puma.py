@@ -22,6 +22,7 @@ from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Stages, Stairs
 
 _SCORE, _COUNT, _PHASE, _FRESH, _PLACE = map(stream, ("score", "count", "phase", "fresh", "place"))
+_PLAIN = Random()  # made once: compiled code cannot check its fields
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Puma(Scheme):
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
         """Per sequence the mean over its hidden cells, then the mean over the batch."""
-        return Random().loss(logits_BAV, view)
+        return _PLAIN.loss(logits_BAV, view)
 
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Reveal one stage in every chain that was shown, with the confidences of this step's own forward pass."""
