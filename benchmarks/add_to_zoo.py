@@ -6,14 +6,26 @@ The accuracy that the zoo lists is the recorded one (`results/`), of the weights
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from hardtail import zoo
+from hardtail.core.files import atomic, file_hash
 from hardtail.measuring.subject import load_subject
 from hardtail.study.store import Store
 
 STRATA = ("natural", "chain>=28")
 POLICIES = ("top1", "lsb")
+
+
+def _add(name: str, weights: Path, **listed: object) -> None:
+    """Copy the weights into the zoo and list them."""
+    path, models = zoo.FOLDER / f"{name}.safetensors", zoo.FOLDER / "zoo.json"
+    held = json.loads(models.read_bytes()) if models.exists() else {}
+    with atomic(path) as file:
+        file.write(weights.read_bytes())
+    with atomic(models) as file:
+        file.write(json.dumps(held | {name: listed | {"sha256": file_hash(path)}}, indent=1).encode() + b"\n")
 
 
 def main() -> None:
@@ -29,7 +41,7 @@ def main() -> None:
         for record in run.accuracies if run.name == words.run.name else ():
             if record.checkpoint == words.kind and record.stratum in STRATA and record.policy in POLICIES:
                 accuracy[record.stratum][record.policy] = record.exact_match
-    zoo.add(
+    _add(
         words.name,
         words.run / f"{words.kind}.safetensors",
         run=words.run.name,

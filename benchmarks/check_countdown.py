@@ -52,7 +52,7 @@ def show_own_shares() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--rows", type=how_many, default=None, help="only the first so many rows")
+    parser.add_argument("--rows", type=how_many, default=None, help="only this many rows, from the first on")
     arguments = parser.parse_args()
     agrees = compare(arguments.path, arguments.rows)
     show_own_shares()

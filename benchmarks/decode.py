@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--precision", nargs="+", choices=kinds, default=["fp32"])
     parser.add_argument("--against", choices=kinds, help="precision of the obvious loop [the same as ours]")
     parser.add_argument("--jobs", type=how_many, default=1, help="rows that compile at the same time")
-    parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes that stand still during timing")
+    parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes to stop during timing")
     words = parser.parse_args()
     cuda = torch.cuda.is_available()
     cells = 10**6 if words.all_cells else words.cells or (16 if cuda else 2)

@@ -26,9 +26,9 @@ class Row(Protocol[Found]):
 
 
 def in_turn(rows: Sequence[Row[Found]], jobs: int, held: Sequence[int] = ()) -> Iterator[tuple[int, Found]]:
-    """Each row's place and what it found. So many `jobs` get ready side by side, are measured in turn, and end.
+    """Each row's place and what it found. `jobs` rows get ready side by side, are measured in turn, and end.
 
-    With several jobs a row whose process ends early is named and left out. The processes `held` stand still while
+    With several jobs a row whose process ends early is named and left out. The processes `held` are stopped while
     measurements are taken.
     """
     if jobs == 1:

@@ -252,7 +252,7 @@ def main() -> None:
     parser.add_argument("--batch", type=how_many, default=256)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--jobs", type=how_many, default=1, help="rows that compile at the same time")
-    parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes that stand still during timing")
+    parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes to stop during timing")
     parser.add_argument("--no-plain", action="store_true", help="leave the plain eager step out")
     words = parser.parse_args()
 

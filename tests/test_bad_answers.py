@@ -64,7 +64,7 @@ def test_a_denoisers_answer_that_is_none(policy: str, function: Callable[..., to
 
 
 def test_a_denoiser_of_another_vocabulary() -> None:
-    with pytest.raises(HardtailError, match="answers for 3; it is of another vocabulary"):
+    with pytest.raises(HardtailError, match="answers for 3; its vocabulary is not"):
         decode(Function(lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, 3)), 0), problems(40), Top1())
     with pytest.raises(HardtailError, match="its mask is -1"):
         decode(Function(hashed_logits, -1), problems(40), Top1())
@@ -160,14 +160,14 @@ class Forgetful(Policy):
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        (Forgetful("memory"), "begin returned None; it takes a dict of tensors"),
-        (Forgetful("steps"), "steps returned None; it takes a whole number"),
-        (Forgetful("end"), r"finished returned None; it takes \[\d+\] of torch.bool"),
+        (Forgetful("memory"), "begin returned None; it must be a dict of tensors"),
+        (Forgetful("steps"), "steps returned None; it must be a whole number"),
+        (Forgetful("end"), r"finished returned None; it must be \[\d+\] of torch.bool"),
         (Slow(), "left cells hidden after 3 steps"),
         (Misshapen(), "score returned a tensor"),
-        (Outside(), r"^Outside\(\): score returned array.{1,40}; it takes \[\d+, \d+\] of torch.float32$"),
-        (Halves(), "count returned a tensor .* of torch.float32; it takes .* of torch.int64"),
-        (Halves(counts=False), "review returned a tensor .* of torch.float32; it takes .* of torch.bool"),
+        (Outside(), r"^Outside\(\): score returned array.{1,40}; it must be \[\d+, \d+\] of torch.float32$"),
+        (Halves(), "count returned a tensor .* of torch.float32; it must be .* of torch.int64"),
+        (Halves(counts=False), "review returned a tensor .* of torch.float32; it must be .* of torch.bool"),
     ],
 )
 def test_a_policy_that_breaks_its_promise(policy: Policy, words: str) -> None:
@@ -368,15 +368,23 @@ def test_a_trace_made_up_by_others_is_refused(change: Change, tmp_path: Path) ->
     assert "antigravity" not in sys.modules
 
 
-def test_what_a_file_says_in_another_type_is_not_believed(tmp_path: Path) -> None:
-    subject = tiny(ADDITION)
+def test_a_header_is_read_as_what_it_must_be_or_refused_by_file_and_field(tmp_path: Path) -> None:
+    subject, path = tiny(ADDITION), tmp_path / "w.safetensors"
     task = {"class": "hardtail.tasks.addition.task:Addition", "fields": ADDITION.config()}
-    fields = {"task": task, "seed": "abc", "name": ["x"], "watch": None}
-    about = {"recipe": {"fields": fields}, "step": "many", "kind": 3}
+    recipe = {"fields": {"task": task}}
     assert isinstance(subject.denoiser, ModelDenoiser)
     model = subject.denoiser.model
-    save_weights(tmp_path / "w.safetensors", dict(model.named_parameters()), model.shape, about)
-    found = load_subject(str(tmp_path / "w.safetensors"))
+    for wrong, field in (
+        ({"step": "many"}, "step"),
+        ({"kind": 3}, "kind"),
+        ({"recipe": {"fields": {"task": task, "seed": "abc"}}}, "fields.seed"),
+        ({"recipe": {"fields": {"task": task, "watch": {"fields": {"order": 1}}}}}, "fields.watch.fields.order"),
+    ):
+        save_weights(path, dict(model.named_parameters()), model.shape, {"recipe": recipe} | wrong)
+        with pytest.raises(HardtailError, match=rf"w\.safetensors: {field}: expected"):
+            load_subject(str(path))
+    save_weights(path, dict(model.named_parameters()), model.shape, {"recipe": recipe})
+    found = load_subject(str(path))
     assert (found.seed, found.origin.recipe, found.origin.step, found.order) == (0, "w", None, None)
     assert "unknown origin" in eval_tables(found, records_of(list(evaluated(found))))[0].title
 

@@ -27,7 +27,7 @@ from hardtail.schemes.base import Corpus
 from hardtail.tasks.addition.task import Addition
 from hardtail.traces.calibration import calibration
 from hardtail.traces.states import hidden_before, standing, visited
-from hardtail.training.step import Coverage
+from hardtail.training.step import SeenStates
 from tests.diagnose_toys import SMALL, Event, gold_trace, lsb_trace, remasked_trace, small, trace_of
 
 
@@ -178,7 +178,7 @@ def test_visited_states_are_counted_as_training_counts_them() -> None:
     hidden_BA = torch.zeros(len(rows), SMALL.answer_len, dtype=torch.bool)
     for place, (_, hidden) in enumerate(rows):
         hidden_BA[place, hidden] = True
-    training = Coverage(corpus)
+    training = SeenStates(corpus)
     training.note(corpus.rows(torch.tensor([n for n, _ in rows])).hide(hidden_BA, corpus))
     ours = visits(trace, "lsb")
     assert ours.count_K.tolist() == training.count_K.tolist()

@@ -41,7 +41,7 @@ def test_truncated(saved: Path, name: str, keep: float) -> None:
 @pytest.mark.parametrize("name", ["set.npz", "set.json"])
 def test_missing_half(saved: Path, name: str) -> None:
     saved.with_name(name).unlink()
-    with pytest.raises(HardtailError, match="side by side"):
+    with pytest.raises(HardtailError, match="next to it"):
         load_instances(saved)
 
 

@@ -124,7 +124,7 @@ def test_a_captured_step_is_the_step_of_a_cpu(name: str, accumulate: int) -> Non
         assert gpu.loss.item() == pytest.approx(cpu.loss.item(), abs=2e-2)
     assert gpu.step.item() == cpu.step.item() == 10
     if name == "random":
-        assert gpu.coverage.count_K.tolist() == cpu.coverage.count_K.tolist()
+        assert gpu.seen.count_K.tolist() == cpu.seen.count_K.tolist()
 
 
 def test_a_run_goes_on_from_a_gpu_to_a_cpu_and_back(tmp_path: Path) -> None:

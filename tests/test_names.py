@@ -72,10 +72,10 @@ def test_schemes_by_name(text: str, scheme: Scheme) -> None:
     [
         ("pulma", "did you mean 'puma'"),
         ("papl,alpho=5", "one of alpha, tau"),
-        ("papl,alpha=much", "takes a number"),
+        ("papl,alpha=much", "must be a number"),
         ("puma,stages=5", "fields of its own"),
         ("puma,law=odd", "one of 'even'"),
-        ("hardtail.tasks.addition.task:Addition", "is no scheme"),
+        ("hardtail.tasks.addition.task:Addition", "is not a scheme"),
     ],
 )
 def test_a_mistake_in_a_scheme_is_one_sentence(text: str, sentence: str) -> None:

@@ -28,7 +28,7 @@ GOOD = '{"kind": "accuracy", "policy": "top1", "stratum": "natural", "n": 5, "ex
     ("line", "told"),
     [
         (GOOD.replace("0.5", "1.5"), "exact_match: expected `float` <= 1.0"),
-        (GOOD.replace("0.5", "NaN"), "not JSON"),
+        (GOOD.replace("0.5", "NaN"), "not valid JSON"),
         (GOOD.replace("0.5", "1e999"), "out of range"),
         (GOOD.replace("0.5", '"x"'), "exact_match: expected `float"),
         (GOOD.replace(": 5", ": 0"), "n: expected `int` >= 1"),
@@ -37,8 +37,8 @@ GOOD = '{"kind": "accuracy", "policy": "top1", "stratum": "natural", "n": 5, "ex
         (GOOD.replace('"n": 5, ', ""), "missing required field `n`"),
         (GOOD.replace("accuracy", "accurate"), "kind: invalid value 'accurate'"),
         (GOOD.replace('"policy": "top1"', '"policy": ["top1"]'), "policy: expected `str`"),
-        ("[" * 200_000, "not JSON"),
-        (GOOD[:-1], "not JSON"),
+        ("[" * 200_000, "not valid JSON"),
+        (GOOD[:-1], "not valid JSON"),
         ("[1, 2]", "not a JSON object"),
         (GOOD.replace("{", f'{{"schema": {SCHEMA + 1}, ', 1), f"schema is {SCHEMA + 1}"),
         (GOOD.replace("{", '{"schema": "new", ', 1), "schema is 'new'"),
@@ -101,7 +101,7 @@ def test_files_that_are_one_record(tmp_path: Path) -> None:
     path = tmp_path / "coverage.json"
     assert read_json(path, Coverage) is None
     path.write_text('{"by_count": [0, 1], "by_count_and_rank": [[0]]}')
-    with pytest.raises(HardtailError, match=r"coverage\.json: .*as many rows"):
+    with pytest.raises(HardtailError, match=r"coverage\.json: .*differ in their rows"):
         read_json(path, Coverage)
     path.write_text('{"by_count": [0, -1], "by_count_and_rank": [[0], [1]]}')
     with pytest.raises(HardtailError, match=r"by_count\[1\]: expected `int` >= 0"):

@@ -262,7 +262,7 @@ UNREADABLE = '{"policy": "top1", "strata": ["chain>=28"], "result": {"instances"
             _broken(f"{RUN}/log.jsonl", lambda text: text.replace('"loss": ', '"loss": "x", "y": ')),
             "loss: expected",
         ),
-        (_broken(f"{RUN}/log.jsonl", lambda text: "[1, 2]\n"), "log.jsonl, line 1: not a JSON object"),
+        (_broken(f"{RUN}/log.jsonl", lambda text: "[1, 2]\n"), "log.jsonl, line 1: this is not a JSON object"),
         (_broken(f"{RUN}/evaluations.jsonl", _without("stratum")), "missing required field `stratum`"),
         (_broken(f"{RUN}/evaluations.jsonl", _without("exact_match")), "missing required field `exact_match`"),
         (

@@ -124,7 +124,7 @@ def test_a_damaged_or_foreign_trace_is_one_sentence(report: Command, tmp_path: P
 def test_a_folder_that_is_no_run_is_one_sentence(report: Command, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     code, _, err = report(str(tmp_path / "empty"))
-    assert (code, err.count("\n"), "no run directory" in err) == (2, 1, True)
+    assert (code, err.count("\n"), "not a run directory" in err) == (2, 1, True)
     lines(tmp_path / "odd" / "log.jsonl", [])
     (tmp_path / "odd" / "recipe.json").write_text('{"fields": 3}')
     with pytest.raises(HardtailError, match=r"recipe\.json: fields: expected `object`"):

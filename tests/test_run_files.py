@@ -15,6 +15,7 @@ from safetensors.torch import load, load_file, save_file
 
 from hardtail import HardtailError
 from hardtail.core.files import load_instances, save_instances
+from hardtail.core.records import LogLine
 from hardtail.core.types import Instances
 from hardtail.models.weights import load_weights
 from hardtail.study.advance import prepare
@@ -154,7 +155,7 @@ def test_a_long_log_does_not_make_a_state_unreadable(tmp_path: Path) -> None:
     """A safetensors header may have 100 MB; the log is no part of it."""
     sizes = []
     for lines in (1, 20_000):
-        log = [{"step": step % 10, "loss": 1.5} for step in range(lines)]
+        log = [LogLine(step=step % 10, loss=1.5) for step in range(lines)]
         save_state(tmp_path, {"x": torch.ones(2)}, Progress(step=3, log=log))
         kept = load_state(tmp_path, {"x": torch.zeros(2)})
         assert kept == Progress(step=3, log=log)
@@ -236,7 +237,7 @@ def test_a_run_goes_on_with_its_own_data_only(built: Path, tmp_path: Path) -> No
     with pytest.raises(HardtailError, match="other training data"):
         train(quick(), tmp_path / "run")
     assert train(quick(), tmp_path / "run", data_file=built).finished
-    assert "finished already" in train(quick(), tmp_path / "run", data_file=built).how
+    assert "already finished" in train(quick(), tmp_path / "run", data_file=built).how
     with pytest.raises(HardtailError, match="other training data"):
         train(quick(), tmp_path / "run")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from safetensors.torch import load, save_file
 
@@ -15,6 +16,7 @@ from hardtail import HardtailError
 from hardtail.cli.train import Watcher
 from hardtail.cli.train import main as command
 from hardtail.core import files
+from hardtail.core.records import LogLine
 from hardtail.training import checkpoint
 from hardtail.training.run import train
 from tests.test_run_files import HARDTAIL, quick, stop_after
@@ -46,7 +48,7 @@ def test_other_files_in_place_of_the_state(tmp_path: Path) -> None:
     with pytest.raises(HardtailError, match="another kind of run"):
         train(quick(), folder)
     save_file({name: tensor for name, tensor in whole.items() if name != "rng/cpu"}, folder / "state.safetensors")
-    with pytest.raises(HardtailError, match="no saved state"):
+    with pytest.raises(HardtailError, match="not the saved state"):
         train(quick(), folder)
 
 
@@ -58,12 +60,12 @@ def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
     own = papl.read_bytes()
     shutil.copy(random, papl)
     with pytest.raises(
-        HardtailError, match=r"papl/state\.safetensors is of another run .* differs in .*scheme.* put the"
+        HardtailError, match=r"papl/state\.safetensors belongs to another run .* differs in .*scheme.* put the"
     ):
         train(quick("addition-papl"), papl.parent)
     tensors, progress = load(own), vars(checkpoint.load_state(random.parent, {}))
     assert progress.pop("recipe") == quick().as_json()
-    save_file(tensors, papl, metadata={"progress": json.dumps(progress)})
+    save_file(tensors, papl, metadata={"progress": json.dumps(msgspec.to_builtins(progress))})
     assert not train(quick("addition-papl"), papl.parent, should_stop=lambda: True).finished
     again = checkpoint.load_state(papl.parent, {})
     assert again is not None
@@ -151,7 +153,7 @@ def test_ctrl_c_before_the_first_step_stops_at_once(tmp_path: Path, monkeypatch:
         signal.raise_signal(signal.SIGINT)
 
     def training(*words: Any, report: Any, should_stop: Any, **others: Any) -> None:
-        report({"step": 0, "wall": 0.0})
+        report(LogLine(step=0, wall=0.0))
         signal.raise_signal(signal.SIGINT)
         heard.append(should_stop())
         signal.raise_signal(signal.SIGINT)
@@ -167,11 +169,11 @@ def test_ctrl_c_before_the_first_step_stops_at_once(tmp_path: Path, monkeypatch:
 
 def test_lines_in_a_log_say_only_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     watcher = Watcher("mine", replace(quick(), steps=100))
-    watcher.report({"step": 0, "how": "eager on the CPU", "wall": 0.0, "tokens": 0})
-    watcher.report({"step": 0, "probe_nll": 2.5, "wall": 1.0, "tokens": 0})
-    watcher.report({"step": 50, "loss": 2.0, "wall": 50.0, "tokens": 9})
-    watcher.report({"step": 99, "loss": 1.0, "wall": 99.0, "tokens": 9})
-    watcher.report({"step": 100, "loss": 1.0, "wall": 100.0, "tokens": 9})
+    watcher.report(LogLine(step=0, how="eager on the CPU", wall=0.0, tokens=0))
+    watcher.report(LogLine(step=0, probe_nll=2.5, wall=1.0, tokens=0))
+    watcher.report(LogLine(step=50, loss=2.0, wall=50.0, tokens=9))
+    watcher.report(LogLine(step=99, loss=1.0, wall=99.0, tokens=9))
+    watcher.report(LogLine(step=100, loss=1.0, wall=100.0, tokens=9))
     assert capsys.readouterr().out.splitlines()[1:] == [
         "step 0/100  eager on the CPU",
         "step 0/100  probe_nll 2.5",

@@ -227,7 +227,7 @@ def test_nonsense_is_refused() -> None:
         Puma(threshold=1.5)
     with pytest.raises(HardtailError, match="climb"):
         Stairs(5, 3, 1)
-    with pytest.raises(HardtailError, match="probability"):
+    with pytest.raises(HardtailError, match=r"share is 2\.0; it must be at least 0 and at most 1"):
         Mixture(Random(), Random(), share=2.0)
     with pytest.raises(HardtailError, match="no-at-least-one"):
         Random(weighting="rate")  # one batch in two thousand would weigh a thousand others

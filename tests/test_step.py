@@ -169,6 +169,28 @@ def test_a_capture_that_fails_is_said_aloud_and_takes_no_step(monkeypatch: pytes
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+@pytest.mark.parametrize("name", ["papl", "puma", "mixture"])
+def test_each_part_of_a_step_compiles_as_one_graph(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration that is made inside a step, say, would check its fields there and break the graph."""
+
+    def capture(work: Work, device: torch.device, warm_up: int) -> Work:
+        work()
+        return work
+
+    as_if_on_a_gpu(monkeypatch, capture)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager", fullgraph=True))
+    usual, whole = step(SCHEMES[name]), step(SCHEMES[name])
+    monkeypatch.setattr(whole, "device", torch.device("cuda"))
+    try:
+        assert whole.compile() == "compiled, one CUDA graph"
+        usual()
+        whole()
+    finally:
+        torch.compiler.reset()
+    assert torch.equal(usual.loss, whole.loss)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 def test_many_runs_in_one_process_are_all_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another seed is compiled anew, and after eight times the compiler would go on without a word that a log keeps."""
 
@@ -230,9 +252,9 @@ def test_coverage_counts_what_was_hidden() -> None:
     taken = step(oracle_order(Fixed(3)), batch=30)
     for _ in range(6):
         taken()
-    assert taken.coverage.count_K.tolist() == [0, 60, 60, 60]
+    assert taken.seen.count_K.tolist() == [0, 60, 60, 60]
     # The oracle reveals the lowest digit first: with two cells hidden they are ranks 1 and 2, with one it is rank 2.
-    assert taken.coverage.rank_KR.tolist() == [[0, 0, 0], [0, 0, 60], [0, 60, 60], [60, 60, 60]]
+    assert taken.seen.rank_KR.tolist() == [[0, 0, 0], [0, 0, 60], [0, 60, 60], [60, 60, 60]]
 
 
 # -- learning -----------------------------------------------------------------------------------------------------

@@ -309,9 +309,9 @@ def test_ctrl_c_saves_the_run_that_is_being_advanced(
     tmp_path: Path, hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*words: Any, report: Any, **others: Any) -> Any:
-        def reported(line: dict[str, Any]) -> None:
+        def reported(line: LogLine) -> None:
             report(line)
-            if line["step"] == 60:
+            if line.step == 60:
                 signal.raise_signal(signal.SIGINT)
 
         return train(*words, report=reported, **others)
@@ -406,7 +406,7 @@ def test_weights_of_another_run_or_step_are_not_measured_as_this_one(tmp_path: P
     path = tmp_path / "run" / "last.safetensors"
     own = path.read_bytes()
     path.write_bytes((tmp_path / "other" / "last.safetensors").read_bytes())
-    with pytest.raises(HardtailError, match=r"of another run than the recipe.json beside it"):
+    with pytest.raises(HardtailError, match=r"belongs to another run than the recipe.json next to it"):
         measure(tmp_path / "run", device="cpu", n=5)
     path.write_bytes(own)
     (tmp_path / "run" / "finished.json").write_text('{"step": 20, "wall": 1, "commit": "c", "device": "d"}')

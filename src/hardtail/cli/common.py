@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from tyro.conf import Positional, arg
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
+    from hardtail.core.records import LogLine
     from hardtail.measuring.subject import Kind, Subject
     from hardtail.models.precision import Precision
     from hardtail.tasks.base import Task
@@ -115,10 +116,10 @@ def busy(words: str) -> Iterator[None]:
         yield
 
 
-def measured(line: dict[str, Any]) -> dict[str, float]:
+def measured(line: "LogLine") -> dict[str, float]:
     """Return the measurements of a log line, without its progress."""
-    progress = "step", "wall", "tokens"
-    return {key: value for key, value in line.items() if isinstance(value, int | float) and key not in progress}
+    names = "loss", "norm", "probe_nll", "probe_guessed", "natural", "hard", "hard_logical"
+    return {name: value for name in names if (value := getattr(line, name)) is not None}
 
 
 @contextmanager

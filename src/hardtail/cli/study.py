@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
@@ -13,6 +13,7 @@ from hardtail.cli.common import Device, Patience, app, busy
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
+    from hardtail.core.records import LogLine
     from hardtail.core.tables import Table
     from hardtail.study.grids import Entry
     from hardtail.study.store import Store
@@ -111,11 +112,11 @@ def _advance(
 
     began = False
 
-    def report(entry: "Entry", line: dict[str, Any]) -> None:
+    def report(entry: "Entry", line: "LogLine") -> None:
         nonlocal began
         began = True
         shown = "  ".join(f"{key} {value:.4g}" for key, value in common.measured(line).items())
-        print(f"{entry.name}  step {line['step']:,}/{entry.recipe.steps:,}  {shown}", flush=True)
+        print(f"{entry.name}  step {line.step:,}/{entry.recipe.steps:,}  {shown}", flush=True)
 
     entries, device = entries_named(names), common.usable_device(device)
     with common.asked_to_stop(lambda: began) as stopping:

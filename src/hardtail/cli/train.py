@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -14,6 +14,7 @@ from tyro.conf import FlagCreatePairsOff, arg
 
 from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_bar, usable_device
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import LogLine
 from hardtail.core.registry import SCHEMES
 from hardtail.schemes.named import scheme_named
 from hardtail.study.recipes import RECIPES, recipe_named
@@ -128,24 +129,24 @@ class Watcher:
         if self.bar.disable:
             print(f"{name}: preparing data and model", flush=True)
 
-    def report(self, entry: dict[str, Any]) -> None:
-        """Show the newest value of every measurement; for the first entry, how the steps are computed."""
+    def report(self, line: LogLine) -> None:
+        """Show the newest value of every measurement; for the first line, how the steps are computed."""
         self.began = True
-        at = f"step {entry['step']:,}/{self.steps:,}"
-        if "how" in entry:
-            self._say(f"{at}  {entry['how']}")
-            self.bar.update(self.task, completed=entry["step"], words="")
+        at = f"step {line.step:,}/{self.steps:,}"
+        if line.how is not None:
+            self._say(f"{at}  {line.how}")
+            self.bar.update(self.task, completed=line.step, words="")
             return
-        self.latest |= measured(entry)
+        self.latest |= measured(line)
         words = "  ".join(f"{key} {value:.4g}" for key, value in self.latest.items())
-        rate = entry["step"] / entry["wall"] if entry["wall"] else 0.0
-        to_go = self.steps - entry["step"]
+        rate = line.step / line.wall if line.wall else 0.0
+        to_go = self.steps - line.step
         speed = f"  {rate:.1f} steps/s" if rate else ""
         left = f"  {_duration(to_go / rate)} left" if rate and to_go else ""
-        if self.bar.disable or "probe_nll" in entry:  # the bar has no room for everything
+        if self.bar.disable or line.probe_nll is not None:  # the bar has no room for everything
             self._say(f"{at}{speed}{left}  {words}")
         loss = f"loss {self.latest['loss']:.4g}" if "loss" in self.latest else ""
-        self.bar.update(self.task, completed=entry["step"], words=f"{rate:.0f} steps/s  {loss}" if rate else "")
+        self.bar.update(self.task, completed=line.step, words=f"{rate:.0f} steps/s  {loss}" if rate else "")
 
     def _say(self, line: str) -> None:
         if self.bar.disable:

@@ -1,16 +1,14 @@
-"""Configurations as JSON, with the classes they are of.
+"""Configurations as JSON, with their classes.
 
-A class of this package goes by its own name, so that a description outlives a move of its module; any other class by
-`package.module:Class`. A task is `{"name": …, "fields": {…}}` (`tasks.named`). Older descriptions, which name tasks by
-their classes and our classes by old paths, compare as equal.
+A class of this package goes by its own name, so that a description stays valid when its module moves; any other class
+by `package.module:Class`. A task is `{"name": …, "fields": {…}}` (`tasks.named`). Older descriptions, which name tasks
+by their classes and our classes by old paths, compare as equal.
 """
 
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from hardtail.core.registry import TASKS
-
-OURS = "hardtail."
 
 
 def described_name(kind: type) -> str:
@@ -19,12 +17,12 @@ def described_name(kind: type) -> str:
 
 
 def short_name(name: str) -> str:
-    """The name of a class in today's descriptions, from its name in a description of any age."""
-    return name.partition(":")[2] if name.startswith(OURS) else name
+    """Today's name of a class, from its name in a description of any age."""
+    return name.partition(":")[2] if name.startswith("hardtail.") else name
 
 
 def describe(value: Any) -> Any:
-    """Frozen dataclasses as `{"class": …, "fields": {…}}`, everything below them likewise."""
+    """Dataclasses as `{"class": …, "fields": {…}}`, at any depth."""
     if is_dataclass(value) and not isinstance(value, type):
         return {"class": described_name(type(value)), "fields": described_fields(value)}
     if isinstance(value, list | tuple):
@@ -38,7 +36,7 @@ def described_fields(config: Any) -> dict[str, Any]:
 
 
 def registered_name(described: dict[str, Any]) -> str | None:
-    """The name of the task that is described, where its class is registered; else the class as `describe` names it."""
+    """The name of the described task if its class is registered, else the class as `describe` names it."""
     if isinstance(name := described.get("name"), str):
         return name
     if not isinstance(kind := described.get("class"), str):
@@ -51,12 +49,10 @@ def differences(held: Any, wanted: Any, name: str = "") -> list[str]:
     """The dotted names of the fields in which two configurations, as `describe` writes them, differ."""
     if held == wanted:
         return []
-    whole = [name or "everything"]
-    if not (isinstance(held, dict) and isinstance(wanted, dict) and _head(held) == _head(wanted)):
-        return whole
-    theirs, ours = held.get("fields"), wanted.get("fields")
+    dicts = isinstance(held, dict) and isinstance(wanted, dict) and _head(held) == _head(wanted)
+    theirs, ours = (held.get("fields"), wanted.get("fields")) if dicts else (None, None)
     if not (isinstance(theirs, dict) and isinstance(ours, dict)):
-        return whole
+        return [name or "everything"]
     return [
         found
         for field in {**ours, **theirs}
@@ -65,6 +61,6 @@ def differences(held: Any, wanted: Any, name: str = "") -> list[str]:
 
 
 def _head(described: dict[str, Any]) -> dict[str, Any]:
-    """Everything but the fields, with the class by its name of today."""
+    """Everything but the fields, the class by today's name."""
     rest = {key: value for key, value in described.items() if key not in ("name", "class", "fields")}
     return rest | {"name": registered_name(described)}

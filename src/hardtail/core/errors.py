@@ -2,7 +2,7 @@
 
 
 class HardtailError(ValueError):
-    """A mistake its reader can mend: what was given, what is accepted, what to do.
+    """A mistake that its reader can fix: what was given, what is accepted, what to do.
 
     The command line prints the sentence and exits with code 2; no stack trace.
     """

@@ -1,15 +1,48 @@
-"""The fields of a configuration (a task, a scheme, a policy): `field=value` words, and whether the values fit."""
+"""The fields of a configuration (a task, a scheme, a policy): `field=value` words, and which values are accepted."""
 
+import math
+import operator
 from collections.abc import Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hardtail.core.errors import HardtailError
 
 T = TypeVar("T")
 LARGE = 1 << 62
-"""Whole numbers end here: a tensor holds no more, and sums of two must fit."""
+"""Whole numbers without an upper bound of their own end here: a tensor holds no more, and sums of two must fit."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The numbers that a field accepts: `Annotated[float, Bounds(gt=0, le=1)]`."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    """Infinity here means that the number must be finite."""
+
+    def __contains__(self, value: float) -> bool:
+        tests = (operator.ge, self.ge), (operator.gt, self.gt), (operator.le, self.le), (operator.lt, self.lt)
+        return all(test(value, bound) for test, bound in tests if bound is not None)
+
+    def __str__(self) -> str:
+        words = ("at least", self.ge), ("above", self.gt), ("at most", self.le), ("below", self.lt)
+        return " and ".join(f"{word} {_short(bound)}" for word, bound in words if bound is not None)
+
+
+AtLeastOne = Annotated[int, Bounds(ge=1)]
+Probability = Annotated[float, Bounds(ge=0, le=1)]
+NonNegative = Annotated[float, Bounds(ge=0, lt=math.inf)]
+
+
+class Checked:
+    """A dataclass whose fields are checked when it is made."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, type(self).__name__)
 
 
 def configured(kind: type[T], given: Sequence[str], name: str) -> T:
@@ -38,31 +71,47 @@ def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, A
     return values
 
 
-def check_fields(config: Any, name: str, wide: Sequence[str] = ()) -> None:
-    """Refuse a field of another type than it declares, or none of its options; errors start with `name`.
-
-    Whole numbers of the fields `wide` may be of any size.
-    """
+def check_fields(config: Any, name: str) -> None:
+    """Refuse a value of the wrong type, outside its bounds, or not among its options; errors start with `name`."""
     try:
-        hints = get_type_hints(type(config))
-    except NameError:  # a name that only a type checker imports: nothing is known of these fields
+        hints = get_type_hints(type(config), include_extras=True)
+    except NameError:  # a name that only a type checker imports: nothing is known about these fields
         return
     for item in fields(config):
         value, hint = getattr(config, item.name), hints[item.name]
+        if NoneType in get_args(hint):
+            if value is None:
+                continue
+            hint = _not_none(hint)
+        bounds = [extra for extra in get_args(hint) if isinstance(extra, Bounds)]
+        hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        what = f"{name}: {item.name} is {value!r}"
         if get_origin(hint) is Literal and value not in get_args(hint):
-            options = ", ".join(map(repr, get_args(hint)))
-            raise HardtailError(f"{name}: {item.name} is {value!r}; it is one of {options}")
+            raise HardtailError(f"{what}; it is one of {', '.join(map(repr, get_args(hint)))}")
         if hint in (int, float, bool, str) and not isinstance(value, (int, float) if hint is float else hint):
-            raise HardtailError(f"{name}: {item.name} is {value!r}; it takes a value of type {hint.__name__}")
-        if hint is int and item.name not in wide and not -LARGE < value < LARGE:
-            raise HardtailError(f"{name}: {item.name} is {value}; a whole number here is below 2^62")
+            raise HardtailError(f"{what}; it must be a value of type {hint.__name__}")
+        if refused := [bound for bound in bounds if value not in bound]:
+            raise HardtailError(f"{what}; it must be {refused[0]}")
+        if hint is int and all(bound.lt is None for bound in bounds) and not -LARGE < value < LARGE:
+            raise HardtailError(f"{what}; a whole number here is below 2^62")
+
+
+def _short(number: float) -> str:
+    """A bound in words: large powers of two as such."""
+    power = math.frexp(number)[1] - 1
+    return f"2^{power}" if power > 20 and number == 2.0**power else f"{number:g}"
+
+
+def _not_none(hint: Any) -> Any:
+    """`float` of `float | None`."""
+    return next(member for member in get_args(hint) if member is not NoneType)
 
 
 def _convert(what: str, value: str, hint: Any) -> Any:
-    if get_origin(hint) is UnionType and NoneType in get_args(hint):  # float | None
+    if get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint):
         if value.lower() == "none":
             return None
-        hint = next(member for member in get_args(hint) if member is not NoneType)
+        hint = _not_none(hint)
     if is_dataclass(hint):
         raise HardtailError(f"{what} is a configuration with fields of its own; one word cannot set it")
     if hint is bool:
@@ -73,7 +122,7 @@ def _convert(what: str, value: str, hint: Any) -> Any:
         try:
             return hint(value)
         except ValueError:
-            raise HardtailError(f"{what} is {value!r}; it takes a number") from None
+            raise HardtailError(f"{what} is {value!r}; it must be a number") from None
     if members := [member for member in get_args(hint) if isinstance(member, type)]:  # tuple[int, ...]
         return tuple(_convert(what, part, members[0]) for part in value.split(","))
     return value

@@ -24,7 +24,7 @@ FORMAT = 1
 
 @contextmanager
 def atomic(path: Path) -> Iterator[IO[bytes]]:
-    """Write `path` through a temporary file beside it: readers see the old file or the whole new one, never a part."""
+    """Write `path` through a temporary file next to it: readers see the old file or the whole new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -39,7 +39,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
 
 
 def clear_parts(path: Path) -> None:
-    """Remove what writers of `path` left when they were killed; for its sole writer alone."""
+    """Remove the temporary files of writers of `path` that were killed; only its sole writer may call this."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
         part.unlink(missing_ok=True)
 
@@ -48,7 +48,7 @@ def clear_parts(path: Path) -> None:
 def sole_writer(path: Path, wait: float = 0.0) -> Iterator[None]:
     """Hold the right to write `path` (a file or a folder).
 
-    A second process is refused while the first lives, after waiting for so many seconds.
+    A second process waits for this many seconds and is then refused, as long as the first one lives.
     """
     lock = path / "lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
     until = time.monotonic() + wait
@@ -64,7 +64,7 @@ def sole_writer(path: Path, wait: float = 0.0) -> Iterator[None]:
 
 
 def _locked(lock: Path, path: Path) -> IO[str] | None:
-    """The lock's file, locked; None while another holds it, or has just taken it away with its name."""
+    """The lock file, locked; None while another process holds it or has just removed it."""
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         held = lock.open("w")
@@ -81,7 +81,7 @@ def _locked(lock: Path, path: Path) -> IO[str] | None:
 
 
 def append_bytes(path: Path, lines: bytes) -> None:
-    """Add lines to a file: all of them or, where that fails, none."""
+    """Add lines to a file: all of them or, if that fails, none."""
     held = path.read_bytes() if path.exists() else b""
     if held and not held.endswith(b"\n"):
         raise HardtailError(f"{path} ends in the middle of a line; fix or move it, then try again")
@@ -90,19 +90,19 @@ def append_bytes(path: Path, lines: bytes) -> None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, gzipped where its name ends in `.gz`; blank lines are dropped."""
+    """The lines of a text file, which is gzipped if its name ends in `.gz`; blank lines are dropped."""
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
     except OSError as error:  # gzip's "not a gzipped file" is one too
         raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise HardtailError(f"{path} is not the text file its name says: {error}") from error
+        raise HardtailError(f"{path} is not the text file that its name promises: {error}") from error
     return text_lines(text)
 
 
 def text_lines(text: str) -> list[str]:
-    """The lines that are not blank: a file's entries, which messages about it count."""
+    """The lines that are not blank; messages about a file count these."""
     return [line for line in text.splitlines() if line.strip()]
 
 
@@ -125,9 +125,9 @@ def manifest_path(path: Path) -> Path:
 
 
 def save_instances(path: Path, instances: Instances, manifest: dict[str, Any]) -> None:
-    """Write `path` (`.npz`) and its manifest beside it (`.json`), which holds the hash of the arrays."""
+    """Write `path` (`.npz`) and, next to it, its manifest (`.json`), which holds the hash of the arrays."""
     if path.suffix != ".npz":
-        raise HardtailError(f"{path} must end in .npz; its manifest is written beside it as .json")
+        raise HardtailError(f"{path} must end in .npz; its manifest is written next to it as .json")
     arrays = instances.arrays()
     full = {"format": FORMAT, **manifest, "count": len(instances), "sha256": content_hash(arrays)}
     with atomic(path) as file, atomic(manifest_path(path)) as side:  # both are whole before either takes its name
@@ -136,13 +136,13 @@ def save_instances(path: Path, instances: Instances, manifest: dict[str, Any]) -
 
 
 def load_instances(path: Path) -> tuple[Instances, dict[str, Any]]:
-    """The instances of a file and its manifest; refuses what is truncated, altered or something else."""
+    """The instances in a file, and its manifest; refuses a file that is truncated, altered or something else."""
     try:
         manifest = json.loads(manifest_path(path).read_bytes())
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError as error:
-        raise HardtailError(f"{error.filename} is missing; data is an .npz and its .json side by side") from error
+        raise HardtailError(f"{error.filename} is missing; data is an .npz file and its .json next to it") from error
     except Exception as error:  # a damaged archive fails in a dozen ways, from zlib's to "encrypted"
         raise HardtailError(
             f"{path} or its manifest is damaged or not hardtail data ({error}); build it again"
@@ -150,5 +150,5 @@ def load_instances(path: Path) -> tuple[Instances, dict[str, Any]]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise HardtailError(f"{manifest_path(path)} is not a manifest of format {FORMAT}; build the data again")
     if content_hash(arrays) != manifest.get("sha256"):
-        raise HardtailError(f"{path} is not what its manifest describes (the hashes differ); build it again")
+        raise HardtailError(f"{path} does not match its manifest (the hashes differ); build it again")
     return Instances.from_arrays(arrays), manifest

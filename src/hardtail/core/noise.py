@@ -1,4 +1,4 @@
-"""Random numbers on the device that are a pure function of seed, step and name: nothing to save, nothing to wait for.
+"""Random numbers on the device, a pure function of seed, step and name: nothing to save, nothing to wait for.
 
 The same numbers come out on a CPU and on a GPU, inside a captured graph or outside, before and after a resume.
 
@@ -37,12 +37,12 @@ def mix(word: Tensor) -> Tensor:
 
 
 def unit(word: Tensor) -> Tensor:
-    """Words as float32 in (0, 1): 23 random bits, at the middle of their cell, so that neither 0 nor 1 comes out."""
+    """Words as float32 in (0, 1): 23 random bits, in the middle of their interval, so that neither 0 nor 1 occurs."""
     return (_right(word, 41).float() + 0.5) * 2.0**-23
 
 
 def stream(name: str) -> int:
-    """The number of a named stream of words: taken once at import, as compiled code cannot hash names."""
+    """The number of a named stream of words, computed once at import, as compiled code cannot hash names."""
     return zlib.crc32(name.encode())
 
 
@@ -52,11 +52,11 @@ class Moment:
 
     seed: int
     step: Tensor
-    """Counts from 0, an int64 on the device, so that a captured graph moves on with it."""
+    """Counts from 0: an int64 on the device, so that a captured graph advances with it."""
     steps: int
 
     def words(self, stream: int, *shape: int) -> Tensor:
-        """Random int64 words; another stream (a `stream` name, turned into a number once) gives independent ones."""
+        """Random int64 words; another stream (a number from `stream`) gives independent ones."""
         salt = signed((stream << 32) ^ self.seed)
         key = mix(mix(self.step + salt) + salt)
         index = torch.arange(torch.Size(shape).numel(), device=self.step.device)

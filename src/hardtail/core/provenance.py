@@ -5,20 +5,27 @@ import platform
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from hardtail.core.version import __version__
+
+
+class Origin(TypedDict):
+    """The code and the machine that every recorded number names."""
+
+    commit: str
+    device: str
 
 
 @cache
 def code_version() -> str:
     """The commit of the checkout that this package runs from, with `+` where it has uncommitted changes.
 
-    Asked once: a checkout that moves on under a running process does not change the code that runs.
-    A copy without its history is told by the environment variable HARDTAIL_COMMIT; an installed package has a version.
+    Asked once: a checkout that moves on under a running process does not change the code that runs. The environment
+    variable HARDTAIL_COMMIT names the commit of a copy without history; an installed package has its version.
     """
-    if told := os.environ.get("HARDTAIL_COMMIT"):
-        return told
+    if given := os.environ.get("HARDTAIL_COMMIT"):
+        return given
     folder = Path(__file__).resolve().parents[3]
     if not (folder / ".git").exists():
         return f"hardtail {__version__}"
@@ -37,8 +44,7 @@ def machine(device: str) -> str:
     return f"{name}, torch {torch.__version__}"
 
 
-def origin(device: str) -> dict[str, Any]:
-    """The keys that every recorded number carries."""
+def origin(device: str) -> Origin:
     return {"commit": code_version(), "device": machine(device)}
 
 

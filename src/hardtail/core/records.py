@@ -1,8 +1,8 @@
-"""Records: what was measured, as frozen types that are checked once, where a file is read.
+"""Records of what was measured: frozen types, checked once when a file is read.
 
-A line or file that is not what its type says raises HardtailError with the file, the line and the field; code behind
-that door does not check again. `schema` says how a record was written: it is absent in files of before it (schema 1),
-and a number above `SCHEMA` is refused. Keys that a type does not know are ignored.
+A line or file that does not fit its type raises HardtailError with the file, the line and the field; later code does
+not check again. `schema` is the format that a record was written in: it is absent in older files (schema 1), and a
+number above `SCHEMA` is refused. Unknown keys are ignored.
 """
 
 import re
@@ -26,7 +26,7 @@ Seconds = Annotated[float, Meta(ge=0)]
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """What every measurement says of itself. None is a fact that is unknown, or that old lines do not have."""
+    """The fields that every measurement has. None is unknown, or absent in old lines."""
 
     task: str | None = None
     policy: str
@@ -52,8 +52,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @property
     def plainly_decoded(self) -> bool:
-        """One cell a step, nothing sampled or restricted, on the instances and random orders of the run's own seed, in
-        the precision that all runs are measured in."""
+        """Whether one cell was decoded a step, nothing sampled or restricted, on the instances and random orders of the
+        run's own seed, in the precision that all runs are measured in."""
         own = self.data_seed in (None, self.seed) and self.decode_seed == 0
         rule = self.commit_rule, self.restrict, self.temperature
         return own and rule == ("1 a step", False, 0.0) and self.decode_precision == "fp32"
@@ -73,7 +73,7 @@ class Accuracy(_Measured, frozen=True, kw_only=True, tag="accuracy"):
     high: Share | None = None
     cell_accuracy: Share | None = None
     valid: Share | None = None
-    """Answers that solve the problem, gold or not."""
+    """Share of answers that solve the problem, gold or not."""
     steps: Count | None = None
     wall: Seconds | None = None
 
@@ -114,7 +114,7 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True):
     count: Count | None = None
 
 
-class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of a run's `log.jsonl`: what was measured after a step, or where a session began."""
 
     step: Count
@@ -146,11 +146,11 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     how: str | None = None
     data: DataFile | None = None
     patience: Positive | None = None
-    """The patience that ran out before the last step; None where none did."""
+    """The patience that ran out before the last step, if one did."""
 
 
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `index.jsonl`, or the same of a run directory; an unfinished run has no commit, device and wall."""
+    """A line of `index.jsonl`, or the same for a run directory; an unfinished run has no commit, device and wall."""
 
     name: str
     arm: str
@@ -176,7 +176,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len(self.by_count) != len(self.by_count_and_rank) or len(set(map(len, self.by_count_and_rank))) != 1:
-            raise ValueError("by_count and by_count_and_rank must have as many rows, and every row as many ranks")
+            raise ValueError("by_count and by_count_and_rank differ in their rows, or the rows in their ranks")
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -187,11 +187,11 @@ def _as_it_is(held: dict[str, Any], schema: int) -> dict[str, Any]:
 
 
 Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
-"""From a record as it was written under a schema to what it is today."""
+"""From a record in an older schema to the one of today."""
 
 
 def read_jsonl(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> list[T]:
-    """The records of a `.jsonl`, none where there is no such file."""
+    """The records of a `.jsonl`; none if there is no such file."""
     lines = enumerate(_bytes(path).split(b"\n") if path.exists() else [], start=1)
     return [parse(line, kind, f"{path}, line {number}", upgrade) for number, line in lines if line.strip()]
 
@@ -202,7 +202,7 @@ def read_measurements(path: Path) -> list[Measurement]:
 
 
 def read_json(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> T | None:
-    """The record that is a whole file; None where there is no such file."""
+    """The record in a file of its own; None if there is no such file."""
     return parse(_bytes(path), kind, str(path), upgrade) if path.exists() else None
 
 
@@ -211,25 +211,33 @@ def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -
     try:
         held = msgspec.json.decode(raw)
     except (ValueError, RecursionError) as error:
-        raise HardtailError(f"{where}: not JSON that can be read ({error})") from error
+        raise HardtailError(f"{where}: this is not valid JSON ({error})") from error
     if not isinstance(held, dict):
-        raise HardtailError(f"{where}: not a JSON object")
+        raise HardtailError(f"{where}: this is not a JSON object")
     schema = held.get("schema", 1)
     if type(schema) is not int or not 1 <= schema <= SCHEMA:
-        raise HardtailError(
-            f"{where}: schema is {schema!r}, and this version of hardtail reads 1 to {SCHEMA}; a newer one wrote it"
-        )
+        raise HardtailError(f"{where}: schema is {schema!r}; this version reads 1 to {SCHEMA}, so a newer one wrote it")
     try:
-        return msgspec.convert(upgrade(held, schema), kind)
+        return converted(upgrade(held, schema), kind, where)
+    except msgspec.ValidationError as error:  # from the upgrade
+        raise _damaged(error, where) from error
+
+
+def converted(held: Any, kind: type[T], where: str) -> T:
+    """Decoded JSON as a record; errors start with `where` it is from."""
+    try:
+        return msgspec.convert(held, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise HardtailError(f"{where}: {_field_first(str(error))}; the record is damaged") from error
+        raise _damaged(error, where) from error
 
 
-def _field_first(message: str) -> str:
+def _damaged(error: Exception, where: str) -> HardtailError:
     """msgspec's "Expected `int`, got `str` - at `$.n`" as "n: expected `int`, got `str`"."""
-    said, _, at = message.partition(" - at ")
+    message, _, at = str(error).partition(" - at ")
     field = re.sub(r"^[`$.]+|`$", "", at)
-    return f"{field}: {said[:1].lower()}{said[1:]}" if field else said[:1].lower() + said[1:]
+    return HardtailError(
+        f"{where}: {field + ': ' if field else ''}{message[:1].lower()}{message[1:]}; the record is damaged"
+    )
 
 
 def _bytes(path: Path) -> bytes:
@@ -243,19 +251,19 @@ def _bytes(path: Path) -> bytes:
 
 
 def as_json(record: msgspec.Struct) -> dict[str, Any]:
-    """A record as JSON holds it, without what is unknown; a number that is not finite is None."""
+    """A record as JSON, without unknown fields; a number that is not finite is None."""
     held = jsonable(record)
     kind = {"kind": held.pop("kind")} if "kind" in held else {}
     return {**kind, "schema": SCHEMA, **{key: value for key, value in held.items() if value is not None}}
 
 
 def jsonable(value: Any) -> Any:
-    """Anything recorded as JSON holds it: plain numbers, lists, and None for a number that is not finite."""
+    """Anything recorded, as JSON: plain numbers, lists, and None for a number that is not finite."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
 
 
 def append_jsonl(path: Path, records: Iterable[msgspec.Struct]) -> None:
-    """Add records to a `.jsonl`, one a line: all of them or, where that fails, none."""
+    """Add records to a `.jsonl`, one per line: all of them or, if that fails, none."""
     append_bytes(path, lines_of(records))
 
 

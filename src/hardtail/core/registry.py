@@ -25,27 +25,23 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Built-in and plugged-in things of one kind, each as `package.module:name`, which `load` also takes as it is.
+    """Built-in and plugged-in objects of one kind, each as `package.module:name`, which `load` also accepts directly.
 
-    `fault` says what is wrong with an object that was loaded; None accepts it.
+    `fault` says what is wrong with a loaded object; None accepts it.
     """
 
     def __init__(
         self, kind: str, group: str, builtin: Mapping[str, str | T], fault: Callable[[Any], str | None]
     ) -> None:
-        self.kind = kind
-        self.group = group
-        self.builtin = builtin
-        self._fault = fault
+        self.kind, self.group, self.builtin, self._fault = kind, group, builtin, fault
 
     @cached_property
     def _known(self) -> dict[str, str | T]:
         known = dict(self.builtin)
         for point in entry_points(group=self.group):
             if point.name in known:
-                warnings.warn(
-                    f"{self.kind} {point.name!r}: {point.value} is ignored for {known[point.name]}", stacklevel=2
-                )
+                message = f"{self.kind} {point.name!r}: {point.value} is ignored for {known[point.name]}"
+                warnings.warn(message, stacklevel=2)
             else:
                 known[point.name] = point.value
         return known
@@ -71,13 +67,13 @@ class Registry(Generic[T]):
         except (ImportError, AttributeError, ValueError) as error:
             raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}") from error
         if fault := self._fault(found):
-            raise HardtailError(f"{path!r} is no {self.kind}: {fault}")
+            raise HardtailError(f"{path!r} is not a {self.kind}: {fault}")
         return found
 
     def admit(self, path: str) -> T:
-        """Load `package.module:Class`, or a known name, and know it from now on in this process.
+        """Load `package.module:Class` or a known name, and register it for the rest of this process.
 
-        A file that names a class is never reason enough to import it; a person who names it is.
+        Only for what a person names: a class that a file names is never imported.
         """
         found = self.load(path)
         if ":" in path and path not in self.paths().values():
@@ -134,7 +130,7 @@ POLICIES: "Registry[type[Policy]]" = Registry(
     },
     _subclass_of("hardtail.policies.base:Policy"),
 )
-"""The logical orders that a task provides are policies too: `policies.named` knows them by their own names."""
+"""A task's logical orders are policies too: `policies.named` finds them by their names."""
 
 SCHEMES: "Registry[type[Scheme]]" = Registry(
     "scheme",

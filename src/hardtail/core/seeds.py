@@ -1,7 +1,7 @@
 """Named random streams: the same name and seed give the same bytes on any machine.
 
-A stream is an endless row of 64-bit keys, one per instance. Everything about instance `i` is a function of key `i`,
-so a data set does not depend on how it was cut into chunks or on how many cores built it, and two streams with
+A stream is an endless sequence of 64-bit keys, one per instance. Everything about instance `i` is a function of key
+`i`, so a data set does not depend on how it was split into chunks or on how many cores built it, and two streams with
 different names have nothing in common (item `i` of seed `s` is not item `i-1` of seed `s+1`).
 
 Shapes: N instances, W words drawn per instance.
@@ -62,7 +62,7 @@ class Streams:
 def words(key_N: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
     """The first `count` random words of each key: splitmix64 (Steele, Lea & Flood 2014), vectorised.
 
-    `solvers.rng` draws the same words one at a time inside compiled code.
+    `tasks.rng` draws the same words one at a time inside compiled code.
     """
     step_W = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(GAMMA)
     z = key_N[:, None] + step_W

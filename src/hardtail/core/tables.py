@@ -1,4 +1,4 @@
-"""Tables for people: one small form that a terminal and a document can print, and any result turned into it."""
+"""Tables for people, which a terminal and a document can print, and the tables of any nested result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | None
 WIDE = 10
-"""Columns that a screen still shows."""
+"""The most columns that fit a screen."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A title, column names, and rows of text and numbers; None is a value that there is not."""
+    """A title, column names, and rows of text and numbers; None is a missing value."""
 
     title: str
     columns: tuple[str, ...]
@@ -64,7 +64,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def tabulate(title: str, value: Mapping[str, Any]) -> list[Table]:
-    """A nested result as tables: its plain values first, then one table for every group of like records below it.
+    """A nested result as tables: its plain values first, then one table for every group of similar records below it.
 
     A list of records is a table with a column for each key; a mapping of records too, its keys in the first column.
     """
@@ -85,7 +85,7 @@ def tabulate(title: str, value: Mapping[str, Any]) -> list[Table]:
 
 
 def _rest(title: str, record: Mapping[str, Any]) -> list[Table]:
-    """What of a record does not fit in its row."""
+    """Tables of the parts of a record that do not fit in its row."""
     return tabulate(title, {name: inner for name, inner in record.items() if not _plain(inner)})
 
 

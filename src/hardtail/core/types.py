@@ -3,8 +3,8 @@
 Shapes: N instances, L sequence, A answer cells, E parents a cell can have, T events of a decode.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class Instances:
 
     def take(self, index: slice | Array) -> "Instances":
         """The instances at `index` (a slice, indices or a boolean mask)."""
-        return self._map(lambda array: array[index])
+        return Instances.from_arrays({name: array[index] for name, array in self.arrays().items()})
 
     def bare(self) -> "Instances":
         """Tokens and masks only, a fraction of the size: enough to decode by confidence, not for a run's coverage."""
@@ -90,26 +90,19 @@ class Instances:
             group, slash, member = name.partition("/")
             if slash:
                 groups[group][member] = array
-        tokens_NL, prompt_len_N, maskable_NA, scored_NA = (flat[name] for name in _PLAIN)
-        return cls(
-            tokens_NL,
-            prompt_len_N,
-            maskable_NA,
-            scored_NA,
-            parents_NAE=flat.get("parents_NAE"),
-            orders=groups["orders"],
-            strata=groups["strata"],
-            extras=groups["extras"],
-        )
+        plain, parents_NAE = {name: flat[name] for name in _PLAIN}, flat.get("parents_NAE")
+        orders, strata, extras = (groups[name] for name in _GROUPS)
+        return cls(**plain, orders=orders, parents_NAE=parents_NAE, strata=strata, extras=extras)
 
     @classmethod
     def concat(cls, parts: Sequence["Instances"]) -> "Instances":
         """The parts one after another; they must come from one task configuration."""
-        flats = [part.arrays() for part in parts]
-        return cls.from_arrays({name: np.concatenate([flat[name] for flat in flats]) for name in flats[0]})
+        return cls.from_arrays(concatenated([part.arrays() for part in parts]))
 
-    def _map(self, change: Callable[[Array], Array]) -> "Instances":
-        return Instances.from_arrays({name: change(array) for name, array in self.arrays().items()})
+
+def concatenated(flats: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Arrays of the same names one after another."""
+    return {name: np.concatenate([flat[name] for flat in flats]) for name in flats[0]}
 
 
 _PLAIN = ("tokens_NL", "prompt_len_N", "maskable_NA", "scored_NA")
@@ -118,18 +111,18 @@ _GROUPS = ("orders", "strata", "extras")
 
 @dataclass(frozen=True)
 class Trace:
-    """How `N` instances were decoded: one event for every token that was written, in the order of writing.
+    """How `N` instances were decoded: one event for every token written, in the order of writing.
 
     `answer_NA`     the final answer
     `cell_NT`       the answer cell that event t wrote; -1 after an instance's last event
-    `step_NT`       the forward pass it came from, from 0; events of one pass have the same
+    `step_NT`       the forward pass it came from, counted from 0
     `token_NT`      what was written; `mask_id` where the cell was hidden again
     `prob_NT`       the token's probability, over all tokens that could have been written
     `gold_prob_NT`  the gold token's probability
     `gold_rank_NT`  how many tokens were more probable than the gold one
     `runner_up_NT`  the best-scored hidden cell that this pass did not write; -1 where none was left
     `margin_NT`     by how much the written cell's score exceeded the runner-up's; NaN where there was none
-    `about`         where it comes from: task, policy, model …, as JSON holds it
+    `about`         where it comes from, as JSON: task, policy, model …
     """
 
     instances: Instances
@@ -160,7 +153,7 @@ class Trace:
 
     @property
     def gold_NT(self) -> NDArray[np.uint8]:
-        """The gold token of the cell that each event wrote; of cell 0 where there is no event."""
+        """The gold token of the cell that each event wrote; that of cell 0 where there is no event."""
         return np.take_along_axis(self.instances.answer_NA, np.maximum(self.cell_NT, 0).astype(np.int64), axis=1)
 
     @property
@@ -182,12 +175,9 @@ class Trace:
     def concat(cls, parts: Sequence["Trace"]) -> "Trace":
         """The parts one after another; they must come from one decode."""
         longest = max(part.cell_NT.shape[1] for part in parts)
-        merged = {
-            name: np.concatenate([_lengthened(getattr(part, name), longest, name) for part in parts]) for name in _TRACE
-        }
-        return cls(
-            Instances.concat([part.instances for part in parts]), parts[0].mask_id, **merged, about=parts[0].about
-        )
+        flats = [{name: _lengthened(getattr(part, name), longest, name) for name in _TRACE} for part in parts]
+        instances = Instances.concat([part.instances for part in parts])
+        return cls(instances, parts[0].mask_id, about=parts[0].about, **concatenated(flats))
 
     def arrays(self) -> dict[str, Array]:
         """Every array under a flat name; `from_arrays` is the inverse."""
@@ -206,22 +196,11 @@ class Trace:
 
 
 def _lengthened(array: Array, events: int, name: str) -> Array:
-    """An array of events with so many columns; what is added says "no event"."""
-    if not name.endswith("_NT"):
-        return array
-    return np.pad(array, ((0, 0), (0, events - array.shape[1])), constant_values=NO_EVENT.get(name, 0))
+    """An array of events with this many columns; the new ones hold "no event"."""
+    columns = (0, events - array.shape[1]) if name.endswith("_NT") else (0, 0)
+    return np.pad(array, ((0, 0), columns), constant_values=NO_EVENT.get(name, 0))
 
 
 NO_EVENT: Mapping[str, float] = {"cell_NT": -1, "runner_up_NT": -1, "margin_NT": np.nan}
 """What an array of events holds where there is no event, unless it is 0."""
-_TRACE = (
-    "answer_NA",
-    "cell_NT",
-    "step_NT",
-    "token_NT",
-    "prob_NT",
-    "gold_prob_NT",
-    "gold_rank_NT",
-    "runner_up_NT",
-    "margin_NT",
-)
+_TRACE = tuple(item.name for item in fields(Trace) if item.name.endswith(("_NA", "_NT")))

@@ -1,4 +1,4 @@
-"""What a decode writes down while it runs: one event for each token that is written, in tensors of a fixed size.
+"""What a decode records while it runs: one event for each token written, in tensors of a fixed size.
 
 Shapes: B batch, A answer cells, T events.
 """
@@ -32,20 +32,20 @@ MOST_TOKENS = torch.iinfo(_COLUMNS["token_NT"]).max + 1
 
 
 class Events:
-    """The events of a batch; noting asks the host nothing, so that a captured step can do it."""
+    """The events of a batch; noting one never waits for the host, so a captured step can do it."""
 
     def __init__(self, rows: int, cells: int, remasks: bool, device: torch.device) -> None:
         self.cells = cells
         self.capacity = 8 * cells if remasks else cells
         self.used_B = torch.zeros(rows, dtype=torch.int64, device=device)
-        # One column more than there can be events: whatever is no event is written there.
+        # One more column than there can be events: cells without an event are written there.
         self.columns = {
             name: torch.zeros((rows, self.capacity + 1), dtype=dtype, device=device) for name, dtype in _COLUMNS.items()
         }
 
     @property
     def crowded(self) -> bool:
-        """Whether one more step could be too much: it writes each cell at most twice, a commit and a remask."""
+        """Whether one more step might not fit: it writes each cell at most twice, a commit and a remask."""
         return int(self.used_B.max()) + 2 * self.cells > self.capacity
 
     def note(
@@ -81,7 +81,7 @@ class Events:
         self.used_B.add_(chosen_BA.sum(dim=1))
 
     def flush(self, n: int) -> Segment:
-        """The events noted so far, of the first `n` rows; there is room for new ones afterwards."""
+        """Remove and return the events of the first `n` rows."""
         used_N = self.used_B[:n].cpu().numpy().copy()
         self.used_B.zero_()
         longest = int(used_N.max())
@@ -92,14 +92,14 @@ class Events:
             arrays[name] = np.where(happened_NT, array_NT, array_NT.dtype.type(NO_EVENT.get(name, 0)))
         if np.isnan(arrays["prob_NT"]).any():
             raise HardtailError(
-                "the denoiser gave a cell no probabilities: its logits hold NaN or +inf, or -inf for every token that "
+                "a cell has no probabilities: the denoiser's logits hold NaN or +inf, or -inf for every token that "
                 "may be committed; look at its weights"
             )
         return used_N, arrays
 
 
 def joined(segments: Sequence[Segment]) -> dict[str, NDArray[Any]]:
-    """The events of several segments behind each other, row by row without gaps."""
+    """The events of several segments one after another, without gaps in a row."""
     if len(segments) == 1:
         return segments[0][1]
     total_N = np.sum([used_N for used_N, _ in segments], axis=0)

@@ -35,9 +35,9 @@ TILE_TOKENS = 2048
 """Tokens of a forward pass on a CPU: activations stay in its caches, and matrix products are still large."""
 GPU_BATCH = 512
 WINDOW = 16
-"""Batches among which rows of like length are put together."""
+"""Batches among which rows of similar length are grouped."""
 LOOK_EVERY = 8
-"""Steps between questions to a GPU whether all rows are finished."""
+"""Steps on a GPU between checks whether all rows are finished."""
 _TOKEN = stream("token")
 
 
@@ -52,7 +52,7 @@ def decode(
 ) -> Trace:
     """Decode every instance from fully hidden maskable cells.
 
-    `progress` gets the number of instances that were just finished; `about` goes into the trace.
+    `progress` gets the number of instances just finished; `about` goes into the trace.
     """
     kept: list[Trace] = []
     for part in decode_stream(denoiser, instances, policy, decoding, about=about):
@@ -70,15 +70,15 @@ def decode_stream(
     *,
     about: Mapping[str, Any] | None = None,
 ) -> Iterator[Trace]:
-    """As `decode`, a part at a time and in the instances' order, so that traces need not be held."""
+    """As `decode`, one part at a time in the order of the instances, so that the whole trace is never held."""
     if not len(instances):
-        raise HardtailError("there is nothing to decode: no instance was given")
+        raise HardtailError("there is nothing to decode: no instances were given")
     rows = in_flight(len(instances), decoding)
     loop: _Loop | None = None
     for start in range(0, len(instances), rows * WINDOW):
         window = instances.take(slice(start, start + rows * WINDOW))
         length_N = window.maskable_NA.sum(axis=1)
-        order_N = np.argsort(-length_N, kind="stable")  # rows of like length end together
+        order_N = np.argsort(-length_N, kind="stable")  # rows of similar length end together
         done: list[Trace] = []
         for at in range(0, len(window), rows):
             chosen = window.take(order_N[at : at + rows])
@@ -89,7 +89,7 @@ def decode_stream(
 
 
 def in_flight(n: int, decoding: Decoding) -> int:
-    """Rows that are decoded at a time, of `n`."""
+    """How many of `n` rows are decoded at a time."""
     kind = torch.device(decoding.device).type
     rows = decoding.batch or (GPU_BATCH if kind == "cuda" else CPU_BATCH)
     if kind == "cpu":
@@ -109,25 +109,18 @@ def tile(length: int) -> int:
 
 
 def refuse_strangers(most: int, size: int) -> None:
-    """Right answers with tokens up to `most`, where a denoiser answers for `size` tokens."""
+    """Refuse right answers with tokens up to `most` if the denoiser has logits for only `size` tokens."""
     if most >= size:
         raise HardtailError(
-            f"the right answers have tokens up to {most}, and the denoiser answers for {size}; it is of another "
-            "vocabulary than the instances"
+            f"the right answers have tokens up to {most}, and the denoiser answers for {size}; its vocabulary is not "
+            "that of the instances"
         )
 
 
 class _Loop:
-    """The tensors of one batch, and the step that moves them on; used for one batch after another."""
+    """The tensors of one batch, and the step that advances them; used for one batch after another."""
 
-    def __init__(
-        self,
-        denoiser: Denoiser,
-        policy: Policy,
-        decoding: Decoding,
-        like: Instances,
-        rows: int,
-    ) -> None:
+    def __init__(self, denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int) -> None:
         self.denoiser, self.policy, self.commit = denoiser, policy, decoding.commit
         self.seed, self.temperature = decoding.seed, decoding.temperature
         self.rows, self.device = rows, (device := torch.device(decoding.device))
@@ -159,32 +152,30 @@ class _Loop:
 
     def run(self, instances: Instances, about: Mapping[str, Any]) -> Trace:
         """Decode up to `rows` instances."""
-        self._load(instances)
+        refuse_strangers(int(instances.answer_NA.max()), len(self.allowed_V))
+        self._fill(instances)
+        self._begin()
         n, most = len(instances), self._steps(int(instances.maskable_NA.sum(axis=1).max()))
         segments: list[Segment] = []
         for step in range(most):
-            if (self.device.type == "cpu" or step % LOOK_EVERY == 0) and self._finished():
-                break
+            if self.device.type == "cpu" or step % LOOK_EVERY == 0:
+                done_B = fitting(self.policy.finished(self.state), self.state.key_B, self.policy, "finished")
+                if bool(done_B.all()):
+                    break
             if self.policy.remasks and self.events.crowded:
                 segments.append(self.events.flush(n))
             self._step()
         segments.append(self.events.flush(n))
         if bool(self.state.hidden_BA.any()):
-            raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow for more")
+            raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow more")
         answer_NA = self.state.token_BA[:n].to(torch.uint8).cpu().numpy()
         return Trace(instances, self.denoiser.mask_id, answer_NA, **joined(segments), about=about)
-
-    def _load(self, instances: Instances) -> None:
-        """Put instances into the batch, before the first step."""
-        refuse_strangers(int(instances.answer_NA.max()), len(self.allowed_V))
-        self._fill(instances)
-        self._begin()
 
     def _begin(self) -> None:
         """The policy's own memory, which stays in the same tensors for every batch."""
         memory = self.policy.begin(self.state)
         if not isinstance(memory, Mapping) or not all(isinstance(fresh, Tensor) for fresh in memory.values()):
-            raise HardtailError(f"{self.policy}: begin returned {reprlib.repr(memory)}; it takes a dict of tensors")
+            raise HardtailError(f"{self.policy}: begin returned {reprlib.repr(memory)}; it must be a dict of tensors")
         for name, fresh in memory.items():
             self.state.memory.setdefault(name, fresh).copy_(fresh)
 
@@ -193,17 +184,13 @@ class _Loop:
         try:
             most = operator.index(asked)
         except TypeError:
-            raise HardtailError(f"{self.policy}: steps returned {asked!r}; it takes a whole number") from None
+            raise HardtailError(f"{self.policy}: steps returned {asked!r}; it must be a whole number") from None
         if most > MOST_STEPS:
             raise HardtailError(f"{self.policy} may take {most:,} steps; a trace counts at most {MOST_STEPS:,}")
         return most
 
-    def _finished(self) -> bool:
-        done_B = self.policy.finished(self.state)
-        return bool(fitting(done_B, self.state.key_B, self.policy, "finished").all())
-
     def _fill(self, instances: Instances) -> None:
-        """The instances' tensors; a batch that they do not fill gets rows that have nothing to do."""
+        """Put instances into the batch; rows that they do not fill have nothing to do."""
         state, n = self.state, len(instances)
 
         def put(target: Tensor, array: NDArray[Any]) -> None:
@@ -267,25 +254,25 @@ class _Loop:
         top_BA, token_BA = log_p_BAV.max(dim=-1)
         if self.temperature > 0:
             noise_BAV = self.state.noise(_TOKEN, *logits_BAV.shape[1:])
-            # Of the most probable token 0, so that nothing but the impossible becomes -inf at a tiny temperature.
+            # 0 for the most probable token, so that only impossible tokens become -inf at a tiny temperature.
             below_BAV = (log_p_BAV - top_BA[..., None]) / self.temperature
             token_BA = (below_BAV - (-noise_BAV.log()).log()).argmax(dim=-1)
         return Guess(logits_BAV, log_p_BAV, token_BA, top_BA)
 
     def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
-        """Logits in float32, tokens that may not be committed at -inf; any number of rows, looked at in tiles."""
+        """Logits in float32, tokens that may not be committed at -inf; any number of rows, computed in tiles."""
         n = len(tokens_BL)
         if short := -n % self.tile:
             tokens_BL, at_BA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_BL, at_BA))
         tiles = zip(torch.split(tokens_BL, self.tile), torch.split(at_BA, self.tile), strict=True)
         logits_BAV = torch.cat([self.denoiser.logits(tokens, at).float() for tokens, at in tiles])[:n]
-        if unsaid := len(self.allowed_V) - logits_BAV.shape[-1]:
-            logits_BAV = F.pad(logits_BAV, (0, unsaid))
+        if absent := len(self.allowed_V) - logits_BAV.shape[-1]:
+            logits_BAV = F.pad(logits_BAV, (0, absent))
         return logits_BAV.masked_fill(~self.allowed_V, -torch.inf)
 
     def _allowed(self, allowed: Sequence[int] | None) -> Tensor:
-        """Which tokens may be committed; never the mask. How many there are is seen from the denoiser's answer, and the
-        mask is among them even where the denoiser does not answer for it."""
+        """Which tokens may be committed; never the mask. The denoiser's answer shows how many tokens there are; the
+        mask is counted even if the denoiser gives it no logit."""
         few = self.tile
         logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
         if not isinstance(logits_BAV, Tensor):
@@ -294,7 +281,7 @@ class _Loop:
         if len(shape) != 3 or shape[:2] != (few, self.cells):
             raise HardtailError(
                 f"the denoiser's logits have the shape {list(shape)}; for {few} rows of {self.cells} answer cells it "
-                f"is [{few}, {self.cells}, vocabulary]"
+                f"must be [{few}, {self.cells}, vocabulary]"
             )
         if self.denoiser.mask_id < 0 or max(shape[2], self.denoiser.mask_id + 1) > MOST_TOKENS:
             raise HardtailError(
@@ -306,11 +293,11 @@ class _Loop:
         if allowed is not None:
             allowed_V &= torch.isin(token_V, torch.tensor(list(allowed), dtype=torch.int64, device=self.device))
         if not bool(allowed_V.any()):
-            raise HardtailError("no token may be committed: `allowed` names none besides the mask")
+            raise HardtailError("no token may be committed: `allowed` names none other than the mask")
         return allowed_V
 
     def _captured(self) -> Callable[[], None]:
-        """The step as one CUDA graph; eager, and said aloud, where it cannot be captured."""
+        """The step as one CUDA graph; eager, with a warning, if it cannot be captured."""
         try:
             return captured(self._once, self.device, warm_up=1)
         except RuntimeError as error:
@@ -319,7 +306,7 @@ class _Loop:
 
 
 def _keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
-    """A random word per instance from the seed and the problem's own tokens, wherever it stands in the batch."""
+    """A random word per instance from the seed and the problem's own tokens, wherever it is in the batch."""
     position_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
     place_L = mix(mix(torch.full_like(position_L, seed)) + position_L)
     word_BL = mix(mix(tokens_BL + place_L) ^ place_L)

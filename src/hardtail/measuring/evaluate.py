@@ -3,37 +3,33 @@
 Shapes: N instances, A answer cells.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from hardtail.core.errors import HardtailError
 from hardtail.core.files import sole_writer
 from hardtail.core.provenance import origin
 from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, append_jsonl
 from hardtail.core.seeds import Streams, below
 from hardtail.core.types import Instances, Trace
-from hardtail.decoding.loop import decode_stream, in_flight, pass_rows, refuse_strangers
+from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.looking import looks
+from hardtail.measuring.looking import judge
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
 from hardtail.policies.base import Policy
 from hardtail.policies.named import policy_named
-from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import task_to_json
-from hardtail.traces.files import TraceWriter, trace_writer
+from hardtail.traces.files import trace_writer
 
 
 @dataclass(frozen=True)
@@ -62,8 +58,8 @@ def measured_split(task: Task, stratum: str) -> str:
 def measured_instances(task: Task, stratum: str, n: int, seed: int) -> Instances:
     """`n` instances of a stratum that no training run of this task has seen.
 
-    Countdown's training and test targets differ, and nothing else parts them: of puzzles whose targets are not held out
-    (`natural`) a few in ten thousand are, by chance, in the full training set.
+    Countdown separates training from test by their targets alone: a few in ten thousand of the puzzles whose targets
+    are not held out (`natural`) are also in the full training set, by chance.
     """
     return data.draw(task, measured_split(task, stratum), Part(stratum, n), seed)
 
@@ -80,13 +76,13 @@ def evaluate(
     failures: int = 0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Outcome:
-    """Decode `instances` under one policy and measure it, part by part: no more than a part of the trace is held."""
+    """Decode `instances` under one policy and measure it, holding one part of the trace at a time."""
     task = subject.task
     began = monotonic()
     exact: list[NDArray[np.bool_]] = []
     wrong: list[Trace] = []
     valid = cells = right_cells = steps = 0
-    with _sink(traces) as writer:
+    with trace_writer(traces) if traces else nullcontext() as writer:
         for part in traced(subject, name, policy, instances, stratum, decoding):
             if writer is not None:
                 writer.add(part)
@@ -101,14 +97,12 @@ def evaluate(
             progress(len(part))
     exact_N = np.concatenate(exact)
     n, right = len(exact_N), int(exact_N.sum())
-    low, high = wilson(right, n)
     record = Accuracy(
         **_head(subject, name, decoding),
         stratum=stratum,
         n=n,
         exact_match=right / n,
-        low=low,
-        high=high,
+        **wilson(right, n)._asdict(),
         cell_accuracy=right_cells / cells if cells else None,
         valid=valid / n,
         steps=steps,
@@ -120,16 +114,10 @@ def evaluate(
 def traced(
     subject: Subject, name: str, policy: Policy, instances: Instances, stratum: str, decoding: Decoding
 ) -> Iterator[Trace]:
-    """The trace of one policy, part by part; it says what it is of."""
-    task = subject.task
-    said = {key: value for key, value in _head(subject, name, decoding).items() if value is not None}
-    return decode_stream(
-        subject.denoiser,
-        instances,
-        policy,
-        decoding,
-        about=said | {"task": task_to_json(task), "stratum": stratum},
-    )
+    """The trace of one policy, part by part; its `about` names what was decoded, and how."""
+    known = {key: value for key, value in _head(subject, name, decoding).items() if value is not None}
+    about = known | {"task": task_to_json(subject.task), "stratum": stratum}
+    return decode_stream(subject.denoiser, instances, policy, decoding, about=about)
 
 
 def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Outcome], decoding: Decoding) -> Paired:
@@ -141,24 +129,9 @@ def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Out
 
 
 def _head(subject: Subject, policy: str, decoding: Decoding) -> dict[str, Any]:
-    """The fields of `Head`."""
-    return {
-        "task": subject.task.name,
-        "policy": policy,
-        "model": subject.name,
-        **asdict(subject.origin),
-        **decoding.as_json(),
-        **origin(decoding.device),
-    }
-
-
-@contextmanager
-def _sink(path: Path | None) -> Iterator[TraceWriter | None]:
-    if path is None:
-        yield None
-        return
-    with trace_writer(path) as writer:
-        yield writer
+    """The fields of a record's `Head`."""
+    how = asdict(subject.origin) | decoding.as_json() | origin(decoding.device)
+    return {"task": subject.task.name, "policy": policy, "model": subject.name, **how}
 
 
 # -- one forward pass -------------------------------------------------------------------------------------------------
@@ -166,70 +139,31 @@ def _sink(path: Path | None) -> Iterator[TraceWriter | None]:
 
 def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Probe:
     """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (docs/study.md §1.5)."""
-    nll, _, _ = _one_pass(subject, instances, instances.maskable_NA, decoding)
+    nll = judge(subject.denoiser, instances, instances.maskable_NA, decoding, subject.name).nll
     return Probe(**_head(subject, "none", decoding), stratum=stratum, n=len(instances), probe_nll=nll)
 
 
-def half_reveal(task: Task, instances: Instances, seed: int, share: float = 0.5) -> Instances:
-    """The same problems with ⌊share · n⌋ of each answer's n meaningful cells shown, drawn for each (docs/study.md §5).
+def half_reveal(task: Task, instances: Instances, seed: int) -> Instances:
+    """The same problems with ⌊n / 2⌋ of each answer's n meaningful cells shown, drawn for each (docs/study.md §5).
 
-    What stands behind the answer stays hidden, as in the release.
+    Cells after the end of the answer stay hidden, as in the release.
     """
     meant_NA = instances.maskable_NA & task.meaningful(instances)
     key_NA = Streams(seed).named(f"{task.name}/reveal").keys(meant_NA.size).reshape(meant_NA.shape)
     draw_NA = np.where(meant_NA, below(key_NA, 1 << 31), 1 << 31)
     rank_NA = np.argsort(np.argsort(draw_NA, axis=1, kind="stable"), axis=1, kind="stable")
-    shown_NA = meant_NA & (rank_NA < (meant_NA.sum(axis=1) * share).astype(int)[:, None])
+    shown_NA = meant_NA & (rank_NA < meant_NA.sum(axis=1, keepdims=True) // 2)
     return replace(instances, maskable_NA=instances.maskable_NA & ~shown_NA)
 
 
 def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Reveal:
-    """Token accuracy of one pass over half-revealed answers, pooled over the cells that mean something (release)."""
+    """Token accuracy of one pass over half-revealed answers, pooled over the meaningful cells (release)."""
     shown = half_reveal(subject.task, instances, decoding.seed)
     judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
-    _, right, total = _one_pass(subject, shown, judged_NA, decoding)
-    low, high = wilson(right, total)
-    return Reveal(
-        **_head(subject, "one pass, half revealed", decoding),
-        stratum=stratum,
-        n=len(instances),
-        tokens=total,
-        token_accuracy=right / total,
-        low=low,
-        high=high,
-    )
-
-
-@torch.inference_mode()
-def _one_pass(
-    subject: Subject, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding
-) -> tuple[float, int, int]:
-    """Mean NLL, right tokens and number of the judged cells, with all maskable cells hidden."""
-    mask_id, device = subject.denoiser.mask_id, torch.device(decoding.device)
-    corpus = replace(Corpus.on(device, instances, mask_id), fixed_answer=None)  # a denoiser takes every cell's place
-    most = int(instances.answer_NA.max(initial=0))
-    judged_all_NA = torch.from_numpy(judged_NA).to(device)
-
-    def model(tokens_BL: Tensor, at_BA: Any) -> Tensor:
-        logits_BAV = subject.denoiser.logits(tokens_BL, at_BA).float()
-        refuse_strangers(most, logits_BAV.shape[-1])
-        return logits_BAV
-
-    loss, right = 0.0, 0
-    rows = pass_rows(instances.tokens_NL.shape[1], in_flight(len(instances), decoding), decoding)
-    for look in looks(model, corpus, rows):
-        judged_BA = judged_all_NA[look.rows.row_B] & look.there_B[:, None]
-        loss -= float(look.log_p_BA[judged_BA].double().sum())
-        token_V = torch.arange(look.logits_BAV.shape[-1], device=device)
-        barred_V = token_V == mask_id
-        if decoding.allowed is not None:
-            barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=device))
-        guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
-        right += int((guess_BA == look.rows.gold_BA)[judged_BA].sum())
-    if not math.isfinite(loss):
-        raise HardtailError(f"{subject.name}: the model's logits hold NaN or infinities; look at its weights")
-    total = int(judged_NA.sum())
-    return loss / max(total, 1), right, total
+    _, right, cells = judge(subject.denoiser, shown, judged_NA, decoding, subject.name)
+    head, interval = _head(subject, "one pass, half revealed", decoding), wilson(right, cells)._asdict()
+    n, accuracy = len(instances), right / cells
+    return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=accuracy, **interval)
 
 
 # -- a whole evaluation -----------------------------------------------------------------------------------------------
@@ -250,17 +184,16 @@ def evaluate_all(
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
     task = subject.task
     subject = replace(subject, origin=replace(subject.origin, data_seed=data_seed))
-    for stratum in strata[1:]:  # an impossible one shows before anything is decoded; the first is drawn at once
+    for stratum in strata[1:]:  # refuse impossible strata before decoding; the first is drawn at once anyway
         measured_instances(task, stratum, 1, data_seed)
     for stratum in strata:
         instances = measured_instances(task, stratum, n, data_seed)
         yield probe(subject, instances, stratum, decoding)
+        run = partial(evaluate, subject, stratum=stratum, decoding=decoding, failures=failures, progress=progress)
         outcomes: dict[str, Outcome] = {}
         for name, policy in policies.items():
             path = trace_path(traces, stratum, name) if traces else None
-            outcomes[name] = evaluate(
-                subject, name, policy, instances, stratum, decoding, traces=path, failures=failures, progress=progress
-            )
+            outcomes[name] = run(name, policy, instances, traces=path)
             yield outcomes[name]
         first, *others = outcomes.items()
         for other in others:
@@ -270,10 +203,7 @@ def evaluate_all(
             half = half_reveal(task, instances, decoding.seed)
             name, policy = next(iter(policies.items()))
             path = trace_path(traces, stratum, name, "half-revealed") if traces else None
-            name = f"{name}, half revealed"
-            yield evaluate(
-                subject, name, policy, half, stratum, decoding, traces=path, failures=failures, progress=progress
-            )
+            yield run(f"{name}, half revealed", policy, half, traces=path)
 
 
 def trace_path(folder: Path, stratum: str, policy: str, *marks: str) -> Path:
@@ -288,7 +218,7 @@ def _file_name(text: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)
 
 
-# -- what a person asks for -------------------------------------------------------------------------------------------
+# -- the user's choices -----------------------------------------------------------------------------------------------
 
 
 def chosen_policies(task: Task, names: Sequence[str]) -> dict[str, Policy]:
@@ -307,9 +237,9 @@ def records_of(found: Sequence[Found]) -> list[Measurement]:
 
 
 def keep(path: Path | None, records: Sequence[Head]) -> Path | None:
-    """Add records to a file, where there is one to add them to; the file, if it was written."""
+    """Add records to a file, if one is given; return it if it was written."""
     if path is None or not records:
         return None
-    with sole_writer(path, wait=60.0):  # whoever else adds to it is done at once
+    with sole_writer(path, wait=60.0):  # other writers take only a moment
         append_jsonl(path, records)
     return path

@@ -1,4 +1,4 @@
-"""Diagnoses of trained models and of saved traces: decode what is to be explained, then explain it."""
+"""Diagnoses of trained models, which are decoded first, and of saved traces."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -34,11 +34,11 @@ def explain_model(
 ) -> list[Diagnosis]:
     """One diagnosis per policy, over all strata; by default of confidence and of the logical order.
 
-    From the second on, each also says which instances it and the first policy solved.
+    From the second on, each also lists which instances it and the first policy solved.
     """
     task = subject.task
     if subject.coverage is not None:
-        Histogram.of(subject.coverage, str(subject.file("coverage.json")))  # refused before all is decoded
+        Histogram.of(subject.coverage, str(subject.file("coverage.json")))  # refuse it before decoding
     seed = subject.seed if data_seed is None else data_seed
     subject = replace(subject, origin=replace(subject.origin, data_seed=seed))
     drawn = [
@@ -66,7 +66,7 @@ def explain_model(
 
 
 def explain_trace(path: Path) -> Diagnosis:
-    """The diagnosis of a trace that says its task, as those that `eval --traces` wrote do."""
+    """The diagnosis of a trace that names its task, as the traces of `eval --traces` do."""
     trace = load_trace(path)
     task = task_of(trace.about, str(path))
     stratum = trace.about.get("stratum")
@@ -75,9 +75,9 @@ def explain_trace(path: Path) -> Diagnosis:
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
-    """What is explained: the strata of the study's diagnosis, so many of each, or its strata where it has none.
+    """What is explained: the strata of the study's diagnosis, `n` of each, or all strata if the study has no diagnosis.
 
-    They are drawn as an evaluation draws them, so that what is measured and what is explained are the same problems.
+    They are drawn as an evaluation draws them, so that the same problems are measured and explained.
     """
     own = task.splits().get("diagnosis")
     if strata or own is None:

@@ -1,14 +1,23 @@
-"""One forward pass over problems of which every maskable cell is hidden: behind a run's own probe and `eval`'s.
+"""One forward pass over problems whose maskable cells are all hidden: a run's own probe, and the probes of `eval`.
 
-Shapes: B batch, L sequence, A answer cells, V vocabulary.
+Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Instances
+from hardtail.decoding.loop import in_flight, pass_rows, refuse_strangers
+from hardtail.decoding.options import Decoding
+from hardtail.models.denoiser import Denoiser
 from hardtail.schemes.base import Corpus, Rows, log_likelihood
 
 Model = Callable[[Tensor, Tensor | slice], Tensor]
@@ -20,10 +29,10 @@ class Look:
 
     rows: Rows
     there_B: Tensor
-    """False where a row only fills up the last batch."""
+    """False for a row that only fills up the last batch."""
     logits_BAV: Tensor
     log_p_BA: Tensor
-    """Of the gold tokens."""
+    """Log-probability of the gold tokens."""
 
 
 def looks(model: Model, corpus: Corpus, size: int) -> Iterator[Look]:
@@ -34,3 +43,42 @@ def looks(model: Model, corpus: Corpus, size: int) -> Iterator[Look]:
         view = rows.hide(rows.maskable_BA, corpus)
         logits_BAV = model(view.tokens_BL, view.at_BA)
         yield Look(rows, index_B < len(corpus), logits_BAV, log_likelihood(logits_BAV, view.gold_BA))
+
+
+class Judged(NamedTuple):
+    nll: float
+    """Mean over the judged cells."""
+    right: int
+    cells: int
+
+
+@torch.inference_mode()
+def judge(
+    denoiser: Denoiser, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding, name: str
+) -> Judged:
+    """How well the judged cells are predicted while all maskable cells are hidden; errors start with `name`."""
+    device = torch.device(decoding.device)
+    corpus = replace(Corpus.on(device, instances, denoiser.mask_id), fixed_answer=None)  # denoisers get every position
+    most = int(instances.answer_NA.max(initial=0))
+    judged_all_NA = torch.from_numpy(judged_NA).to(device)
+
+    def model(tokens_BL: Tensor, at_BA: Tensor | slice) -> Tensor:
+        assert isinstance(at_BA, Tensor)
+        logits_BAV = denoiser.logits(tokens_BL, at_BA).float()
+        refuse_strangers(most, logits_BAV.shape[-1])
+        return logits_BAV
+
+    loss, right, cells = 0.0, 0, int(judged_NA.sum())
+    rows = pass_rows(instances.tokens_NL.shape[1], in_flight(len(instances), decoding), decoding)
+    for look in looks(model, corpus, rows):
+        judged_BA = judged_all_NA[look.rows.row_B] & look.there_B[:, None]
+        loss -= float(look.log_p_BA[judged_BA].double().sum())
+        token_V = torch.arange(look.logits_BAV.shape[-1], device=device)
+        barred_V = token_V == denoiser.mask_id
+        if decoding.allowed is not None:
+            barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=device))
+        guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
+        right += int((guess_BA == look.rows.gold_BA)[judged_BA].sum())
+    if not math.isfinite(loss):
+        raise HardtailError(f"{name}: the model's logits hold NaN or infinities; look at its weights")
+    return Judged(loss / max(cells, 1), right, cells)

@@ -1,4 +1,4 @@
-"""How sure a share is, and whether two decoders differ: Wilson's interval and McNemar's exact test."""
+"""The uncertainty of a share, and whether two decoders differ: Wilson's interval and McNemar's exact test."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -64,4 +64,4 @@ def t_interval(values: Sequence[float]) -> Interval | None:
 
 
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-"""Student's 97.5 % quantiles for 1, 2, … degrees of freedom; the last also serves all more, erring on the wide side."""
+"""Student's 97.5 % quantiles for 1, 2, … degrees of freedom; the last also serves for more (too wide)."""

@@ -1,7 +1,7 @@
-"""Bidirectional attention without a mask, by the fastest way that a device has for its sizes.
+"""Bidirectional attention without a mask, by the fastest method for the device and the sizes.
 
-Short sequences in bf16 and all in tf32 on a GPU go through kernels of our own (`attention_kernels`); everything else is
-PyTorch's `scaled_dot_product_attention`. The two agree up to that rounding; with dropout they draw different cells.
+On a GPU, short sequences in bf16 and all sequences in tf32 use our own kernels (`attention_kernels`); everything else
+uses PyTorch's `scaled_dot_product_attention`. The two agree up to rounding; with dropout they draw different cells.
 
 Shapes: B batch, Q queries, L sequence, D width, X 3·D (query, key, value) or 2·D (key, value), H heads, E = D/H.
 """
@@ -15,19 +15,19 @@ from torch.nn import functional as F  # noqa: N812
 
 HAS_TRITON = find_spec("triton") is not None
 HELD = 128 * 64
-"""Keys of a head times its size that one program of our kernels can hold forwards. With more, registers spill."""
+"""Keys of a head times its size that one program of our kernels can hold in the forward pass without spilling."""
 
 
 def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: float) -> Tensor:
-    """What each query gathers, as [B, Q, D].
+    """The output of attention for each query, as [B, Q, D].
 
-    `packed_BLX` holds queries, keys and values side by side; keys and values alone where `query_BQD` is given.
+    `packed_BLX` holds queries, keys and values side by side; only keys and values if `query_BQD` is given.
     """
     if packed_BLX.is_cuda and _runs_kernels(packed_BLX.device) and rounds(packed_BLX.dtype):
         width = packed_BLX.shape[-1] // (3 if query_BQD is None else 2)
         if pays(packed_BLX.shape[1], width // heads, packed_BLX.dtype):
             seed = packed_BLX.new_empty(1, dtype=torch.int32)
-            if dropout:  # drawn on the device, so that a captured graph draws another one in every step
+            if dropout:  # drawn on the device, so that a captured graph draws a new one in every step
                 seed = torch.randint(2**31 - 1, (1,), dtype=torch.int32, device=packed_BLX.device)
             return fused(packed_BLX, query_BQD, seed, heads, dropout)[0]
     q, k, v = (part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in _parts(packed_BLX, query_BQD))
@@ -41,7 +41,7 @@ def rounds(kind: torch.dtype) -> bool:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _runs_kernels(device: torch.device) -> bool:
-    """Whether there is Triton, and this GPU multiplies in bf16 and tf32."""
+    """Whether Triton is installed and this GPU supports bf16 and tf32."""
     return HAS_TRITON and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
@@ -51,8 +51,8 @@ def _allows_tf32() -> bool:
 
 
 def pays(length: int, head: int, kind: torch.dtype) -> bool:
-    """Whether our kernels are taken: in bf16 where one program can hold all keys of a head, as they are faster there;
-    in tf32 throughout, as PyTorch's are two to five times slower there (docs/performance.md)."""
+    """Whether our kernels are used: in bf16 if one program can hold all keys of a head, as they are faster then; in
+    tf32 always, as PyTorch's are two to five times slower (docs/performance.md)."""
     return head in (16, 32, 64) and (kind == torch.float32 or length * head <= HELD)
 
 
@@ -66,18 +66,18 @@ def _parts(packed_BLX: Tensor, query_BQD: Tensor | None) -> tuple[Tensor, Tensor
 
 
 def _current(tensor: Tensor) -> torch.cuda.device:
-    """Where Triton launches: on the current GPU, which need not be the tensor's."""
+    """Make the tensor's GPU the current one, on which Triton launches."""
     return torch.cuda.device_of(tensor)  # type: ignore[no-untyped-call]
 
 
-# -- our own kernels as an operator that compiled code does not look into -------------------------------------------
+# -- our own kernels as an operator that is opaque to compiled code -------------------------------------------------
 
 
 @torch.library.custom_op("hardtail::attention", mutates_args=())
 def fused(
     packed_BLX: Tensor, query_BQD: Tensor | None, seed: Tensor, heads: int, dropout: float
 ) -> tuple[Tensor, Tensor]:
-    """What each query gathers, and the logarithm of its softmax denominator, which the backward pass needs."""
+    """The output for each query, and the logarithm of its softmax denominator, which the backward pass needs."""
     from hardtail.models.attention_kernels import launch_forward
 
     q_BQD, k_BLD, v_BLD = _parts(packed_BLX, query_BQD)
@@ -107,7 +107,7 @@ def fused_backward(
     heads: int,
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of `packed_BLX` and `query_BQD`; an empty tensor where there is no `query_BQD`."""
+    """Gradients of `packed_BLX` and `query_BQD`; an empty tensor if there is no `query_BQD`."""
     from hardtail.models.attention_kernels import launch_backward
 
     d_packed_BLX = torch.empty_like(packed_BLX)

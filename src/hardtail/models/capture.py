@@ -7,9 +7,9 @@ import torch
 
 
 def captured(work: Callable[[], None], device: torch.device, warm_up: int) -> Callable[[], None]:
-    """A replay of `work`, which is done `warm_up` times before, as first uses compile and choose kernels.
+    """A replay of `work`, which first runs `warm_up` times, so that kernels are compiled and chosen.
 
-    Work that cannot be captured, because it asks the host for a value, is a RuntimeError.
+    Raises RuntimeError if the work cannot be captured because it asks the host for a value.
     """
     with torch.cuda.device(device):  # torch makes streams on, and captures from, the current GPU
         usual = torch.cuda.current_stream()
@@ -19,7 +19,7 @@ def captured(work: Callable[[], None], device: torch.device, warm_up: int) -> Ca
             with torch.cuda.stream(aside):
                 for _ in range(warm_up):
                     work()
-        finally:  # who puts a state back after a failure comes after what was begun
+        finally:  # a caller that restores its state after a failure must wait for this
             usual.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         try:
@@ -33,7 +33,7 @@ def captured(work: Callable[[], None], device: torch.device, warm_up: int) -> Ca
 
 
 def _end_of_capture() -> None:
-    """After one that failed, random numbers wait for its end in torch before 2.13; one that succeeds brings it."""
+    """Before torch 2.13, random numbers wait for the end of a failed capture; a capture that succeeds ends it."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     with suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream):
         torch.zeros(1, device="cuda")

@@ -1,4 +1,4 @@
-"""What a decoder needs of a model, and our transformer seen that way.
+"""What a decoder needs from a model, and our transformer as such a model.
 
 Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -15,7 +15,7 @@ from hardtail.models.transformer import Transformer
 
 
 class Denoiser(Protocol):
-    """Anything that guesses hidden tokens: our transformer, a checkpoint from elsewhere, a function.
+    """Anything that predicts hidden tokens: our transformer, another checkpoint, a function.
 
     A row's logits must not depend on the other rows of the batch.
     """
@@ -25,7 +25,7 @@ class Denoiser(Protocol):
         """The token of a hidden cell."""
 
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
-        """Unnormalised log-probabilities [B, A, V] of the tokens at `at_BA`; log-probabilities will do."""
+        """Log-probabilities [B, A, V] of the tokens at `at_BA`, which need not be normalised."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Function:
 class ModelDenoiser:
     """Our transformer as a denoiser, in one of the precisions of training.
 
-    `compiled` spends about half a minute on a GPU, once, to make every forward pass faster: worth it for many of them.
+    `compiled` spends half a minute on a GPU once to make every forward pass faster, which pays off for many of them.
     """
 
     def __init__(

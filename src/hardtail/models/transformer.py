@@ -6,44 +6,37 @@ the full computation, up to a third less work.
 Shapes: B batch, L sequence, A answer cells, D width, H heads, V vocabulary.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import AtLeastOne, Bounds, Checked
 from hardtail.models.attention import attend
 
-"""The arithmetic that a model runs in, in training as in decoding."""
 SPARE_POSITIONS = 8
 """The released model has eight more position rows than tokens; nothing reads them, but they count as parameters."""
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The sizes that make a denoiser."""
+class Shape(Checked):
+    """The sizes of a denoiser."""
 
-    layers: int
-    heads: int
-    width: int
+    layers: AtLeastOne
+    heads: AtLeastOne
+    width: AtLeastOne
     vocab_size: int
     seq_len: int
-    mlp_ratio: int = 4
-    dropout: float = 0.0
+    mlp_ratio: AtLeastOne = 4
+    dropout: Annotated[float, Bounds(ge=0, lt=1)] = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "width", "mlp_ratio"):
-            if getattr(self, name) < 1:
-                raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        super().__post_init__()
         if self.width % self.heads:
-            raise HardtailError(f"a width of {self.width} does not divide into {self.heads} heads")
-        if not 0 <= self.dropout < 1:
-            raise HardtailError(f"dropout is {self.dropout}; it is at least 0 and below 1")
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+            raise HardtailError(f"Shape: a width of {self.width} does not divide into {self.heads} heads")
 
 
 class Block(nn.Module):
@@ -65,7 +58,7 @@ class Block(nn.Module):
     ) -> Tensor:
         """The block's output at every position, or only `at_BA`; every position is attended to in both cases.
 
-        `attention` is the type that attention itself is computed in, where that is another one.
+        `attention` is the type in which attention alone is computed, if it differs.
         """
         normed_BLD = self.norm_attention(x_BLD)
         d = x_BLD.shape[-1]
@@ -124,8 +117,8 @@ class Transformer(nn.Module):
 class _LookUp(torch.autograd.Function):
     """Rows of a small table. The gradient is a product with one-hot vectors, sequence by sequence and then in all.
 
-    The usual way adds each token's gradient to its row: hundreds of thousands of them meet in a dozen rows, on a GPU by
-    atomic additions, in an order that changes from run to run.
+    The usual way adds each token's gradient to its row: hundreds of thousands of atomic additions to a dozen rows on a
+    GPU, in an order that changes from run to run.
     """
 
     @staticmethod

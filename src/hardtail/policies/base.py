@@ -1,9 +1,9 @@
-"""What a policy is: it scores hidden cells, and says how many of the best are committed in one step.
+"""What a policy is: it scores hidden cells and decides how many of the best are committed in one step.
 
-Higher scores go first, always, and ties go to the cell that comes first. Scores are float32. A policy is a frozen
-configuration; what it carries from step to step lives in `State.memory`, tensors that `begin` makes and that it then
-changes in place. On a GPU a step is captured once and replayed, so a policy asks the host nothing: no `.item()`, no
-`if` on a value.
+Higher scores go first, and ties go to the cell that comes first. Scores are float32. A policy is a frozen
+configuration; what it carries from step to step is in `State.memory`: tensors that `begin` makes and that it changes in
+place. On a GPU a step is captured once and replayed, so a policy never waits for the host: no `.item()`, no `if` on a
+value.
 
 Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -12,22 +12,22 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.fields import check_fields
+from hardtail.core.fields import Bounds, Checked
 from hardtail.core.noise import mix, signed, unit
 
 Logits = Callable[[Tensor, Tensor], Tensor]
-"""Another look at any number of sequences: `logits(tokens_KL, at_KA)` are the float32 logits [K, A, V] of the cells at
-`at_KA`, tokens that cannot be committed at -inf."""
+"""Another forward pass over any number of sequences: `logits(tokens_KL, at_KA)` are the float32 logits [K, A, V] of the
+cells at `at_KA`, with -inf for tokens that cannot be committed."""
 _ANSWERS = {"score": torch.float32, "count": torch.int64, "review": torch.bool, "finished": torch.bool}
-"""What a policy's methods answer with, or something that becomes it without loss of sense."""
+"""The types that a policy's methods must return, or that their results can be cast to."""
 REFUSED = torch.finfo(torch.float32).min
-"""The score of a hidden cell that the policy gave -inf or NaN: not now, unless there is nothing else."""
+"""The score of a hidden cell that the policy scored -inf or NaN: not now, unless nothing else is left."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class State:
     hidden_BA: Tensor
     maskable_BA: Tensor
     key_B: Tensor
-    """A random int64 word per instance, from the seed and the problem itself: noise that no neighbour changes."""
+    """A random int64 word per instance, from the seed and the problem alone, whatever else is in the batch."""
     step: Tensor
     """Steps taken so far, an int64 on the device."""
     mask_id: int
@@ -53,11 +53,11 @@ class State:
 
     @property
     def token_BA(self) -> Tensor:
-        """The answer as it stands, hidden cells as the mask token."""
+        """The answer so far, with the mask token in hidden cells."""
         return self.tokens_BL.gather(1, self.at_BA)
 
     def noise(self, stream: int, *shape: int) -> Tensor:
-        """Uniform float32 in (0, 1) of shape [B, *shape]; anew in every step, and for every `noise.stream` name."""
+        """Uniform float32 in (0, 1) of shape [B, *shape]; new in every step and for every `noise.stream` name."""
         key_B = mix(mix(self.key_B + signed(stream << 32)) + self.step)
         index = torch.arange(torch.Size(shape).numel(), device=key_B.device)
         return unit(mix(mix(key_B[:, None] + index) ^ key_B[:, None])).reshape(len(key_B), *shape)
@@ -65,7 +65,7 @@ class State:
 
 @dataclass(frozen=True)
 class Guess:
-    """What the denoiser says of every answer cell in this step; float32, tokens that cannot be committed at -inf."""
+    """The denoiser's prediction for every answer cell in float32, with -inf for tokens that cannot be committed."""
 
     logits_BAV: Tensor
     log_p_BAV: Tensor
@@ -80,22 +80,18 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Commit:
-    """How many cells a step commits, where the policy does not decide that itself."""
+class Commit(Checked):
+    """How many cells a step commits, unless the policy decides that itself."""
 
-    each: int = 1
-    """So many cells a step."""
-    steps: int | None = None
-    """Instead, so many steps in all, each with ⌈hidden / steps left⌉ cells."""
+    each: Annotated[int, Bounds(ge=1, lt=1 << 31)] = 1
+    """This many cells a step."""
+    steps: Annotated[int, Bounds(ge=1, lt=1 << 31)] | None = None
+    """Instead, this many steps in all, each with ⌈hidden / steps left⌉ cells."""
 
     def __post_init__(self) -> None:
-        for name, number in (("each", self.each), ("steps", self.steps)):
-            if number is not None and not 1 <= number < 1 << 31:
-                raise HardtailError(f"a commit's `{name}` is {number}; it is at least 1 and below 2^31")
+        super().__post_init__()
         if self.each != 1 and self.steps is not None:
-            raise HardtailError(
-                f"a commit has each={self.each} and steps={self.steps}; give the cells of a step or the steps in all"
-            )
+            raise HardtailError(f"a commit has each={self.each} and steps={self.steps}; give only one of them")
 
     def count(self, state: State) -> Tensor:
         """Cells to commit now, for each row."""
@@ -107,17 +103,14 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Policy(ABC):
+class Policy(Checked, ABC):
     """Which hidden cells are committed next."""
 
     remasks: ClassVar[bool] = False
-    """Whether committed cells may be hidden again; then `review` is asked after every step."""
-
-    def __post_init__(self) -> None:
-        check_fields(self, type(self).__name__)
+    """Whether committed cells may be hidden again; if so, `review` is called after every step."""
 
     def begin(self, state: State) -> dict[str, Tensor]:
-        """What the policy carries from step to step, as it is before the first; nothing by default."""
+        """What the policy carries from step to step, before the first one; nothing by default."""
         return {}
 
     @abstractmethod
@@ -125,7 +118,7 @@ class Policy(ABC):
         """A score for every answer cell, -inf for "not now"; only those of hidden cells are read."""
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
-        """How many of the best hidden cells to commit in each row; the decoder commits at least one, if there is one.
+        """How many of the best hidden cells to commit in each row; the decoder commits at least one, if any is hidden.
 
         `score_BA` holds this step's scores, -inf where a cell is not hidden.
         """
@@ -140,7 +133,7 @@ class Policy(ABC):
         return ~state.hidden_BA.any(dim=1)
 
     def steps(self, cells: int, commit: Commit) -> int:
-        """The most steps that a row with so many hidden cells can take."""
+        """The most steps that a row with this many hidden cells can take."""
         if commit.steps is not None:
             return min(commit.steps, cells)
         return -(-cells // commit.each)
@@ -152,7 +145,7 @@ def ranked(score_BA: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def fitting(answer: Tensor, like: Tensor, policy: Policy, method: str) -> Tensor:
-    """What a policy answered, in the shape that is needed; one value a cell or one for all will do."""
+    """What a policy returned, in the required shape; it may be broadcast."""
     wanted = _ANSWERS[method]
     try:
         fits = answer.broadcast_to(like.shape)
@@ -162,10 +155,10 @@ def fitting(answer: Tensor, like: Tensor, policy: Policy, method: str) -> Tensor
         given = (
             f"a tensor {list(answer.shape)} of {answer.dtype}" if isinstance(answer, Tensor) else reprlib.repr(answer)
         )
-        raise HardtailError(f"{policy}: {method} returned {given}; it takes {list(like.shape)} of {wanted}")
+        raise HardtailError(f"{policy}: {method} returned {given}; it must be {list(like.shape)} of {wanted}")
     return fits
 
 
 def only_hidden(score_BA: Tensor, hidden_BA: Tensor) -> Tensor:
-    """Scores with -inf where nothing is hidden; a hidden cell's own -inf or NaN is the lowest number instead."""
+    """Scores with -inf for cells that are not hidden; a hidden cell's own -inf or NaN becomes the lowest number."""
     return score_BA.float().nan_to_num(nan=REFUSED, neginf=REFUSED).masked_fill(~hidden_BA, -torch.inf)

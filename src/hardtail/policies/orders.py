@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import AtLeastOne
 from hardtail.policies.base import Commit, Guess, Policy, State, ranked
 
 
@@ -55,13 +56,8 @@ class Blocks(Policy):
     No step goes beyond the current block, so there are at least as many steps as blocks, whatever `Commit` asks for.
     """
 
-    size: int = 8
+    size: AtLeastOne = 8
     """Answer cells of a block."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.size < 1:
-            raise HardtailError(f"block: size is {self.size}; a block has at least 1 cell")
 
     def score(self, guess: Guess, state: State) -> Tensor:
         return guess.top_BA.masked_fill(~self._now_BA(state), -torch.inf)

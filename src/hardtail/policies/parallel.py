@@ -1,25 +1,25 @@
 """Parallel rules: the distributions themselves decide how many cells a step commits.
 
-Every rule is judged row by row and commits at least the best cell. `Commit` is asked by `Klass` alone, where none is
-ready.
+Every rule applies row by row and commits at least the best cell. Only `Klass` uses `Commit`, if no cell is ready.
 
 Shapes: B batch, A answer cells, V vocabulary.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from hardtail.core.errors import HardtailError
-from hardtail.policies.base import Commit, Guess, Policy, State, ranked
-from hardtail.policies.confidence import negative_entropy
+from hardtail.core.fields import AtLeastOne, Bounds
+from hardtail.policies.base import Commit, Guess, State, ranked
+from hardtail.policies.confidence import Top1, negative_entropy
 
 
 @dataclass(frozen=True)
-class Parallel(Policy):
-    """A rule that may commit a single cell in every step."""
+class Parallel(Top1):
+    """A rule that may commit a single cell in every step; by top-1 probability unless it scores otherwise."""
 
     def steps(self, cells: int, commit: Commit) -> int:
         return cells
@@ -29,14 +29,7 @@ class Parallel(Policy):
 class TopK(Parallel):
     """The k cells with the largest top-1 probability."""
 
-    k: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _refuse_unless(self.k >= 1, f"topk: k is {self.k}; a step commits at least 1 cell")
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
+    k: AtLeastOne = 2
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         return torch.full_like(state.key_B, self.k)
@@ -46,14 +39,7 @@ class TopK(Parallel):
 class Threshold(Parallel):
     """Every cell whose top-1 probability is at least p (Fast-dLLM, Wu et al. 2025)."""
 
-    p: float = 0.9
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _refuse_unless(0 < self.p <= 1, f"threshold: p is {self.p}; it is above 0 and at most 1")
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
+    p: Annotated[float, Bounds(gt=0, le=1)] = 0.9
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         return (score_BA.exp() >= self.p).sum(dim=1)
@@ -66,14 +52,7 @@ class Factor(Parallel):
     The left side grows with n, so that the n-th cell passes exactly when the n best all do. f is 1 in their code.
     """
 
-    f: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _refuse_unless(self.f > 0, f"factor: f is {self.f}; it is above 0")
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
+    f: Annotated[float, Bounds(gt=0)] = 1.0
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         doubt_BA = -torch.expm1(ranked(score_BA)[0])  # 1 - c_n, exact where c_n is nearly 1
@@ -89,11 +68,7 @@ class EntropyBounded(Parallel):
     and Σ H - max H is the sum of those before it.
     """
 
-    gamma: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _refuse_unless(self.gamma >= 0, f"eb: gamma is {self.gamma}; it is at least 0")
+    gamma: Annotated[float, Bounds(ge=0)] = 0.1
 
     def score(self, guess: Guess, state: State) -> Tensor:
         return negative_entropy(guess)
@@ -108,18 +83,12 @@ class EntropyBounded(Parallel):
 @dataclass(frozen=True)
 class Klass(Parallel):
     """Every cell that is sure and steady: top-1 probability > p, and KL(p_t ‖ p_{t-1}) < kl in each of the last
-    `history` steps; where there is none, as many of the surest as the commit says (KLASS, Kim et al. 2025).
+    `history` steps; if there is none, as many of the surest as the commit says (KLASS, Kim et al. 2025).
     """
 
-    p: float = 0.9
-    kl: float = 0.01
-    history: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _refuse_unless(0 < self.p < 1, f"klass: p is {self.p}; it is above 0 and below 1")
-        _refuse_unless(self.kl > 0, f"klass: kl is {self.kl}; it is above 0")
-        _refuse_unless(self.history >= 1, f"klass: history is {self.history}; it is at least 1 step")
+    p: Annotated[float, Bounds(gt=0, lt=1)] = 0.9
+    kl: Annotated[float, Bounds(gt=0)] = 0.01
+    history: AtLeastOne = 2
 
     def begin(self, state: State) -> dict[str, Tensor]:
         steady_BA = torch.zeros_like(state.at_BA)
@@ -142,8 +111,3 @@ class Klass(Parallel):
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         ready_B = (state.memory["ready_BA"] & state.hidden_BA).sum(dim=1)
         return torch.where(ready_B > 0, ready_B, commit.count(state))
-
-
-def _refuse_unless(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise HardtailError(sentence)

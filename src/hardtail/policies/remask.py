@@ -1,27 +1,28 @@
-"""Remasking: committed cells may be hidden again. Every policy here ends with nothing hidden.
+"""Remasking: committed cells may be hidden again. Every policy here commits by top-1 and ends with nothing hidden.
 
-They are not captured on a GPU, so that they may ask the host and look again at sequences of their own making.
+They are not captured on a GPU, so they may ask the host and run the denoiser on sequences of their own.
 
 Shapes: B batch, L sequence, A answer cells, K further looks, V vocabulary.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds, Probability
 from hardtail.core.noise import stream
-from hardtail.policies.base import REFUSED, Commit, Guess, Logits, Policy, State, ranked
+from hardtail.policies.base import REFUSED, Commit, Guess, Logits, State, ranked
+from hardtail.policies.confidence import Top1
 
 LOOKS = 4096
-"""Further sequences looked at together: a bound on memory."""
+"""Further sequences that run together: a bound on memory."""
 _REMASK = stream("remask")
 
 
 @dataclass(frozen=True)
-class LeaveOneOut(Policy):
+class LeaveOneOut(Top1):
     """Complete by top-1, then doubt: hide the cell whose token has the lowest probability given all the others, refill
     it, and again, until a refilled token is the one that was hidden, or `rounds` are over (docs/study.md §7.4).
 
@@ -30,13 +31,8 @@ class LeaveOneOut(Policy):
 
     remasks: ClassVar[bool] = True
 
-    rounds: int = 33
+    rounds: Annotated[int, Bounds(ge=0)] = 33
     """As many as 32-digit addition has cells."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rounds < 0:
-            raise HardtailError(f"loo: rounds is {self.rounds}; it is at least 0")
 
     def begin(self, state: State) -> dict[str, Tensor]:
         return {
@@ -45,9 +41,6 @@ class LeaveOneOut(Policy):
             "token_B": torch.full_like(state.key_B, -1),
             "done_B": ~state.hidden_BA.any(dim=1),
         }
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
 
     def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
         rounds_B, cell_B, token_B, done_B = (state.memory[name] for name in ("rounds_B", "cell_B", "token_B", "done_B"))
@@ -85,7 +78,7 @@ def leave_one_out(rows_B: Tensor, state: State, logits: Logits) -> Tensor:
 
 
 @dataclass(frozen=True)
-class ReMDM(Policy):
+class ReMDM(Top1):
     """Remasking by the posterior of Wang et al. (2025), "Remasking Discrete Diffusion Models".
 
     A revealed cell is hidden again with probability σ and, to make up for it, a hidden one is revealed with probability
@@ -101,20 +94,12 @@ class ReMDM(Policy):
     remasks: ClassVar[bool] = True
 
     variant: Literal["cap", "conf"] = "cap"
-    eta: float = 0.008
+    eta: Probability = 0.008
     """η of `cap`; `conf` has none."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.eta <= 1:
-            raise HardtailError(f"remdm: eta is {self.eta}; it is a probability, at least 0 and at most 1")
 
     def begin(self, state: State) -> dict[str, Tensor]:
         never_BA = torch.zeros_like(state.hidden_BA)
         return {"again_BA": never_BA, "was_hidden_BA": never_BA.clone(), "psi_BA": never_BA.float()}
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         """c + r; which r cells will be hidden again is decided here, as the number to commit depends on it."""
@@ -146,7 +131,7 @@ class ReMDM(Policy):
 
 
 @dataclass(frozen=True)
-class P2(Policy):
+class P2(Top1):
     """Path planning with the denoiser as its own planner: P2-self (Peng et al. 2025).
 
     In every step the best κ·n of all n cells stay or become revealed and the others are hidden (again). A hidden cell's
@@ -157,18 +142,10 @@ class P2(Policy):
 
     remasks: ClassVar[bool] = True
 
-    eta: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.eta >= 0:
-            raise HardtailError(f"p2: eta is {self.eta}; it is at least 0")
+    eta: Annotated[float, Bounds(ge=0)] = 1.0
 
     def begin(self, state: State) -> dict[str, Tensor]:
         return {"again_BA": torch.zeros_like(state.hidden_BA)}
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         """How many of the cells that stay are hidden now; the others that are revealed now will be hidden."""
@@ -177,9 +154,9 @@ class P2(Policy):
         stay_B1 = (state.maskable_BA.sum(dim=1) - hidden_B + commit_B)[:, None]
         revealed_BA = state.maskable_BA & ~state.hidden_BA
         token_log_p_BA = guess.log_p_BAV.gather(-1, state.token_BA[..., None])[..., 0]
-        # Finite: an impossible token's -inf would tie with the cells that are never hidden, and is no number times 0.
+        # Finite: an impossible token's -inf would tie with the cells that are never hidden, and 0 times it is NaN.
         held_BA = (self.eta * token_log_p_BA).nan_to_num(nan=0.0, neginf=REFUSED)
-        _, held_first_BA = ranked(revealed_BA.to(torch.uint8))  # what stands stays, where a hidden cell is only as sure
+        _, held_first_BA = ranked(revealed_BA.to(torch.uint8))  # a revealed cell stays if a hidden one is only as sure
         _, by_score_BA = ranked(torch.where(revealed_BA, held_BA, score_BA).gather(1, held_first_BA))
         cell_BA = held_first_BA.gather(1, by_score_BA)
         place_A = torch.arange(cell_BA.shape[1], device=cell_BA.device)

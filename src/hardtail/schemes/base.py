@@ -1,8 +1,8 @@
-"""What a scheme is: three verbs that every training step speaks, and never a question to the host.
+"""What a scheme is: three methods that every training step calls, and that never wait for the host.
 
-A scheme is a frozen configuration. What it carries from step to step (PUMA's chains) lives in a dictionary of tensors
-that `begin` makes and that the other verbs change in place, so that a captured graph can replay them and a checkpoint
-can hold them.
+A scheme is a frozen configuration. What it carries from step to step (PUMA's chains) is a dictionary of tensors that
+`begin` makes and the other methods change in place, so that a captured graph can replay them and a checkpoint can
+hold them.
 
 Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Checked
 from hardtail.core.noise import Moment, shuffled, stream
 from hardtail.core.types import Instances
 
@@ -31,7 +32,7 @@ class Corpus:
     maskable_NA: Tensor
     mask_id: int
     fixed_answer: slice | None
-    """Where the answer sits, when it is the same place in every instance."""
+    """The place of the answer, if it is the same in every instance."""
     rank_NA: Tensor | None = None
     """Ranks of the logical order that the run follows or measures; -1 where a cell is never hidden."""
 
@@ -41,21 +42,13 @@ class Corpus:
             known = ", ".join(instances.orders) or "none: build the data without --bare"
             raise HardtailError(f"these instances carry no order {order!r}; they have {known}")
         if not (hidden_N := instances.maskable_NA.any(axis=1)).all():
-            raise HardtailError(
-                f"instance {int(hidden_N.argmin())} has no cell that may be hidden: nothing to learn from"
-            )
+            raise HardtailError(f"instance {int(hidden_N.argmin())} has no cell that may be hidden: nothing to learn")
         at_NA = torch.from_numpy(instances.answer_at_NA)
         start = int(at_NA[0, 0])
         fixed = slice(start, start + at_NA.shape[1]) if bool((at_NA == at_NA[:1]).all()) else None
-        rank_NA = torch.from_numpy(instances.orders[order].astype("int16")) if order is not None else None
-        return cls(
-            tokens_NL=torch.from_numpy(instances.tokens_NL).to(device),
-            answer_at_NA=at_NA.to(device, torch.int16),
-            maskable_NA=torch.from_numpy(instances.maskable_NA).to(device),
-            mask_id=mask_id,
-            fixed_answer=fixed,
-            rank_NA=None if rank_NA is None else rank_NA.to(device),
-        )
+        rank_NA = torch.from_numpy(instances.orders[order].astype("int16")).to(device) if order is not None else None
+        tokens_NL, maskable_NA = (torch.from_numpy(x).to(device) for x in (instances.tokens_NL, instances.maskable_NA))
+        return cls(tokens_NL, at_NA.to(device, torch.int16), maskable_NA, mask_id, fixed, rank_NA)
 
     def __len__(self) -> int:
         return len(self.tokens_NL)
@@ -97,7 +90,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class View:
-    """What the model sees in one step, and what it should have said."""
+    """What the model sees in one step, and the right answers."""
 
     tokens_BL: Tensor
     at_BA: Tensor | slice
@@ -106,11 +99,11 @@ class View:
     maskable_BA: Tensor
     row_B: Tensor
     rate_B: Tensor | None = None
-    """The masking rate λ each sequence was drawn with, where there was one."""
+    """The masking rate λ that each sequence was drawn with, if there is one."""
 
 
 @dataclass(frozen=True)
-class Scheme(ABC):
+class Scheme(Checked, ABC):
     """Which answer cells are hidden, and what each costs."""
 
     @property
@@ -131,7 +124,7 @@ class Scheme(ABC):
         """A scalar in float32; cells that are not hidden cost nothing."""
 
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
-        """Move on whatever the scheme carries, with the logits of this very step."""
+        """Advance what the scheme carries, with the logits of this step."""
         return
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Probability
 from hardtail.core.noise import Moment, stream
 from hardtail.schemes.base import Carried, Corpus, Scheme, View
 from hardtail.schemes.puma import Puma
@@ -26,21 +27,19 @@ class Mixed(View):
 class Mixture(Scheme):
     """Each sequence of a batch is the second scheme's with probability `share`, else the first's.
 
-    `share` moves evenly to `share_end` over training where that is given. A chain whose place in the batch went to the
+    `share` moves linearly to `share_end` over training, if that is given. A chain whose place in the batch went to the
     other scheme waits: it is neither trained nor advanced in that step.
     """
 
     first: Scheme = field(default_factory=Puma)
     second: Scheme = field(default_factory=Random)
-    share: float = 0.2
-    share_end: float | None = None
+    share: Probability = 0.2
+    share_end: Probability | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.first, Mixture) or isinstance(self.second, Mixture):
-            raise HardtailError("a mixture is of two schemes that are no mixtures themselves")
-        for share in (self.share, self.share_end):
-            if share is not None and not 0 <= share <= 1:
-                raise HardtailError(f"a mixture's share is {share}; it is a probability")
+            raise HardtailError("Mixture: first and second must not be mixtures themselves")
 
     def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         parts = {"first": self.first.begin(corpus, batch, now), "second": self.second.begin(corpus, batch, now)}
@@ -59,17 +58,11 @@ class Mixture(Scheme):
         at_BA = one.at_BA
         if isinstance(one.at_BA, Tensor) and isinstance(two.at_BA, Tensor):
             at_BA = chosen(one.at_BA, two.at_BA)
+        names = "tokens_BL", "gold_BA", "hidden_BA", "maskable_BA", "row_B"
+        merged = {name: chosen(getattr(one, name), getattr(two, name)) for name in names}
         ones_B = torch.ones(batch, device=second_B.device)
-        return Mixed(
-            tokens_BL=chosen(one.tokens_BL, two.tokens_BL),
-            at_BA=at_BA,
-            gold_BA=chosen(one.gold_BA, two.gold_BA),
-            hidden_BA=chosen(one.hidden_BA, two.hidden_BA),
-            maskable_BA=chosen(one.maskable_BA, two.maskable_BA),
-            row_B=chosen(one.row_B, two.row_B),
-            rate_B=chosen(ones_B if one.rate_B is None else one.rate_B, ones_B if two.rate_B is None else two.rate_B),
-            second_B=second_B,
-        )
+        rate_B = chosen(ones_B if one.rate_B is None else one.rate_B, ones_B if two.rate_B is None else two.rate_B)
+        return Mixed(at_BA=at_BA, **merged, rate_B=rate_B, second_B=second_B)
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
         first_B, second_B = _owners(view)

@@ -1,6 +1,6 @@
 """PUMA: train on the states that confidence-based decoding would visit, with the gold tokens revealed.
 
-A buffer holds one chain per row of the batch. Every step trains on the chains as they stand and then reveals, in each,
+A buffer holds one chain per row of the batch. Every step trains on the chains as they are and then reveals, in each,
 the cells that the same forward pass was most confident about. Three published readings differ in how many cells a stage
 reveals and in how chains begin (docs/study.md §1.8, §10.1); each difference is a field here.
 
@@ -9,24 +9,20 @@ Shapes: B chains, A answer cells, V vocabulary.
 
 from dataclasses import dataclass, field
 from math import log
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
 from hardtail.core.noise import Moment, stream
 from hardtail.schemes.base import Carried, Corpus, Scheme, View
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Stages, Stairs
 
-_SCORE, _COUNT, _PHASE, _FRESH, _PLACE = (
-    stream("score"),
-    stream("count"),
-    stream("phase"),
-    stream("fresh"),
-    stream("place"),
-)
+_SCORE, _COUNT, _PHASE, _FRESH, _PLACE = map(stream, ("score", "count", "phase", "fresh", "place"))
+_PLAIN = Random()  # made once: compiled code cannot check its fields
 
 
 @dataclass(frozen=True)
@@ -38,20 +34,16 @@ class Puma(Scheme):
     """Cells a stage reveals. `even`: ⌈hidden / stages left⌉ (release); `around`: a uniform number from ⌊n/K⌋-1 to
     ⌈n/K⌉+1, at least one (paper); `interval`: up to a cumulative count of round(n·u), u uniform in the next of K equal
     intervals (official)."""
-    threshold: float | None = 0.9
-    """Cells above this confidence are revealed besides."""
+    threshold: Annotated[float, Bounds(gt=0, le=1)] | None = 0.9
+    """Cells above this confidence are also revealed."""
     start: Literal["masked", "spread"] = "masked"
     """The first chains: all hidden, or spread over all stages with random cells revealed (official)."""
     refill: Literal["masked", "fraction"] = "masked"
     """A new chain: all hidden, or with a random fraction below 1/K revealed (official)."""
     new_k: Literal["keep", "rebuild"] = "keep"
-    """When K changes: go on, or begin anew with spread chains (official)."""
+    """When K changes: continue, or start again with spread chains (official)."""
     score: Literal["confidence", "random", "logical"] = "confidence"
     """Which cells go first: the surest, random ones (a control), or those that the task's logical order puts first."""
-
-    def __post_init__(self) -> None:
-        if self.threshold is not None and not 0 < self.threshold <= 1:
-            raise HardtailError(f"PUMA's threshold is {self.threshold}; it is a probability, or nothing at all")
 
     # -- the three verbs ----------------------------------------------------------------------------------------
 
@@ -59,14 +51,9 @@ class Puma(Scheme):
         if self.score == "logical" and corpus.rank_NA is None:
             raise HardtailError("PUMA in logical order needs data that carries the order; build it without --bare")
         device, cells = corpus.tokens_NL.device, corpus.maskable_NA.shape[1]
-        zero = torch.zeros((), dtype=torch.int64, device=device)
-        state = {
-            "row_B": torch.zeros(batch, dtype=torch.int64, device=device),
-            "hidden_BA": torch.zeros((batch, cells), dtype=torch.bool, device=device),
-            "stage_B": torch.zeros(batch, dtype=torch.int64, device=device),
-            "cursor": zero.clone(),
-            "epoch": zero.clone(),
-        }
+        shapes = {"row_B": (batch,), "stage_B": (batch,), "cursor": (), "epoch": ()}
+        state = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
+        state["hidden_BA"] = torch.zeros((batch, cells), dtype=torch.bool, device=device)
         everyone_B = torch.ones(batch, dtype=torch.bool, device=device)
         self._replace(state, corpus, everyone_B, now, spread=self.start == "spread")
         return state
@@ -77,7 +64,7 @@ class Puma(Scheme):
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
         """Per sequence the mean over its hidden cells, then the mean over the batch."""
-        return Random().loss(logits_BAV, view)
+        return _PLAIN.loss(logits_BAV, view)
 
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Reveal one stage in every chain that was shown, with the confidences of this step's own forward pass."""
@@ -95,7 +82,7 @@ class Puma(Scheme):
         left_B = hidden_BA.sum(dim=1)
         stage_B = state["stage_B"] + 1
         if self.law == "interval" and self.threshold is not None:
-            stage_B = torch.maximum(stage_B, (n_B - left_B) * stages // n_B)  # the threshold may leap over stages
+            stage_B = torch.maximum(stage_B, (n_B - left_B) * stages // n_B)  # the threshold may skip stages
         over_B = left_B == 0
         if self.law != "around":
             over_B = over_B | (stage_B >= stages)
@@ -184,14 +171,8 @@ def paper(stages: Stages) -> Puma:
 
 def official(stages: Stages | None = None, threshold: float | None = None) -> Puma:
     """PUMA as its own authors released it; with a threshold, their mode `confidence_collapse`."""
-    return Puma(
-        stages=stages or Fixed(8),
-        law="interval",
-        threshold=threshold,
-        start="spread",
-        refill="fraction",
-        new_k="rebuild",
-    )
+    stages = stages or Fixed(8)
+    return Puma(stages, "interval", threshold, start="spread", refill="fraction", new_k="rebuild")
 
 
 def oracle_order(stages: Stages) -> Puma:

@@ -26,10 +26,11 @@ class Random(Scheme):
     number n of maskable cells so that both sum to one on average; or 1/Σ|M|, one mean over the batch."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.weighting == "rate" and self.draw == "rate" and self.at_least_one:
             raise HardtailError(
-                "weights 1/λ go with at_least_one off (--scheme.no-at-least-one): the cell that a sequence without a "
-                "mask is made to hide would weigh 1/λ at rates near 0, which has no mean"
+                "weights 1/λ need at_least_one switched off (--scheme.no-at-least-one): the one cell that a sequence "
+                "without a mask must hide would weigh 1/λ at rates near 0, which has no mean"
             )
 
     @property
@@ -60,7 +61,7 @@ class Random(Scheme):
         return (self.weights(view) * -log_likelihood(logits_BAV, view.gold_BA)).sum()
 
     def weights(self, view: View) -> Tensor:
-        """What each cell's negative log-likelihood counts; 0 where nothing is hidden."""
+        """The weight of each cell's negative log-likelihood; 0 for cells that are not hidden."""
         batch = view.hidden_BA.shape[0]
         hidden_BA = view.hidden_BA.float()
         if self.weighting == "batch":

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import AtLeastOne, Checked, Probability
 
 
 @dataclass(frozen=True)
-class Stages(ABC):
+class Stages(Checked, ABC):
     """K as a function of the step, on the device."""
 
     @abstractmethod
@@ -22,11 +23,7 @@ class Stages(ABC):
 class Fixed(Stages):
     """The same K throughout."""
 
-    count: int
-
-    def __post_init__(self) -> None:
-        if self.count < 1:
-            raise HardtailError(f"a chain of {self.count} stages; it has at least one")
+    count: AtLeastOne
 
     def at(self, step: Tensor, steps: int) -> Tensor:
         return torch.full_like(step, self.count)
@@ -36,13 +33,14 @@ class Fixed(Stages):
 class Stairs(Stages):
     """K = min(start + by·⌊step / period⌋, end), rising over about a third of training (docs/study.md §1.8)."""
 
-    start: int
+    start: AtLeastOne
     end: int
-    by: int
+    by: AtLeastOne
 
     def __post_init__(self) -> None:
-        if not 1 <= self.start <= self.end or self.by < 1:
-            raise HardtailError(f"stages climb from {self.start} to {self.end} by {self.by}; they must climb")
+        super().__post_init__()
+        if self.start > self.end:
+            raise HardtailError(f"Stairs: stages go from {self.start} to {self.end}; they must climb")
 
     def period(self, steps: int) -> int:
         return max(1000, (steps // 3) // max((self.end - self.start) // self.by, 1))
@@ -53,17 +51,16 @@ class Stairs(Stages):
 
 @dataclass(frozen=True)
 class Ramp(Stages):
-    """K grows evenly from `start` to `end` over the first `over` of training: the paper's words."""
+    """K grows evenly from `start` to `end` over the first `over` of training, as the paper describes it."""
 
-    start: int
+    start: AtLeastOne
     end: int
-    over: float = 1 / 3
+    over: Probability = 1 / 3
 
     def __post_init__(self) -> None:
-        if not 1 <= self.start <= self.end or not 0 <= self.over <= 1:
-            raise HardtailError(
-                f"stages climb from {self.start} to {self.end} over {self.over} of training; they must climb, within it"
-            )
+        super().__post_init__()
+        if self.start > self.end:
+            raise HardtailError(f"Ramp: stages go from {self.start} to {self.end}; they must climb")
 
     def at(self, step: Tensor, steps: int) -> Tensor:
         climb = max(int(steps * self.over), 1)

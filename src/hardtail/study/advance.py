@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
-from hardtail.core.records import FINISHED, Accuracy, Head, read_measurements
+from hardtail.core.records import FINISHED, Accuracy, Head, LogLine, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
@@ -69,7 +68,7 @@ def advance(
     n: int = 500,
     patience: int | None = None,
     say: Callable[[str], None] = print,
-    report: Callable[[Entry, dict[str, Any]], None] = lambda entry, line: None,
+    report: Callable[[Entry, LogLine], None] = lambda entry, line: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Status]:
     """Work through the entries for this many minutes. Unfinished work is saved in time and continues at the next call.

@@ -60,6 +60,8 @@ class Task(ABC):
     """The keys of `Instances.extras` that the page's scene reads."""
     profile_renamed: ClassVar[Mapping[str, str]] = {}
     """Keys of recorded profiles, at any depth, that have other names today."""
+    short_headings: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """Shorter column headings of the profile's tables, by a part of their titles, so that they fit a screen."""
 
     # -- configuration ------------------------------------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""Training: one step that never waits for the host, the loop around it, and checkpoints that resume exactly."""
+"""Training: one step that never waits for the host, the loop around it, and exact resumption."""

@@ -1,4 +1,4 @@
-"""Run directories: one writer, atomic files, and everything that an exact resume needs. No pickle.
+"""Run directories: atomic files, and everything that an exact resumption needs. No pickle.
 
 `recipe.json`            what is trained
 `log.jsonl`              what was measured, one object a line
@@ -13,24 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
+from hardtail.core.records import LogLine
 from hardtail.models.weights import read_tensors
 
 STATE = "state.safetensors"
 LOG = "progress/log"
-"""The log as bytes in a tensor: the header, where the rest of the progress is, may not grow beyond 100 MB."""
-HEADER = 100_000_000
+"""The log as bytes in a tensor: the header, which holds the rest of the progress, must stay below 100 MB."""
+LARGEST_HEADER = 100_000_000
 ELSEWHERE = "train in another folder (`train --out`, `study --runs`)"
 
 
 @dataclass
 class Progress:
-    """What a run knows besides its tensors."""
+    """What a run keeps in addition to its tensors."""
 
     step: int = 0
     saved: int = 0
@@ -44,8 +46,8 @@ class Progress:
     data: str = ""
     """Hash of the training data, where it came from a file."""
     recipe: Any = None
-    """What is trained, as `describe` has it; None in states of before it was kept."""
-    log: list[dict[str, Any]] = field(default_factory=list)
+    """What is trained, as `describe` writes it; None in states from before it was kept."""
+    log: list[LogLine] = field(default_factory=list)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -54,57 +56,57 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def save_state(folder: Path, tensors: dict[str, Tensor], progress: Progress) -> None:
-    """Everything a resume needs, in one file, so that no crash can leave half of it."""
+    """Write everything that a resumed run needs in one file, so that no crash can leave half of it."""
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     held["rng/cpu"] = torch.get_rng_state()
     if (gpu := _gpu(tensors)) is not None:
         held["rng/cuda"] = torch.cuda.get_rng_state(gpu)
-    said = dict(vars(progress))
-    held[LOG] = torch.frombuffer(bytearray(json.dumps(said.pop("log")).encode()), dtype=torch.uint8)
+    header = msgspec.to_builtins(progress)
+    held[LOG] = torch.frombuffer(bytearray(json.dumps(header.pop("log")).encode()), dtype=torch.uint8)
     with atomic(folder / STATE) as file:
-        file.write(save_tensors(held, metadata={"progress": json.dumps(said)}))
+        file.write(save_tensors(held, metadata={"progress": json.dumps(header)}))
 
 
 def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
-    """Put a saved state back into `tensors`; None where there is none yet."""
+    """Put a saved state back into `tensors`; None if there is none yet."""
     path = folder / STATE
     if not path.exists():
         return None
     try:
         held, metadata = read_tensors(path)
     except HardtailError as error:
-        raise HardtailError(f"{error}; remove it to begin the run anew, or {ELSEWHERE}") from error
+        raise HardtailError(f"{error}; remove it to start the run again, or {ELSEWHERE}") from error
     if missing := sorted(set(tensors) - set(held)):
-        raise HardtailError(f"{path} is of another kind of run: it has no {missing[0]!r}; {ELSEWHERE}")
+        raise HardtailError(f"{path} belongs to another kind of run: it has no {missing[0]!r}; {ELSEWHERE}")
     with torch.no_grad():
         for name, tensor in tensors.items():
             if tensor.shape != held[name].shape:
-                raise HardtailError(f"{path} is of another shape of run ({name}); {ELSEWHERE}")
+                raise HardtailError(f"{path} belongs to a run of another shape ({name}); {ELSEWHERE}")
             tensor.copy_(held[name])
     try:
-        said = json.loads(metadata["progress"])
+        header = json.loads(metadata["progress"])
         if LOG in held:  # older states have the log in the header
-            said["log"] = json.loads(held[LOG].numpy().tobytes())
-        progress = Progress(**said)
+            header["log"] = json.loads(held[LOG].numpy().tobytes())
+        progress = msgspec.convert(header, Progress)
         torch.set_rng_state(held["rng/cpu"])
         if (gpu := _gpu(tensors)) is not None and "rng/cuda" in held:
             torch.cuda.set_rng_state(held["rng/cuda"], gpu)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise HardtailError(f"{path} is no saved state of a run ({error}); {ELSEWHERE}") from error
+        raise HardtailError(f"{path} is not the saved state of a run ({error}); {ELSEWHERE}") from error
     return progress
 
 
 def state_step(folder: Path) -> int:
-    """The step of a saved state, of which only the header is read; 0 where there is none that can be read."""
+    """The step of a saved state, read from its header alone; 0 if there is none or it cannot be read."""
     try:
         with (folder / STATE).open("rb") as file:
             size = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(min(size, HEADER)))
+            header = json.loads(file.read(min(size, LARGEST_HEADER)))
         return int(json.loads(header["__metadata__"]["progress"])["step"])
     except (OSError, KeyError, TypeError, ValueError):
         return 0
 
 
 def _gpu(tensors: dict[str, Tensor]) -> torch.device | None:
-    """The GPU that a run is on; one on a CPU leaves a GPU that there may be alone."""
+    """The GPU that a run is on; None for a run on a CPU, which leaves any GPU alone."""
     return next((tensor.device for tensor in tensors.values() if tensor.is_cuda), None)

@@ -1,10 +1,10 @@
-"""What a recipe costs, from counting: parameters, operations, memory, and time at rates that were measured."""
+"""The cost of a recipe: parameters, operations and memory by counting, and time at measured rates."""
 
 from dataclasses import dataclass
 
 import torch
 
-from hardtail.models.transformer import Shape, Transformer, parameter_count
+from hardtail.models.transformer import Transformer, parameter_count
 from hardtail.training.recipe import Recipe
 
 # Operations per second that whole steps reach at the middle of the study's shapes, data draw and optimiser included, on
@@ -28,9 +28,8 @@ class Cost:
 def estimate(recipe: Recipe) -> Cost:
     """Forward once and backward twice, the last block's queries and MLP at answer cells only."""
     task, sizes = recipe.task, recipe.sizes
-    shape = Shape(sizes.layers, sizes.heads, sizes.width, task.vocabulary.size, task.seq_len, sizes.mlp_ratio)
     with torch.device("meta"):
-        parameters = parameter_count(Transformer(shape))
+        parameters = parameter_count(Transformer(recipe.shape))
     d, length, answer = sizes.width, task.seq_len, task.answer_len
     sequences = recipe.batch * recipe.accumulate
     per_block = {

@@ -1,11 +1,12 @@
 """What a run measures of itself while it trains, on the EMA weights: probes, decodes, and whether it has diverged."""
 
 import math
-from typing import Any
 
 import torch
+from msgspec import structs
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import LogLine
 from hardtail.core.types import Instances
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -16,16 +17,16 @@ from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
 from hardtail.schemes.base import Corpus
 from hardtail.training.keeper import Keeper
-from hardtail.training.probe import Probe
+from hardtail.training.probe import Probe, Probed
 from hardtail.training.recipe import Recipe
 from hardtail.training.step import Step
 
 DIVERGENCE_FACTOR = 100
-"""A probe this many times worse than guessing is of a run that has diverged, though everything is still finite."""
+"""A run whose probe is this many times worse than guessing has diverged, even if everything is still finite."""
 
 
 class Monitor:
-    """Looks at a run between its steps; the best weights so far are kept where a probe finds them."""
+    """Measures a run between its steps, and keeps the best weights that a probe finds."""
 
     def __init__(self, recipe: Recipe, measured: dict[str, Instances], step: Step, keeper: Keeper) -> None:
         task, device = recipe.task, step.device
@@ -35,47 +36,41 @@ class Monitor:
         self.natural = measured.get("natural", measured["probe"].take(slice(recipe.watch.decoded)))
         self.hard = measured["hard"]
 
-    def due(self) -> dict[str, Any]:
-        """What is to be measured after this step, or before the first; empty where nothing is."""
+    def due(self) -> LogLine | None:
+        """What has to be measured after this step, or before the first; None if nothing has to be."""
         step, watch, steps = self.progress.step, self.recipe.watch, self.recipe.steps
-        entry: dict[str, Any] = {}
+        line = nothing = LogLine(step=step)
         often = max(watch.eval_every // 5, 1) if step <= steps // 10 else watch.eval_every
         last = step == steps
         if step and (last or step % watch.log_every == 0 or step % often == 0):
             self.refuse_divergence()
-            entry |= {"loss": self.step.loss.item(), "norm": self.step.norm.item()}
+            line = structs.replace(line, loss=self.step.loss.item(), norm=self.step.norm.item())
         if last or step % often == 0:
-            entry |= self.probed()
+            found = self.probed()
+            line = structs.replace(line, probe_nll=found.nll, probe_guessed=found.guessed)
         if watch.gen_every and (last or step % watch.gen_every == 0):
-            entry |= self.decoded()
-        return entry
+            top1, logical = Top1(), Logical(watch.order)
+            pairs = {"natural": (self.natural, top1), "hard": (self.hard, top1), "hard_logical": (self.hard, logical)}
+            line = structs.replace(line, **{name: self._accuracy(*pair) for name, pair in pairs.items()})
+        return None if line == nothing else line
 
-    def probed(self) -> dict[str, float]:
-        """Probe the weights, and keep them where they are the best so far."""
+    def probed(self) -> Probed:
+        """Probe the weights, and keep them if they are the best so far."""
         found = self.probe.of(self._judge())
         guessing = math.log(self.judge.shape.vocab_size)
         if not found.nll < DIVERGENCE_FACTOR * guessing:
-            raise self._diverged(f"the probe's NLL is {found.nll:.3g}, where guessing has {guessing:.2g}")
+            raise self._diverged(f"the probe's NLL is {found.nll:.3g}, and guessing has {guessing:.2g}")
         if found.nll < self.progress.best_probe:
             self.progress.best_probe, self.progress.best_step = found.nll, self.progress.step
             self.keeper.save_weights("best_probe", self.step)
-        return {"probe_nll": found.nll, "probe_guessed": found.guessed}
+        return found
 
-    def decoded(self) -> dict[str, float]:
+    def _accuracy(self, instances: Instances, policy: Policy) -> float:
         denoiser = ModelDenoiser(self._judge(), self.recipe.task.vocabulary.mask_id)
-        decoding = Decoding(device=str(self.step.device))
-
-        def accuracy(instances: Instances, policy: Policy) -> float:
-            return float(decode(denoiser, instances, policy, decoding).exact_N.mean())
-
-        return {
-            "natural": accuracy(self.natural, Top1()),
-            "hard": accuracy(self.hard, Top1()),
-            "hard_logical": accuracy(self.hard, Logical(self.recipe.watch.order)),
-        }
+        return float(decode(denoiser, instances, policy, Decoding(device=str(self.step.device))).exact_N.mean())
 
     def refuse_divergence(self) -> None:
-        """Asked before anything is measured or saved, so that what is saved is good."""
+        """Called before anything is measured or saved, so that only good weights are saved."""
         if not bool(torch.isfinite(self.step.loss) & torch.isfinite(self.step.flat.weight_P).all()):
             raise self._diverged("the loss or a weight is no longer finite")
 

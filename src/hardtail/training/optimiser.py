@@ -9,46 +9,41 @@ Shapes: P parameters in all.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, pi
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds, Checked, NonNegative
 
 EPSILON = 1e-8
+Decay = Annotated[float, Bounds(ge=0, lt=1)]
 
 
 @dataclass(frozen=True)
-class AdamW:
+class AdamW(Checked):
     """How weights move."""
 
-    lr: float = 1e-3
-    floor: float = 1e-4
+    lr: Annotated[float, Bounds(gt=0, lt=inf)] = 1e-3
+    floor: NonNegative = 1e-4
     """Learning rate at the end of the cosine."""
-    warmup: int = 2000
+    warmup: Annotated[int, Bounds(ge=0)] = 2000
     schedule: Literal["cosine", "constant"] = "cosine"
-    beta1: float = 0.9
-    beta2: float = 0.99
-    weight_decay: float = 0.1
-    clip: float | None = 1.0
+    beta1: Decay = 0.9
+    beta2: Decay = 0.99
+    weight_decay: NonNegative = 0.1
+    clip: Annotated[float, Bounds(gt=0)] | None = 1.0
     """Largest norm of the whole gradient."""
-    ema: float | None = 0.9999
+    ema: Decay | None = 0.9999
     """Decay of the moving average of all weights, which starts at the initial weights; no bias correction."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.lr < inf or self.warmup < 0 or not 0 <= self.floor <= self.lr:
+        super().__post_init__()
+        if self.floor > self.lr:
             raise HardtailError(
-                f"the learning rate goes from {self.lr} to {self.floor} after {self.warmup} steps of warm-up"
+                f"AdamW: the learning rate falls from lr={self.lr} to floor={self.floor}, which is above it"
             )
-        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
-            raise HardtailError(f"the betas are {self.beta1} and {self.beta2}; they are at least 0 and below 1")
-        if not 0 <= self.weight_decay < inf:
-            raise HardtailError(f"the weight decay is {self.weight_decay}; it is a number, at least 0")
-        if self.clip is not None and not self.clip > 0:
-            raise HardtailError(f"gradients are clipped at {self.clip}; it must be above 0, or None not to clip")
-        if self.ema is not None and not 0 <= self.ema < 1:
-            raise HardtailError(f"the EMA's decay is {self.ema}; it is at least 0 and below 1")
 
     def rate(self, step: Tensor, steps: int) -> Tensor:
         """Learning rate at 0-based `step`: lr·it/warmup with it = step + 1, then the cosine (docs/study.md §1.4)."""
@@ -62,7 +57,7 @@ class AdamW:
 
 
 class Flat:
-    """A module's parameters as views of one vector, with AdamW's moments and the EMA beside it."""
+    """A module's parameters as views of one vector, with AdamW's moments and the EMA."""
 
     def __init__(self, module: nn.Module) -> None:
         self.parameters = list(module.parameters())
@@ -93,7 +88,7 @@ def flatten(gradients: Sequence[Tensor]) -> Tensor:
 def update(flat: Flat, gradient_P: Tensor, settings: AdamW, step: Tensor, steps: int) -> Tensor:
     """One step of clipping, AdamW and EMA, in place; returns the gradient's norm before clipping.
 
-    The gradient is used up: vectors of this length are dear to allocate where nothing is compiled.
+    The gradient is overwritten: vectors of this length are expensive to allocate in code that is not compiled.
     """
     norm = torch.linalg.vector_norm(gradient_P)
     if settings.clip is not None:

@@ -1,4 +1,4 @@
-"""What a run measures of itself with one forward pass while it trains, on the EMA weights.
+"""What a run measures of itself in one forward pass while it trains, with the EMA weights.
 
 Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -21,11 +21,11 @@ class Probed:
     nll: float
     """Mean NLL of the gold tokens of all maskable cells."""
     guessed: int
-    """Answer cells that are hardly more than guessed: their mean NLL is over half of their tokens' entropy."""
+    """Answer cells that are little better than guessed: their mean NLL is above half the entropy of their tokens."""
 
 
 class Probe:
-    """Problems of which every maskable cell is hidden (docs/study.md §1.5)."""
+    """Problems whose maskable cells are all hidden (docs/study.md §1.5)."""
 
     def __init__(self, corpus: Corpus, vocab_size: int) -> None:
         self.corpus = corpus
@@ -42,8 +42,8 @@ class Probe:
         return Probed(float(total_A.sum() / self.count_A.sum()), int((guessed_A & (self.guess_A > 0)).sum()))
 
     def _entropies(self, vocab_size: int) -> Tensor:
-        """Of each cell's gold tokens over all instances in which it is hidden: the NLL of knowing only how common each
-        token is there."""
+        """The entropy of each cell's gold tokens over the instances in which it is hidden: the NLL of a model that
+        knows only how common each token is there."""
         cells = len(self.count_A)
         seen_AV = torch.zeros((cells, vocab_size), dtype=torch.float64, device=self.count_A.device)
         cell_A = torch.arange(cells, device=self.count_A.device)

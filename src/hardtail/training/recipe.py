@@ -1,12 +1,13 @@
 """A recipe: everything a training run depends on. The study's own are in `study.recipes`."""
 
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from hardtail.core.describe import describe
 from hardtail.core.errors import HardtailError
-from hardtail.core.fields import check_fields
+from hardtail.core.fields import AtLeastOne, Bounds, Checked
 from hardtail.models.precision import Precision
+from hardtail.models.transformer import Shape
 from hardtail.schemes.base import Scheme
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
@@ -16,8 +17,8 @@ from hardtail.training.step import AttentionPrecision
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """The denoiser's sizes that do not follow from the task."""
+class Sizes(Checked):
+    """The sizes of the denoiser that do not follow from the task."""
 
     layers: int = 2
     heads: int = 2
@@ -27,31 +28,24 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Watch:
+class Watch(Checked):
     """What a run measures of itself, and when."""
 
-    log_every: int = 1000
-    eval_every: int = 5000
-    """Steps between probes; a fifth of it during the first tenth of training."""
-    gen_every: int = 10_000
+    log_every: AtLeastOne = 1000
+    eval_every: AtLeastOne = 5000
+    """Steps between probes; a fifth of that during the first tenth of training."""
+    gen_every: Annotated[int, Bounds(ge=0)] = 10_000
     """Steps between decodes; 0 is never."""
     probe: tuple[str, str] = ("test", "natural")
     """Split and stratum of the fully masked probe; the stratum `all` is the whole split in its own proportions."""
-    probe_size: int = 10_000
+    probe_size: AtLeastOne = 10_000
     hard: str = ""
     """The stratum whose accuracy is followed next to the natural one; a recipe puts the task's hardest one here."""
-    decoded: int = 500
+    decoded: AtLeastOne = 500
     """Instances of each that are decoded."""
     order: str = ""
     """The logical order that is followed, and that coverage is counted by; a recipe puts the task's main one here."""
-    save_every: int = 10_000
-
-    def __post_init__(self) -> None:
-        for name in ("log_every", "eval_every", "save_every", "probe_size", "decoded"):
-            if getattr(self, name) < 1:
-                raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.gen_every < 0:
-            raise HardtailError(f"gen_every is {self.gen_every}; it is at least 1, or 0 for never")
+    save_every: AtLeastOne = 10_000
 
     def of(self, task: Task) -> "Watch":
         """The same with the task's own hard stratum and order, where none was given."""
@@ -61,32 +55,27 @@ class Watch:
         """Split and part of every set that a run measures itself on.
 
         `natural` is among them only where the probe is a single stratum out of several (Sudoku's is one tier);
-        anywhere else the probe is natural problems or a whole test set, and its first instances are the natural slice.
+        otherwise the probe holds natural problems or a whole test set, and its first instances are the natural slice.
         """
-        self._refuse_misfit(task)
-        split, stratum = self.probe
-        kinds = data.parts_of(task, split, None)  # refuses a split that there is not
-        wanted = {"probe": (split, Part(stratum, self.probe_size)), "hard": ("sweep", Part(self.hard, self.decoded))}
-        if stratum not in (data.WHOLE, "natural") and [stratum] != [part.stratum for part in kinds]:
-            wanted["natural"] = (split, Part("natural", self.decoded))
-        return wanted
-
-    def _refuse_misfit(self, task: Task) -> None:
-        """An order or a stratum that the task does not have."""
         if self.order not in task.order_names:
-            raise HardtailError(
-                f"the recipe's watch.order is {self.order!r}; {task.name} has {', '.join(task.order_names)}"
-            )
+            known = ", ".join(task.order_names)
+            raise HardtailError(f"the recipe's watch.order is {self.order!r}; {task.name} has {known}")
         for name, stratum in (("hard", self.hard), ("probe", self.probe[1])):
             try:
                 if stratum != data.WHOLE:
                     task.stratum(stratum)
             except HardtailError as error:
                 raise HardtailError(f"the recipe's watch.{name} is {stratum!r}: {error}") from None
+        split, stratum = self.probe
+        kinds = data.parts_of(task, split, None)  # refuses an unknown split
+        wanted = {"probe": (split, Part(stratum, self.probe_size)), "hard": ("sweep", Part(self.hard, self.decoded))}
+        if stratum not in (data.WHOLE, "natural") and [stratum] != [part.stratum for part in kinds]:
+            wanted["natural"] = (split, Part("natural", self.decoded))
+        return wanted
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Checked):
     """One training run."""
 
     task: Task
@@ -94,41 +83,33 @@ class Recipe:
     sizes: Sizes = field(default_factory=Sizes)
     optimiser: AdamW = field(default_factory=AdamW)
     watch: Watch = field(default_factory=Watch)
-    steps: int = 300_000
-    batch: int = 256
-    accumulate: int = 1
+    steps: AtLeastOne = 300_000
+    batch: AtLeastOne = 256
+    accumulate: AtLeastOne = 1
     precision: Precision = "fp32"
     attention: AttentionPrecision = "same"
     """`bf16` computes attention alone in bf16; in tf32 with dropout that can be faster, by a third on mazes."""
     selection: Literal["last", "best_probe"] = "best_probe"
-    """Which weights stand for the run; both are kept."""
+    """Which weights represent the run; both are kept."""
     train_size: int | None = None
     """Training instances; None is the task's own number."""
-    seed: int = 42
-    """Of data, initial weights and everything random in training."""
+    seed: Annotated[int, Bounds(ge=0, lt=1 << 64)] = 42
+    """The seed of data, initial weights and everything random in training."""
     name: str = "custom"
-    """What it is called in records."""
+    """The name of the recipe in records."""
 
     def __post_init__(self) -> None:
-        _check(self, "recipe")
+        super().__post_init__()
         object.__setattr__(self, "watch", self.watch.of(self.task))
-        for name in ("steps", "batch", "accumulate"):
-            if getattr(self, name) < 1:
-                raise HardtailError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if not 0 <= self.seed < 1 << 64:
-            raise HardtailError(f"the seed is {self.seed}; it is at least 0 and below 2 to the power of 64")
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the denoiser: the recipe's sizes and the task's lengths."""
+        sizes, lengths = self.sizes, (self.task.vocabulary.size, self.task.seq_len)
+        return Shape(sizes.layers, sizes.heads, sizes.width, *lengths, sizes.mlp_ratio, sizes.dropout)
 
     def as_json(self) -> dict[str, Any]:
         """The recipe as runs keep it: `describe`d, with its task as every file holds tasks."""
         described: dict[str, Any] = describe(self)
         described["fields"]["task"] = task_to_json(self.task)
         return described
-
-
-def _check(config: Any, name: str) -> None:
-    """Refuse what is no value of a field, here and in the configurations within; a seed has bounds of its own."""
-    check_fields(config, name, wide=["seed"])
-    for item in fields(config):
-        value = getattr(config, item.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            _check(value, item.name)

@@ -1,10 +1,9 @@
-"""A run from start to end: it resumes what is there, measures itself, saves itself, and stops when it is told to."""
+"""A run from start to end: it resumes a saved state, measures itself, saves itself, and stops when asked to."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -12,9 +11,10 @@ from hardtail.core.describe import differences
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import load_instances
 from hardtail.core.provenance import origin
+from hardtail.core.records import DataFile, LogLine
 from hardtail.core.types import Instances
 from hardtail.models.precision import matmul_precision
-from hardtail.models.transformer import Shape, Transformer
+from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
 from hardtail.tasks.named import said_task, task_to_json
@@ -23,7 +23,7 @@ from hardtail.training.monitor import Monitor
 from hardtail.training.recipe import Recipe
 from hardtail.training.step import Step
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[LogLine], None]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Outcome:
     how: str
     """How the step ran, in words."""
     patience: int | None = None
-    """The patience that ran out before the last step; None where none did."""
+    """The patience that ran out before the last step, if one did."""
 
 
 def train(
@@ -49,38 +49,38 @@ def train(
     report: Report = lambda entry: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Outcome:
-    """Train `recipe` in `folder`: start it, go on where it stopped, or find it finished.
+    """Train `recipe` in `folder`: start the run, continue it where it stopped, or find it finished.
 
-    `patience` ends the run at the first probe that is this many steps or more after the best one; without it, or
-    with more of it, such a run goes on. `report` gets every log entry; `should_stop` is asked between steps, and a run
-    that it stops has been saved. It seeds torch's global generator, or sets it to the saved state's.
+    `patience` ends the run at the first probe that is this many steps or more after the best one; without it, or with
+    a larger one, such a run continues. `report` gets every line of the log; `should_stop` is called between steps, and
+    the run is saved before it stops. This seeds torch's global generator, or restores it from the saved state.
     """
     refuse_no_patience(patience)
     with open_run(recipe, folder) as keeper:
         if (ended := keeper.ended(patience, data_file)) is not None:
-            return Outcome(ended.step, True, folder, "nothing: it was finished already", ended.patience)
+            return Outcome(ended.step, True, folder, "nothing: the run was already finished", ended.patience)
         used = torch.device(device or usual_device())
         run = _Run(recipe, keeper, used, data_file)
         try:
             run.resume()
             with matmul_precision(recipe.precision if used.type == "cuda" else "fp32"):
                 return run.go(report, should_stop, patience)
-        except BrokenPipeError:  # of whoever read the reports
+        except BrokenPipeError:  # from the reader of the reports
             raise
         except OSError as error:  # most often a full disk
             raise HardtailError(
                 f"{folder} cannot be written: {error.strerror or error}; {keeper.kept()}. "
-                "Once that is fixed, the same command goes on from there"
+                "Once that is fixed, the same command continues from there"
             ) from error
 
 
 def refuse_no_patience(patience: int | None) -> None:
     if patience is not None and patience < 1:
-        raise HardtailError(f"the patience is {patience}; it is a number of steps, and at least 1")
+        raise HardtailError(f"the patience is {patience}; it must be a number of steps, at least 1")
 
 
 def usual_device() -> str:
-    """The GPU, where there is one."""
+    """The GPU, if there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -89,15 +89,12 @@ class _Run:
 
     def __init__(self, recipe: Recipe, keeper: Keeper, device: torch.device, data_file: Path | None) -> None:
         self.recipe, self.keeper, self.progress, self.device = recipe, keeper, keeper.progress, device
-        self.source: dict[str, Any] = {}
-        """Where the training data came from, if it is from a file."""
-        task, sizes, watch = recipe.task, recipe.sizes, recipe.watch
-        shape = Shape(
-            sizes.layers, sizes.heads, sizes.width, task.vocabulary.size, task.seq_len, sizes.mlp_ratio, sizes.dropout
-        )
+        self.source: DataFile | None = None
+        """The file of the training data, if it comes from one."""
+        task, watch = recipe.task, recipe.watch
         measured = {name: data.draw(task, *part, recipe.seed) for name, part in watch.parts(task).items()}
         torch.manual_seed(recipe.seed)
-        model = Transformer(shape).initialise(torch.Generator().manual_seed(recipe.seed)).to(device)
+        model = Transformer(recipe.shape).initialise(torch.Generator().manual_seed(recipe.seed)).to(device)
         self.step = Step(
             model.train(),
             recipe.scheme,
@@ -118,55 +115,56 @@ class _Run:
             return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
         if differences(said_task(manifest), task_to_json(recipe.task)):
-            raise HardtailError(f"{data_file} holds other data than {recipe.task.name} as this recipe has it")
+            raise HardtailError(f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration")
         if (split := manifest.get("split")) not in (data.TRAIN, "all"):
             raise HardtailError(
-                f"{data_file} is the split {split!r}, which runs are measured on; train on {data.TRAIN!r}"
+                f"{data_file} is the split {split!r}, on which runs are measured; train on {data.TRAIN!r}"
             )
-        self.source = {"data": {"file": data_file.name, "sha256": manifest["sha256"], "count": len(instances)}}
+        self.source = DataFile(file=data_file.name, sha256=manifest["sha256"], count=len(instances))
         return instances
 
     def resume(self) -> None:
-        self.keeper.resume(self.step, self.source.get("data", {}).get("sha256", ""))
+        self.keeper.resume(self.step, self.source.sha256 if self.source else "")
 
     def go(self, report: Report, should_stop: Callable[[], bool], patience: int | None) -> Outcome:
         how = self.step.compile()
-        said = {"how": how, **origin(str(self.device)), **self.source}
         keeper, progress, watch = self.keeper, self.progress, self.recipe.watch
-        report(keeper.note(said, self.step))
+        session = LogLine(step=progress.step, how=how, data=self.source, **origin(str(self.device)))
+        report(keeper.note(session, self.step))
         before, began = progress.wall, time.monotonic()
 
         def clock() -> None:
             progress.wall = before + time.monotonic() - began
 
-        if progress.step == 0 and not any("probe_nll" in entry for entry in progress.log):
-            entry = self.monitor.due()  # of the initial weights: where every curve starts
-            clock()
-            report(keeper.note(entry, self.step))
+        def measure() -> None:
+            if line := self.monitor.due():
+                clock()
+                report(keeper.note(line, self.step))
+
+        if progress.step == 0 and keeper.latest_probe is None:
+            measure()  # the initial weights: where every curve starts
         while progress.step < self.recipe.steps:
             if patience is not None and keeper.waited >= patience:
-                return self._finish(said, patience)
+                return self._finish(how, patience)
             if should_stop():
                 clock()
                 self._save()
                 return Outcome(progress.step, False, keeper.folder, how)
             self.step()
             progress.step += 1
-            if entry := self.monitor.due():
-                clock()
-                report(keeper.note(entry, self.step))
+            measure()
             if progress.step % watch.save_every == 0 and progress.step < self.recipe.steps:
                 clock()
                 self._save()
-        if progress.best_step < 0:  # gone after the last step's own probe: only the last weights are left
+        if progress.best_step < 0:  # lost after the last step's own probe: only the last weights are left
             self.monitor.probed()
-        return self._finish(said, None)
+        return self._finish(how, None)
 
     def _save(self) -> None:
         self.monitor.refuse_divergence()
         self.keeper.save(self.step)
 
-    def _finish(self, said: dict[str, Any], patience: int | None) -> Outcome:
+    def _finish(self, how: str, patience: int | None) -> Outcome:
         self._save()
-        self.keeper.finish(said, patience)
-        return Outcome(self.progress.step, True, self.keeper.folder, said["how"], patience)
+        self.keeper.finish(how, origin(str(self.device)), self.source, patience)
+        return Outcome(self.progress.step, True, self.keeper.folder, how, patience)

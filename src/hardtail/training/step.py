@@ -1,7 +1,7 @@
 """One training step on the device: draw, corrupt, forward, backward, clip, optimise, EMA, advance.
 
-It asks the host nothing, so on a GPU it is compiled and captured once as a CUDA graph and then replayed; on a CPU the
-same function simply runs.
+It never waits for the host, so on a GPU it is compiled and captured once as a CUDA graph and then replayed; on a CPU
+the same function simply runs.
 
 Shapes: B batch, A answer cells, R logical ranks, V vocabulary.
 """
@@ -24,7 +24,7 @@ from hardtail.training.optimiser import AdamW, Flat, flatten, update
 AttentionPrecision = Literal["same", "bf16"]
 WARM_UP = 3
 COMPILER = {
-    "combo_kernels": True,  # many small kernels that do not wait for one another become few
+    "combo_kernels": True,  # many small independent kernels become few
     "triton.mix_order_reduction_split_size": 64,  # fewer partial sums of LayerNorm's gradients
 }
 """Settings of torch's compiler that pay at these sizes (docs/performance.md)."""
@@ -57,7 +57,7 @@ class Step:
         self.state = scheme.begin(corpus, batch, Moment(seed, self.step - 1, steps))
         self.loss = torch.zeros((), device=self.device)
         self.norm = torch.zeros((), device=self.device)
-        self.coverage = Coverage(corpus)
+        self.seen = SeenStates(corpus)
         self._corrupt: Callable[..., View] = self.scheme.corrupt
         self._loss: Callable[[View], tuple[Tensor, Tensor]] = self._forward
         self._advance: Callable[..., None] = self.scheme.advance
@@ -82,7 +82,7 @@ class Step:
                 gradient_P = fresh_P if gradient_P is None else gradient_P + fresh_P
                 self.loss.add_(loss.detach() / self.accumulate)
                 self._advance(self.state, logits_BAV.detach(), view, self.corpus, now)
-                self.coverage.note(view)
+                self.seen.note(view)
         assert gradient_P is not None
         with torch.no_grad():
             if self.accumulate > 1:
@@ -105,8 +105,8 @@ class Step:
         """
         if self.device.type != "cuda":
             return "eager on the CPU"
-        torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then go on uncompiled
-        gc.collect()  # an earlier run's step refers to itself: its memory on the GPU is held until it is found
+        torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then run uncompiled
+        gc.collect()  # an earlier run's step refers to itself and holds GPU memory until it is collected
         self._corrupt = torch.compile(self.scheme.corrupt, dynamic=False)
         self._loss = torch.compile(self._forward, dynamic=False)
         self._advance = torch.compile(self.scheme.advance, dynamic=False)
@@ -114,12 +114,8 @@ class Step:
         kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
         generator = torch.cuda.get_rng_state(self.device)
         try:
-            with (
-                matmul_precision(self.precision),
-                torch._inductor.config.patch(COMPILER),
-                warnings.catch_warnings(),
-            ):
-                warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")  # fp32 is asked for knowingly
+            with matmul_precision(self.precision), torch._inductor.config.patch(COMPILER), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")  # fp32 is chosen on purpose
                 self._take = captured(self._once, self.device, WARM_UP)
         except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
             self._corrupt, self._loss = self.scheme.corrupt, self._forward
@@ -138,7 +134,7 @@ class Step:
     # -- what a checkpoint holds --------------------------------------------------------------------------------
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that changes from step to step, by name; copying into these tensors resumes a run."""
+        """Everything that changes from step to step; copying into these tensors resumes a run."""
         return {
             "step": self.step,
             "loss": self.loss,
@@ -147,13 +143,13 @@ class Step:
             "first_P": self.flat.first_P,
             "second_P": self.flat.second_P,
             "ema_P": self.flat.ema_P,
-            "coverage/count": self.coverage.count_K,
-            "coverage/rank": self.coverage.rank_KR,
+            "coverage/count": self.seen.count_K,
+            "coverage/rank": self.seen.rank_KR,
             **{f"scheme/{name}": tensor for name, tensor in self.state.items()},
         }
 
 
-class Coverage:
+class SeenStates:
     """Which mask states training has seen: by hidden count K, and hidden cells by that count and their logical rank."""
 
     def __init__(self, corpus: Corpus) -> None:

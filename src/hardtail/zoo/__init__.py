@@ -1,17 +1,15 @@
-"""Trained models that ship with the package: small, checked, and there without a network.
+"""Trained models that ship with the package: small, checked, and usable without a network.
 
-`zoo.json` says of each what it was trained with, what it reaches, and the SHA-256 of its weights.
+`zoo.json` lists the training of each, its accuracy, and the SHA-256 of its weights.
 """
 
-import json
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, structs
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import atomic, file_hash
+from hardtail.core.files import file_hash
 from hardtail.core.records import Share, read_json
 
 FOLDER = Path(__file__).parent
@@ -19,7 +17,7 @@ PREFIX = "zoo:"
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """What the zoo says of a model."""
+    """What the zoo lists for a model."""
 
     run: str
     """The run in `results/` that it comes from."""
@@ -50,7 +48,7 @@ def models() -> list[Model]:
         listed = read_json(path, dict[str, Listed]) or {}
     except HardtailError as error:
         raise HardtailError(f"{path} is not the file that was shipped ({error}); install hardtail again") from error
-    return [Model(name=name, **structs.asdict(said)) for name, said in listed.items()]
+    return [Model(name=name, **structs.asdict(entry)) for name, entry in listed.items()]
 
 
 def find(name: str) -> Model:
@@ -66,13 +64,3 @@ def find(name: str) -> Model:
     if file_hash(model.path) != model.sha256:
         raise HardtailError(f"{model.path} is not the file that was shipped (the checksums differ); install it again")
     return model
-
-
-def add(name: str, weights: Path, **said: Any) -> None:
-    """Put weights into the zoo under a name."""
-    listed = json.loads((FOLDER / "zoo.json").read_bytes()) if (FOLDER / "zoo.json").exists() else {}
-    with atomic(FOLDER / f"{name}.safetensors") as file:
-        file.write(weights.read_bytes())
-    listed[name] = said | {"sha256": file_hash(FOLDER / f"{name}.safetensors")}
-    with atomic(FOLDER / "zoo.json") as file:
-        file.write(json.dumps(listed, indent=1).encode() + b"\n")

@@ -1,7 +1,7 @@
-"""The few figures that one compares from stratum to stratum: how many failed, and what their first wrong commits were.
+"""The figures to compare between strata: how many instances failed, and what their first wrong commits were.
 
-The first wrong commit of a failure is the one in time, among those that stand at the end. Of Countdown's inexact
-answers some are valid: there it is where the chain took another way.
+The first wrong commit of a failure is the earliest of those that stand at the end. Some of Countdown's inexact answers
+are valid: there it is where the chain took another way.
 
 Shapes: N instances, K failures that have a wrong commit.
 """
@@ -22,7 +22,7 @@ from hardtail.traces.summary import mean, median
 
 @dataclass(frozen=True)
 class Stratum:
-    """Exact match on some instances, and the first wrong commits of those that failed; None where none did."""
+    """Exact match on some instances, and the first wrong commits of those that failed; None if none did."""
 
     n: Count
     failures: Count
@@ -30,11 +30,11 @@ class Stratum:
     valid: Share | None
     """Answers that solve the problem, gold or not."""
     unready: Share | None
-    """Share of the first wrong commits that were made before all that the cell waits for was revealed."""
+    """Share of the first wrong commits that were made before everything the cell waits for was revealed."""
     prob: float | None
     """Mean probability of their tokens."""
     gold_second: float | None
-    """Share of them in which one token only was more probable than the gold one."""
+    """Share of them in which only one token was more probable than the gold one."""
     step: float | None
     """Their median step, from 0."""
 
@@ -63,6 +63,6 @@ def by_stratum(task: Task, trace: Trace, groups: Mapping[str, NDArray[np.bool_]]
 
 
 def _ready(task: Task, trace: Trace, commits: Commits) -> NDArray[np.bool_]:
-    """`ready_K`: whether each commit's cell was ready in the state that its step looked at."""
+    """Whether each commit's cell was ready in the state that its step saw."""
     ready_KA = task.ready(trace.instances.take(commits.row_K), revealed_before(trace, commits))
     return ready_KA[np.arange(len(commits)), commits.cell_K]

@@ -1,12 +1,12 @@
 """Coverage: the mask states that a decoder visits against those that training saw.
 
-A state is known by how many cells are hidden, and by where these are in a logical order: the bins in which training
-counts what it sees (`coverage.json` of a run). Training histograms are over the whole of training.
+A state is described by the number of hidden cells and their ranks in a logical order: the bins in which training counts
+what it sees (`coverage.json` of a run), over the whole of training.
 
-*Rarely trained* is what training saw less than a tenth as often (`RARE`) as uniform masking would have: a hidden count
-uniform on 1 … n, then cells uniform among the n maskable ones, of the very instances that were decoded. A decoder that
-commits one cell a step visits just these counts, and random masking (a uniform rate) trains them, so that the reference
-favours no scheme. Ranks that the training set hardly has (deep trees) are rarely trained whatever the scheme.
+*Rarely trained* is what training saw less than a tenth as often (`RARE`) as uniform masking of the decoded instances
+would have: a hidden count uniform on 1 … n, then cells uniform among the n maskable ones. A decoder that commits one
+cell a step visits exactly these counts, and random masking (a uniform rate) trains them, so the reference favours no
+scheme. Ranks that hardly occur in the training set (deep trees) are rarely trained under any scheme.
 
 Shapes: N instances, A answer cells, K = A + 1 hidden counts, R logical ranks, S steps, T events.
 """
@@ -35,13 +35,13 @@ class AtCount:
     trained: float
     """Share of training's states."""
     rank_distance: float | None
-    """Total variation between the ranks of hidden cells here and there; 1 where training has no such state."""
+    """Total variation between the ranks of hidden cells in the two; 1 if training has no such state."""
 
 
 @dataclass(frozen=True)
 class Gap:
     """How far a decoder's states are from those of training; every state weighs the same. Distances are total
-    variation, ½ Σ |p − q|: 0 the same, 1 nothing in common. What concerns ranks is None where training counted none."""
+    variation, ½ Σ |p − q|: 0 the same, 1 nothing in common. Figures of ranks are None if training counted none."""
 
     states: Count
     order: str | None
@@ -70,21 +70,21 @@ class Histogram:
 
     @classmethod
     def of(cls, coverage: Coverage, whose: str = "the given coverage") -> "Histogram":
-        """What a run's `coverage.json` counts; `whose` names it where nothing was counted."""
+        """The counts of a run's `coverage.json`; `whose` names it in errors."""
         held = cls(np.array(coverage.by_count, np.int64), np.array(coverage.by_count_and_rank, np.int64))
         if not held.count_K[1:].sum():
             raise HardtailError(f"{whose} is empty: no training step has been counted")
         return held
 
     def shares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Distributions: of the count, and of rank given count (zeros at counts that never were)."""
+        """Distributions of the count, and of the rank given the count (zeros at counts that never occurred)."""
         count_K = self.count_K.astype(np.float64)
-        count_K[0] = 0.0  # a state with nothing hidden teaches nothing and asks for nothing
+        count_K[0] = 0.0  # a state with nothing hidden teaches nothing
         rank_KR = self.rank_KR / np.maximum(self.rank_KR.sum(axis=1, keepdims=True), 1)
         return count_K / max(count_K.sum(), 1.0), rank_KR
 
     def with_ranks(self, ranks: int) -> "Histogram":
-        """The same with more ranks, or with all of them taken together."""
+        """The same with more ranks, or with all of them merged into one."""
         if ranks == 1:
             return Histogram(self.count_K, self.rank_KR.sum(axis=1, keepdims=True))
         return Histogram(self.count_K, np.pad(self.rank_KR, ((0, 0), (0, ranks - self.rank_KR.shape[1]))))
@@ -102,7 +102,7 @@ def compare(trace: Trace, trained: Histogram, order: str | None = None) -> Gap:
     even_KR = _even(trace.instances.maskable_NA, rank_NA, ranks)
     there_K = visited_K > 0
     rank_distance_K = 0.5 * np.abs(visited_KR - trained_KR).sum(axis=1)
-    rank_distance_K[trained_K == 0] = 1.0  # nothing in common with what never was
+    rank_distance_K[trained_K == 0] = 1.0  # training has no such state
     joint_visited_KR, joint_trained_KR = visited_K[:, None] * visited_KR, trained_K[:, None] * trained_KR
     rare_KR = joint_trained_KR < RARE * even_KR
     return Gap(
@@ -175,7 +175,7 @@ def _refuse(trace: Trace, trained: Histogram, order: str | None) -> None:
     cells = trace.instances.answer_len
     if len(trained.count_K) != cells + 1:
         raise HardtailError(
-            f"the coverage is of a task with {len(trained.count_K) - 1} answer cells, the trace of one with {cells}; "
+            f"the coverage has {len(trained.count_K) - 1} answer cells, and the trace has {cells}; "
             "give the coverage of the run that was decoded"
         )
     if order is not None and order not in trace.instances.orders:

@@ -1,5 +1,6 @@
 """The one question "what happened in this decode?", answered for any task."""
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import Coverage, Head, as_json
+from hardtail.core.registry import TASKS
 from hardtail.core.tables import Table, tabulate
 from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.by_stratum import by_stratum
@@ -21,30 +23,15 @@ from hardtail.tasks.base import Task
 from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.summary import mean, share
 
-_SHORT = {
+_SHORT_HEADINGS = {
     "by stratum": {"failures": "failed", "exact match": "exact", "gold second": "gold 2nd"},
-    "by chain": {
-        "instances": "n",
-        "failures": "failed",
-        "at chain msb": "at msb",
-        "plus one at g": "+1 at g",
-        "minus one at k": "-1 at k",
-        "inside chain": "inside",
-        "premature": "unready",
-        "confidence mean": "prob",
-        "chain masked median": "masked",
-        "step median": "step",
-    },
-    "examples": {"instance": "no.", "at chain msb": "at msb", "difference": "diff", "gold rank": "rank"},
-    "roles": {"corridor endpoint": "endpoint", "corridor entrance": "entrance", "dead end tip": "tip"},
     "first wrong": {
         "probability mean": "prob mean",
         "probability median": "prob median",
         "gold ranked second": "gold 2nd",
-        "was a candidate": "candidate",
     },
 }
-"""Headings of tables, by a part of their title, with which a screen of 100 columns cuts nothing off."""
+"""Headings by a part of the table's title, so that it fits a screen of 100 columns; tasks add their own."""
 
 
 def diagnose(
@@ -97,7 +84,7 @@ def _result(task: Task, trace: Trace) -> Result:
 
 
 def tables(diagnosis: Diagnosis) -> list[Table]:
-    """A diagnosis for people, part by part; what else it holds (where it comes from) is not for tables."""
+    """A diagnosis for people, part by part, without where it comes from."""
     titles = {
         "result": "result",
         "first_wrong": "first wrong commits",
@@ -107,16 +94,17 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
         "cross": "solved",
     }
     held = as_json(diagnosis)
-    return [_narrow(table) for name, title in titles.items() for table in tabulate(title, held.get(name, {}))]
+    own = TASKS.load(diagnosis.task).short_headings if diagnosis.task in TASKS.names() else {}
 
+    def narrow(table: Table) -> Table:
+        known = [kinds.get(part, {}) for kinds in (_SHORT_HEADINGS, own) for part in table.title.split(": ")]
+        short = ChainMap(*map(dict, known))
+        return replace(table, columns=tuple(short.get(column, column) for column in table.columns))
 
-def _narrow(table: Table) -> Table:
-    """The same table with shorter words above its columns, where it has many."""
-    short = {long: word for part in table.title.split(": ") for long, word in _SHORT.get(part, {}).items()}
-    return replace(table, columns=tuple(short.get(column, column) for column in table.columns))
+    return [narrow(table) for name, title in titles.items() for table in tabulate(title, held.get(name, {}))]
 
 
 def _refuse(task: Task, trace: Trace) -> None:
     if not len(trace):
-        raise HardtailError("there is nothing to diagnose: the trace has no instance")
+        raise HardtailError("there is nothing to diagnose: the trace has no instances")
     refuse_misfit(task, trace)

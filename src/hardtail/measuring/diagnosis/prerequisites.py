@@ -4,6 +4,7 @@ Shapes: N instances, S steps, A answer cells, C cells that can be hidden, E pare
 """
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,15 @@ from hardtail.traces.states import Standing, blocks, hidden_before, standing
 
 @dataclass(frozen=True)
 class Missing:
-    """Of each cell's standing commit, the prerequisites of one kind. Cells that are never hidden are none."""
+    """The prerequisites of one kind of each cell's standing commit; cells that are never hidden do not count."""
 
     needed_NA: NDArray[np.int64]
     """How many there are."""
     missing_NA: NDArray[np.int64]
-    """How many of them were hidden when the commit's step looked."""
+    """How many of them were hidden in the state that the commit's step saw."""
     wait_NA: NDArray[np.int64]
-    """Steps from the commit until the last of those got the token that it kept: 0 is the same step. One that is
-    hidden to the end counts as committed in the step after the instance's last."""
+    """Steps from the commit until the last of those got its final token: 0 is the same step. A cell that stays hidden
+    counts as committed in the step after the instance's last."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Prerequisites:
 
     standing: Standing
     ready_NA: NDArray[np.bool_]
-    """Whether the task calls the cell ready in the state that the commit's step looked at."""
+    """Whether the cell was ready in the state that the commit's step saw."""
     dependent_NA: NDArray[np.bool_]
     """Whether the cell waits for anything: it is not ready while everything is hidden."""
     parents: Missing
@@ -43,8 +44,9 @@ class Prerequisites:
 def prerequisites(task: Task, trace: Trace) -> Prerequisites:
     """Every standing commit with its prerequisites; commits of one step do not see each other."""
     if trace.instances.parents_NAE is None:
-        raise HardtailError(f"{task.name}: the trace's instances carry no parents; decode instances that are not bare")
-    return _joined([_of_block(task, block) for block in blocks(trace)])
+        raise HardtailError(f"{task.name}: the trace's instances have no parents; decode instances that are not bare")
+    whole: Prerequisites = _joined([_of_block(task, block) for block in blocks(trace)])
+    return whole
 
 
 def _of_block(task: Task, trace: Trace) -> Prerequisites:
@@ -64,7 +66,7 @@ def _of_block(task: Task, trace: Trace) -> Prerequisites:
 
 
 def _missing(trace: Trace, held: Standing, hidden_NSA: NDArray[np.bool_]) -> tuple[Missing, Missing]:
-    """Parents and ancestors. Pairs are formed of the C cells that can be hidden: in a maze not half of the A."""
+    """Parents and ancestors. Pairs are formed only of the C cells that can be hidden: in a maze, less than half."""
     instances = trace.instances
     assert instances.parents_NAE is not None
     most = int(instances.maskable_NA.sum(axis=1).max(initial=0))
@@ -97,9 +99,9 @@ def _spread(figure_NC: Array, cell_NC: NDArray[np.int64], cells: int) -> NDArray
 def direct(
     parents_NAE: Array, maskable_NA: NDArray[np.bool_], place_NA: NDArray[np.int64], most: int
 ) -> NDArray[np.bool_]:
-    """What a cell waits for directly [N, C, C], row for column, among the cells that can be hidden.
+    """Which cell (row) waits directly for which (column) [N, C, C], among the cells that can be hidden.
 
-    `place_NA`  where a cell is among these, if it is one of them; there are `most` places
+    `place_NA`  the index of a cell among these; there are `most`
     """
     row_K, cell_K, slot_K = np.nonzero((parents_NAE >= 0) & maskable_NA[:, :, None])
     parent_K = parents_NAE[row_K, cell_K, slot_K]
@@ -121,7 +123,7 @@ def closure(needs_NCC: NDArray[np.bool_]) -> NDArray[np.bool_]:
         blocked_NC[row_K[waiting_K], cell_K[waiting_K]] = True
         now_K = ~blocked_NC[row_K, cell_K]
         if not now_K.any():
-            break  # what is left waits for itself
+            break  # the rest wait for themselves
         edge_row_K, edge_cell_K, edge_parent_K = row_K[now_K], cell_K[now_K], parent_K[now_K]
         first_K = np.flatnonzero(np.diff(edge_row_K, prepend=-1) | np.diff(edge_cell_K, prepend=-1))
         inherited_KC = np.logical_or.reduceat(reached_NCC[edge_row_K, edge_parent_K], first_K, axis=0)
@@ -131,14 +133,9 @@ def closure(needs_NCC: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return reached_NCC
 
 
-def _joined(parts: list[Prerequisites]) -> Prerequisites:
-    def along_n(kind: type, items: list[object]) -> dict[str, Array]:
-        return {item.name: np.concatenate([getattr(part, item.name) for part in items]) for item in fields(kind)}
-
-    return Prerequisites(
-        standing=Standing(**along_n(Standing, [part.standing for part in parts])),
-        ready_NA=np.concatenate([part.ready_NA for part in parts]),
-        dependent_NA=np.concatenate([part.dependent_NA for part in parts]),
-        parents=Missing(**along_n(Missing, [part.parents for part in parts])),
-        ancestors=Missing(**along_n(Missing, [part.ancestors for part in parts])),
-    )
+def _joined(parts: list[Any]) -> Any:
+    """Arrays, or dataclasses of arrays, one after another."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    kind = type(parts[0])
+    return kind(**{item.name: _joined([getattr(part, item.name) for part in parts]) for item in fields(kind)})

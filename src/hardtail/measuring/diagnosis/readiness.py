@@ -1,7 +1,7 @@
-"""Readiness: did the decoder commit cells before what they wait for was known, and did it pay for that?
+"""Readiness: did the decoder commit cells before their prerequisites were known, and did that cost accuracy?
 
-All figures are over the commits that stand at the end, in cells that are scored (ListOps: the trace without its
-padding). A cell waits only for cells that are hidden at some time.
+All figures cover the commits that stand at the end, in scored cells (ListOps: the trace without its padding). A cell
+waits only for cells that are hidden at some time.
 
 Shapes: N instances, A answer cells, K commits.
 """
@@ -32,12 +32,12 @@ class Right:
 
     def __post_init__(self) -> None:
         if self.right > self.commits:
-            raise ValueError(f"{self.right} of {self.commits} commits cannot be right")
+            raise ValueError(f"{self.right} right commits are more than the {self.commits} commits")
 
 
 @dataclass(frozen=True)
 class Early:
-    """How early commits came whose prerequisites of one kind were not all revealed; means are over those commits."""
+    """Commits made before all their prerequisites of one kind were revealed; means are over these commits."""
 
     commits: Count
     share: Share | None
@@ -51,14 +51,14 @@ class Early:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How the steps of commits go with the ranks of a logical order: 1 along it, 0 no relation, −1 against it."""
+    """How the order of commits agrees with a logical order: 1 along it, 0 no relation, −1 against it."""
 
     tau_b: float | None
     """Kendall's, mean over instances; even along an order with ties it is below 1, because steps break the ties."""
     gamma: float | None
     """Goodman and Kruskal's, mean over instances: it leaves out tied pairs, so that along any order it is 1."""
     instances: int
-    """Those in which they are defined: neither all of one step nor all of one rank."""
+    """Those in which both are defined: neither all steps nor all ranks are equal."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Readiness:
     accuracy: Mapping[str, Right]
     """`free` cells wait for nothing; `ready` and `unready` are the others."""
     early: Mapping[str, Early]
-    """By direct parents and by all ancestors; nothing where a task has no static parents."""
+    """By direct parents and by all ancestors; empty if the task has no static parents."""
     agreement: Mapping[str, Agreement]
     """By name of the logical order."""
     calibration: Mapping[str, Calibration]

@@ -46,7 +46,7 @@ class Crossed:
 
 
 class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
-    """What a decode shows; None is what was not measured, or not recorded at the time."""
+    """What a decode shows; None if it was not measured, or not yet recorded at the time."""
 
     strata: tuple[str, ...]
     result: Result
@@ -54,11 +54,11 @@ class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
     first_wrong: FirstWrong | None = None
     coverage: Gap | None = None
     profile: Any = None
-    """What is particular to the task in its wrong commits: its `profile_type`, or JSON if it is not registered here."""
+    """What is specific to the task in its wrong commits: its `profile_type`, or JSON if the task is not registered."""
     cross: Crossed | None = None
 
     def number(self, path: Sequence[str]) -> float | None:
-        """The number at a path, `("readiness", "accuracy", "ready", "commits")`; None where there is none."""
+        """The number at a path, `("readiness", "accuracy", "ready", "commits")`; None if there is none."""
         value: Any = self
         for name in path:
             value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
@@ -66,12 +66,12 @@ class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
 
 
 def read_diagnoses(path: Path) -> list[Diagnosis]:
-    """The lines of a `diagnoses.jsonl`, none where there is no such file."""
+    """The lines of a `diagnoses.jsonl`, none if there is no such file."""
     return read_jsonl(path, Diagnosis, _typed_profile)
 
 
 def _typed_profile(held: dict[str, Any], schema: int) -> dict[str, Any]:
-    """The profile as its task has it today; that of a task that is not registered here stays as it is."""
+    """Today's form of the profile; that of a task that is not registered stays as it is."""
     task, profile = held.get("task"), held.get("profile")
     kind = TASKS.load(task).profile_type() if isinstance(task, str) and task in TASKS.names() else None
     if kind is None or profile is None:

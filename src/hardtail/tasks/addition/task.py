@@ -49,6 +49,21 @@ class Addition(Task):
     answer_characters = "0123456789"
     scene_extras: ClassVar[tuple[str, ...]] = ("chain_msb_N", "carry_in_NA")
     profile_renamed: ClassVar[Mapping[str, str]] = {"top": "lowest_index", "first": "first_in_time"}
+    short_headings: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "by chain": {
+            "instances": "n",
+            "failures": "failed",
+            "at chain msb": "at msb",
+            "plus one at g": "+1 at g",
+            "minus one at k": "-1 at k",
+            "inside chain": "inside",
+            "premature": "unready",
+            "confidence mean": "prob",
+            "chain masked median": "masked",
+            "step median": "step",
+        },
+        "examples": {"instance": "no.", "at chain msb": "at msb", "difference": "diff", "gold rank": "rank"},
+    }
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"operands": "any", "sum": "modulo", "planting": "minimum"},

@@ -46,6 +46,9 @@ class Maze(Task):
     profile_renamed: ClassVar[Mapping[str, str]] = dict(
         zip("01234", ("none", "one", "two", "three", "four"), strict=True)
     )
+    short_headings: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "roles": {"corridor endpoint": "endpoint", "corridor entrance": "entrance", "dead end tip": "tip"}
+    }
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {

@@ -70,6 +70,7 @@ class Sudoku(Task):
     answer_characters = "123456789"
     seq_len, answer_len = 163, 81
     order_names: ClassVar[tuple[str, ...]] = ("constraint_propagation", "candidate_count", "technique")
+    short_headings: ClassVar[Mapping[str, Mapping[str, str]]] = {"first wrong": {"was a candidate": "candidate"}}
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
         "paper": {"blank": ".", "tiers": "paper", "levels": "closure", "maskable": "answer"},
