@@ -391,7 +391,7 @@ def test_a_header_is_read_as_what_it_must_be_or_refused_by_file_and_field(tmp_pa
 
 @pytest.mark.parametrize("config", [{"size": 9}, {"digits": 0}, {"digits": None}])
 def test_a_file_whose_task_cannot_be_is_named(config: dict[str, Any]) -> None:
-    with pytest.raises(HardtailError, match=r"^x\.npz names no task .* none that the task addition can"):
+    with pytest.raises(HardtailError, match=r"^x\.npz names no task .* its fields do not fit the task addition"):
         task_of({"task": "addition", "config": config}, "x.npz")
 
 
