@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -171,7 +172,7 @@ def test_a_state_with_its_log_in_the_header_still_loads(tmp_path: Path) -> None:
     path = folder / "state.safetensors"
     held, progress = load(path.read_bytes()), load_state(folder, {})
     del held["progress/log"]
-    save_file(held, path, metadata={"progress": json.dumps(vars(progress))})
+    save_file(held, path, metadata={"progress": json.dumps(msgspec.to_builtins(progress))})
     assert train(quick(), folder).finished
     assert (folder / "last.safetensors").read_bytes() == (tmp_path / "whole" / "last.safetensors").read_bytes()
     assert [entry["step"] for entry in log_of(folder) if "how" not in entry] == [
@@ -245,7 +246,7 @@ def test_a_run_goes_on_with_its_own_data_only(built: Path, tmp_path: Path) -> No
 def test_data_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     task = quick().task
     cases = {
-        "test": (data.build(task, "test", 0, 10), "which runs are measured on"),
+        "test": (data.build(task, "test", 0, 10), "on which runs are measured"),
         "digits": (data.build(replace(task, digits=5), "train", 0, 10), "other data than addition"),  # type: ignore[call-arg]
         "listops": (data.build(small("listops-random").task, "train", 0, 10), "other data than addition"),
     }
