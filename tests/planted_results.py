@@ -129,10 +129,11 @@ def filled(info: inspect.Type, held: Any = ...) -> Any:
     return blank if held is ... else held
 
 
-def _put(record: dict[str, Any], path: tuple[str, ...], value: float) -> None:
-    for step in path[:-1]:
+def _put(record: dict[str, Any], path: str, value: float) -> None:
+    *steps, last = path.split(".")
+    for step in steps:
         record = record.setdefault(step, {})
-    record[path[-1]] = value
+    record[last] = value
 
 
 def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
@@ -215,12 +216,12 @@ def weaker(check: Check) -> dict[Figure, float] | None:
         more = {check.plus[0].figure: 1 - 0.1 * times if check.failures else 0.1 * times}
         return _each(check.cells, 0.9 if check.failures else 0.1) | more
     if isinstance(check, Gap):
-        if check.effect is None or check.effect <= 0:
+        if check.paper_number is None or check.paper_number <= 0:
             return None
         return {cell.figure: 0.5 + 0.3 * ((cell.paper or 0.0) - 0.5) for cell in check.cells}
     if isinstance(check, Recovery):
         before = check.before.paper or 0.0
-        return {check.before.figure: before, check.after.figure: before + 0.6 * check.theirs * (1 - before)}
+        return {check.before.figure: before, check.after.figure: before + 0.6 * check.repaired_in_paper * (1 - before)}
     if isinstance(check, Unrecovered):
         return {check.before.figure: 0.5, check.after.figure: 0.7}
     assert isinstance(check, Similar)

@@ -6,7 +6,7 @@ from hardtail.show.page.curves import MOST_POINTS, charts_as_json
 
 
 def chart(*lines: tuple[Series, Line], strata: tuple[str, ...] = ("natural", "chain>=4")) -> Chart:
-    return Chart("addition", "accuracy", "Accuracy", "Accuracy", "", Axis("stratum", strata), SHARE, grouped(lines))
+    return Chart("accuracy", "Accuracy", "Accuracy", "", "addition", Axis("stratum", strata), SHARE, grouped(lines))
 
 
 def test_lines_of_a_series_come_together_and_empty_ones_are_left_out() -> None:

@@ -11,7 +11,7 @@ from hardtail.measuring.statistics import wilson
 from hardtail.study.claims import Claim, Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell, overall
 from hardtail.study.claims.combined import Pooled, Weighted
-from hardtail.study.claims.confidence_shortcut.addition_commits import median
+from hardtail.study.claims.confidence_shortcut.addition import median
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Reached
 from hardtail.study.claims.ledger import sources
@@ -105,7 +105,7 @@ def test_a_bound_of_our_own_is_not_said_to_be_the_papers() -> None:
         if bounds - set(PRINTED_BOUNDS):
             assert claim.reports, claim.id
             assert "ead as" in claim.caveat or claim.id == "maze.commits.baseline", claim.id
-        if any(check.told is None and isinstance(check, Gap) for check in claim.checks):
+        if any(check.paper_number is None and isinstance(check, Gap) for check in claim.checks):
             assert claim.reports, claim.id
 
 

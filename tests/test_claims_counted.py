@@ -58,9 +58,7 @@ def test_tf32_runs_come_before_fp32_runs(tmp_path: Path) -> None:
     assert [sample.run for sample in PUMA_28.samples(Results(made.written()))] == ["faster"]
 
 
-MASKED = Profiled(
-    "addition", "puma", ("profile", "wrong_commits", "lowest_index", "chain_masked_median"), "masked", usual="last"
-)
+MASKED = Profiled("addition", "puma", "profile.wrong_commits.lowest_index.chain_masked_median", "masked", usual="last")
 
 
 def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]]) -> Results:
@@ -144,8 +142,8 @@ def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(t
 
 
 def _wrong_digits(made: Planted, scheme: str, roles: Mapping[str, Mapping[str, int]]) -> None:
-    """A diagnosis of addition with so many wrong digits, by role and direction."""
-    made.plant(Profiled("addition", scheme, ("result", "instances"), "sums"), 2700)
+    """A diagnosis of addition with this many wrong digits, by role and direction."""
+    made.plant(Profiled("addition", scheme, "result.instances", "sums"), 2700)
     no_signs = {"plus_one": 0, "minus_one": 0}
     failures = sum(sum(signs.values()) for signs in roles.values())
     counted = {
@@ -186,7 +184,7 @@ def test_off_by_one_counts_both_ways_in_every_cell(tmp_path: Path) -> None:
 def test_alike_but_no_more_often_is_not_the_same_profile(tmp_path: Path) -> None:
     claim = claim_named("addition.commits.same-profile")
     values = together(claim, as_printed)
-    failed = [figure for figure in values if isinstance(figure, Profiled) and figure.path == ("profile", "failures")]
+    failed = [figure for figure in values if isinstance(figure, Profiled) and figure.path == "profile.failures"]
     assert len(failed) == 2
     judged = claim.judge(planted(tmp_path, values | dict.fromkeys(failed, 0.1)))
     assert judged.verdict is Verdict.WEAKER

@@ -39,16 +39,20 @@ numbers.4 = [0.5, 0.25]
 numbers.both = [0.75, 1.0]
 """
 STATEMENTS = """
+where = "§1"
+
+[claims."other.behind.{key}"]
+each = { 4 = "on chains of 4 and more" }
+sentence = "PUMA is behind {each}."
+"""
+MODULE = """
 from other_paper import SOURCE
-from hardtail.study.claims.base import Section
 from hardtail.study.claims.rules import above
 
 def claims():
     tables = SOURCE.about("addition")
-    yield from tables.claims()
-    yield Section("other", "§1")("behind", "PUMA is behind.").by(
-        above(tables.cell("random", "lsb", "4"), tables.cell("puma", "lsb", "4"))
-    )
+    behind = [above(tables.cell("random", "lsb", "4"), tables.cell("puma", "lsb", "4"))]
+    return tables.claims() + SOURCE.stated("said", {"other.behind.4": behind})
 """
 
 
@@ -58,7 +62,9 @@ def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "other_paper"
     (folder / "tables").mkdir(parents=True)
     (folder / "tables" / "seven.toml").write_text(TABLE)
-    (folder / "said.py").write_text(STATEMENTS)
+    (folder / "statements").mkdir()
+    (folder / "statements" / "said.toml").write_text(STATEMENTS)
+    (folder / "said.py").write_text(MODULE)
     module = "from hardtail.study.claims.source import Source\nSOURCE = Source(__name__, ('seven',), ('said',))\n"
     (folder / "__init__.py").write_text(module)
     monkeypatch.syspath_prepend(tmp_path)
@@ -96,9 +102,10 @@ def test_no_table_file_is_left_out() -> None:
 def test_another_paper_is_another_package(paper: Path) -> None:
     source = Source("other_paper", ("seven",), ("said",))
     random, puma, behind = source.claims()
-    assert (random.id, puma.id, behind.id) == ("other.random.lsb", "other.puma.lsb", "other.behind")
+    assert (random.id, puma.id, behind.id) == ("other.random.lsb", "other.puma.lsb", "other.behind.4")
     assert puma.sentence == "LSB-first, PUMA has these accuracies at 4, both."
     assert [(cell.paper, cell.n) for check in puma.checks for cell in check.cells] == [(0.25, 100), (1.0, 400)]
+    assert (behind.sentence, behind.where) == ("PUMA is behind on chains of 4 and more.", "§1")
     assert puma.checks[1].about == "PUMA, lsb, all chains"
     assert behind.paper == "+0.250"
 
@@ -132,3 +139,18 @@ def test_a_table_takes_the_rest_from_the_one_that_it_extends(paper: Path) -> Non
     (paper / "tables" / "more.toml").write_text('extends = "seven"\nwhere = "Table 8"\n')
     table = Source("other_paper", ("more",), ()).table("more")
     assert (table.where, table.title, len(table.orders)) == ("Table 8", "A table", 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("{key}", "{kee}"), "statements/.*'kee'"),
+        (("sentence", "sentense"), r"statements/.*sentense"),
+        (("other.behind", "other.ahead"), r"differ in \['other\.ahead\.4', 'other\.behind\.4'\]"),
+    ],
+)
+def test_a_broken_statement_is_named(paper: Path, change: tuple[str, str], told: str) -> None:
+    name = paper.parent.name  # no other test has it, so that nothing else was read under it
+    (paper / "statements" / f"{name}.toml").write_text(STATEMENTS.replace(*change))
+    with pytest.raises(HardtailError, match=told):
+        Source("other_paper", (), ()).stated(name, {"other.behind.4": ()})

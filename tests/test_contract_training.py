@@ -48,7 +48,7 @@ class Fixed(Random):
 @pytest.mark.parametrize(
     ("scheme", "sentence"),
     [
-        (Asking(), "loss asks the host"),
+        (Asking(), "loss reads a value on the host"),
         (Leaking(), "not hidden has a gradient"),
         (Fixed(), "another seed gives the same"),
     ],
@@ -92,7 +92,7 @@ class Curious(Policy):
         (Doubling(), "scores are not float32"),
         (Neighbourly(), "depends on"),
         (Impatient(), "counts as finished"),
-        (Curious(), "score asks the host"),
+        (Curious(), "score reads a value on the host"),
     ],
 )
 def test_a_policy_that_breaks_its_promise_is_found(policy: Policy, sentence: str) -> None:

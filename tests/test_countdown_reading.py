@@ -67,7 +67,7 @@ def test_bad_answers_and_fields_get_a_sentence() -> None:
     instances = task.parse([PUZZLE])
     with pytest.raises(HardtailError, match="'x' in '86x28' does not belong in a chain"):
         task.read_answer(instances, 0, "86x28")
-    with pytest.raises(HardtailError, match="the chain has 41 characters; the answer takes 40"):
+    with pytest.raises(HardtailError, match="the chain has 41 characters; the answer has room for 40"):
         task.read_answer(instances, 0, "1" * 41)
     with pytest.raises(HardtailError, match="keep_low is 2"):
         hardtail.task("countdown", keep_low=2.0)
@@ -128,13 +128,13 @@ def test_plain_lists_load(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (json.dumps({"input": PUZZLE, "output": "86+28=115"}), "entry 2: countdown: .* equation 1: 86\\+28 is 114"),
-        (json.dumps({"input": PUZZLE, "output": "9" * 5000}), "entry 2: countdown: .* it has 5000 characters"),
-        (json.dumps({"input": "1,1,1,1,99"}), "entry 2: countdown: '1,1,1,1,99' has no solution"),
-        (json.dumps({"input": "1,1,1"}), "entry 2: countdown: '1,1,1' has 3 numbers"),
-        (json.dumps({"output": GOLD}), "entry 2: countdown: .* is not a row such as"),
-        ('{"input": ', "entry 2: countdown: .* is not a row such as"),
-        ('{"input": 5}', "entry 2: countdown: .* is not a row such as"),
+        (json.dumps({"input": PUZZLE, "output": "86+28=115"}), "problem 2: countdown: .* equation 1: 86\\+28 is 114"),
+        (json.dumps({"input": PUZZLE, "output": "9" * 5000}), "problem 2: countdown: .* it has 5000 characters"),
+        (json.dumps({"input": "1,1,1,1,99"}), "problem 2: countdown: '1,1,1,1,99' has no solution"),
+        (json.dumps({"input": "1,1,1"}), "problem 2: countdown: '1,1,1' has 3 numbers"),
+        (json.dumps({"output": GOLD}), "problem 2: countdown: .* is not a row such as"),
+        ('{"input": ', "problem 2: countdown: .* is not a row such as"),
+        ('{"input": 5}', "problem 2: countdown: .* is not a row such as"),
     ],
 )
 def test_bad_rows_are_named_by_their_line(tmp_path: Path, line: str, message: str) -> None:

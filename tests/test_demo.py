@@ -61,12 +61,12 @@ def test_what_is_recorded_on_more_sums_is_said_where_it_differs() -> None:
     task, recorded = Addition(), zoo.models()[0].accuracy["chain>=28"]["top1"]
     trace = decode(adder(task), measured_instances(task, "chain>=28", 60, 1), policy_named("top1"))
     all_right = demo.Shown("addition-random", "chain>=28", "top1", trace)
-    assert demo.beside_the_record([all_right]).endswith(
+    assert demo.compared_with_records([all_right]).endswith(
         f"outside the intervals above: addition-random {recorded} on chain>=28 under confidence."
     )
     few = demo.Shown("addition-random", "chain>=28", "top1", trace.take(slice(3)))
     unlisted = demo.Shown("addition-random", "chain>=12", "top1", trace)
-    assert demo.beside_the_record([few, unlisted]).endswith("all within the intervals above.")
+    assert demo.compared_with_records([few, unlisted]).endswith("all within the intervals above.")
 
 
 def test_a_committed_sign_is_named_as_one() -> None:
@@ -77,7 +77,7 @@ def test_a_committed_sign_is_named_as_one() -> None:
     shown = demo.Shown("addition-random", "chain>=28", "top1", decode(always, sums, policy_named("top1")))
     found = demo.typical_failure([shown])
     assert found is not None
-    assert "it wrote '+', which is no digit, in a cell of role" in found[0]
+    assert "it wrote '+', which is not a digit, in a cell of role" in found[0]
 
 
 def test_the_typical_failure_is_named_and_drawn() -> None:

@@ -158,10 +158,10 @@ def test_first_in_time_is_not_always_the_most_significant() -> None:
     assert len(wrong) == 2
     swapped = replace(trace, **_swapped(trace, *wrong))
     found = wrong_commits(task, swapped)
-    assert found.lowest_index.cell_F.tolist() == [wrong[0]]
-    assert found.first_in_time.cell_F.tolist() == [wrong[1]]
-    assert found.first_in_time.step_F[0] < found.lowest_index.step_F[0]
-    assert wrong_commits(task, trace).first_in_time.cell_F.tolist() == [wrong[0]]
+    assert found.lowest_index.cell_K.tolist() == [wrong[0]]
+    assert found.first_in_time.cell_K.tolist() == [wrong[1]]
+    assert found.first_in_time.step_K[0] < found.lowest_index.step_K[0]
+    assert wrong_commits(task, trace).first_in_time.cell_K.tolist() == [wrong[0]]
 
 
 def _swapped(trace: Trace, one: int, other: int) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def test_a_carry_flipped_inside_a_chain_is_nine_and_late() -> None:
     p = found.roles["p_above_p"]
     assert p.plus_nine + p.minus_nine == p.failures == 20
     flipped = wrong_commits(TASK, replace(trace, token_NT=token_NT, answer_NA=answer_NA)).lowest_index
-    assert (flipped.sign_F == -np.sign(flipped.difference_F)).all()
+    assert (flipped.sign_K == -np.sign(flipped.difference_K)).all()
 
 
 def test_a_token_that_is_no_digit_has_no_direction() -> None:

@@ -29,7 +29,7 @@ from hardtail.show.figures import style as pen
 from hardtail.show.figures import write_figures
 from hardtail.show.figures.panels import by_policy, charts_figure, difficulty
 from hardtail.show.figures.states import chance_hidden
-from hardtail.show.figures.style import save, slug, style, styled
+from hardtail.show.figures.style import save, slug, style
 from hardtail.show.page.curves import charts_as_json
 from hardtail.show.stages import Stage, stages
 from hardtail.show.study_tables import study_tables
@@ -83,9 +83,9 @@ def series(axes: Any, colour: str) -> list[tuple[list[float], list[float]]]:
 
 
 def test_files_are_fit_for_a_paper_and_the_same_every_time(failing: Trace, tmp_path: Path) -> None:
-    paths = save(styled(failures_figure)(TASK, failing, pen), tmp_path / "one", "figure")
+    paths = save(style()(failures_figure)(TASK, failing, pen), tmp_path / "one", "figure")
     with mpl.rc_context({"font.size": 20, "pdf.fonttype": 3, "font.family": "DejaVu Serif"}):  # a person's own settings
-        again = save(styled(failures_figure)(TASK, failing, pen), tmp_path / "two", "figure")
+        again = save(style()(failures_figure)(TASK, failing, pen), tmp_path / "two", "figure")
     pdf, png, svg = (path.read_bytes() for path in paths)
     assert [path.suffix for path in paths] == [".pdf", ".png", ".svg"]
     assert [path.read_bytes() for path in again] == [pdf, png, svg]
@@ -117,7 +117,7 @@ def test_text_from_data_is_shown_not_read(failing: Trace, tmp_path: Path) -> Non
     (held,) = stages([hostile])
     written = write_figures(tmp_path / "figures", [], [held])
     assert {path.parent for path in written} == {tmp_path / "figures"}
-    assert r"$\frac{$ <script>" in words(styled(failures_figure)(TASK, hostile, pen))
+    assert r"$\frac{$ <script>" in words(style()(failures_figure)(TASK, hostile, pen))
     assert slug("../../etc", "a b") == "etc-a-b"
 
 
@@ -143,7 +143,7 @@ def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
     wrong_ones = wrong_commits(TASK, failing).lowest_index
     lines = [wrong_ones.example(f) for f in range(len(wrong_ones))]
     (line,) = [line for line in lines if line.instance == chosen.instance]
-    said = words(styled(failures_figure)(TASK, failing, pen, [chosen]))
+    said = words(style()(failures_figure)(TASK, failing, pen, [chosen]))
     wrong = failing.answer_NA[chosen.instance, chosen.cell]
     hidden = round((line.masked or 0) * line.chain)
     assert f"step {line.step + 1} of 13: writes {wrong} with p = {line.prob:.4f}" in said
@@ -156,7 +156,7 @@ def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
 def test_without_a_failure_there_is_no_figure_of_one(stage: Stage) -> None:
     right = next(held.trace for held in stage.decoders if held.policy == "lsb")
     with pytest.raises(HardtailError, match="every sum of this trace is right"):
-        styled(failures_figure)(TASK, right, pen)
+        style()(failures_figure)(TASK, right, pen)
 
 
 # -- curves -----------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_wrong_cells_of_a_maze_are_halved_in_the_colour_of_their_error() -> None
     trace = decode(denoiser, instances, policy_named("top1"), about=about)
     shown = chosen_mazes(trace)
     wrong_NA = wrong_cells(trace)[shown]
-    figure = styled(regions_figure)(task, trace, pen)
+    figure = style()(regions_figure)(task, trace, pen)
     with style():
         figure.draw_without_rendering()
     assert halves(figure, ADDED) == int((wrong_NA & (gold_NA[shown] == off)).sum()) > 0
@@ -249,7 +249,7 @@ def test_wrong_cells_of_a_maze_are_halved_in_the_colour_of_their_error() -> None
     assert "planted" in words(figure)
     exact = decode(reciting(task, instances, gold_NA, np.full(gold_NA.shape, 0.9)), instances, policy_named("top1"))
     with pytest.raises(HardtailError, match="every maze of this trace is right"):
-        styled(regions_figure)(task, exact, pen)
+        style()(regions_figure)(task, exact, pen)
 
 
 def test_a_planted_maze_says_so_wherever_it_is_drawn(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_planted_maze_says_so_wherever_it_is_drawn(tmp_path: Path) -> None:
     instances = task.sample(4, hardtail.Streams(2).named("figures"), "natural")
     about = {"task": task.name, "config": task.config(), "policy": "top1", "note": "not a trained model"}
     trace = decode(local_maze(task, instances, 1), instances, policy_named("top1"), about=about)
-    assert "not a trained model" in words(styled(regions_figure)(task, trace, pen))
+    assert "not a trained model" in words(style()(regions_figure)(task, trace, pen))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------

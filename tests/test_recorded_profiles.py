@@ -12,9 +12,9 @@ from hardtail.tasks.named import profile_of_file
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("folder", sorted(ROOT.glob("results*/*/")), ids=lambda folder: folder.name)
-def test_what_is_recorded_is_of_its_tasks_type(folder: Path) -> None:
-    for line in (folder / "diagnoses.jsonl").read_text().splitlines():
+@pytest.mark.parametrize("path", sorted(ROOT.glob("results*/*/diagnoses.jsonl")), ids=lambda path: path.parent.name)
+def test_what_is_recorded_is_of_its_tasks_type(path: Path) -> None:
+    for line in path.read_text().splitlines():
         record = json.loads(line)
         held = profile_of_file(record["task"], record["profile"])
         held.pop("paper", None)  # what older profiles said of the paper; today's do not

@@ -110,13 +110,15 @@ def test_a_damaged_or_foreign_trace_is_one_sentence(report: Command, tmp_path: P
     save_trace(tmp_path / "stranger.npz", stranger)
     assert "chess" in report(str(tmp_path / "stranger.npz"))[2]
     save_trace(tmp_path / "nameless.npz", replace(traces[0], about={}))
-    assert "does not say its task" in report(str(tmp_path / "nameless.npz"))[2]
+    assert "does not name its task" in report(str(tmp_path / "nameless.npz"))[2]
     other = replace(traces[0], about={**traces[0].about, "config": {"digits": 9}})
     save_trace(tmp_path / "other.npz", other)
     code, _, err = report(str(tmp_path / "other.npz"))
     assert (code, err.count("\n")) == (2, 1)
-    save_trace(tmp_path / "nonsense.npz", replace(traces[0], cell_NT=traces[0].cell_NT + np.int16(99)))
-    assert "cannot have" in report(str(tmp_path / "nonsense.npz"))[2]
+    save_trace(tmp_path / "cells.npz", replace(traces[0], cell_NT=traces[0].cell_NT + np.int16(99)))
+    assert "events outside the answer" in report(str(tmp_path / "cells.npz"))[2]
+    save_trace(tmp_path / "tokens.npz", replace(traces[0], token_NT=traces[0].token_NT + np.uint8(99)))
+    assert "tokens that it cannot have" in report(str(tmp_path / "tokens.npz"))[2]
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(report: Command, tmp_path: Path) -> None:

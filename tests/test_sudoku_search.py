@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hardtail.core.seeds import Streams
-from hardtail.tasks.sudoku.solver.beyond import BEYOND
-from hardtail.tasks.sudoku.solver.generate import MOST, Keys, minimal_many, rated_many
+from hardtail.tasks.sudoku.solver.generate import BEYOND, MOST, Keys, rated_many
 from hardtail.tasks.sudoku.solver.rating import rate, rate_many
-from hardtail.tasks.sudoku.solver.search import count_solutions, solve_many
+from hardtail.tasks.sudoku.solver.search import solve_many
 from hardtail.tasks.sudoku.solver.techniques import SEARCH, levels_many
 from tests.sudoku_reference import propagated
 
@@ -35,9 +34,13 @@ def board(text: str) -> Board:
     return np.array([int(digit) for digit in text], dtype=np.uint8)
 
 
-def with_clues(keys: Keys, extra: int) -> tuple[Board, Board]:
+def with_clues(keys: Keys, extra: int = 0) -> tuple[Board, Board]:
     """Minimal puzzles with `extra` clues put back, and their solutions."""
     return rated_many(keys, 0, MOST, 1, 0.0, extra)[:2]
+
+
+def count_solutions(puzzle: Board, limit: int) -> int:
+    return int(solve_many(puzzle[None], limit)[0][0])
 
 
 def beyond_technique(puzzles: Board) -> NDArray[np.bool_]:
@@ -154,7 +157,7 @@ def test_what_singles_solve_needs_no_guess() -> None:
 
 def test_clues_of_the_solution_never_make_guesses_out_of_none() -> None:
     """Rating 0 means that propagation alone solves the board; more clues only help it."""
-    puzzles, solutions = minimal_many(EASY_KEYS)
+    puzzles, solutions = with_clues(EASY_KEYS)
     rating = rate_many(puzzles)
     assert 0 < (rating == 0).sum() < len(rating)
     for puzzle, solution in zip(puzzles[rating == 0], solutions[rating == 0], strict=True):
@@ -163,7 +166,7 @@ def test_clues_of_the_solution_never_make_guesses_out_of_none() -> None:
 
 
 def test_minimal_puzzles_have_one_solution_and_no_needless_clue() -> None:
-    puzzles, solutions = minimal_many(EASY_KEYS)
+    puzzles, solutions = with_clues(EASY_KEYS)
     counts, found = solve_many(puzzles)
     assert (counts == 1).all()
     assert (found == solutions).all()
@@ -176,14 +179,14 @@ def test_minimal_puzzles_have_one_solution_and_no_needless_clue() -> None:
 
 def test_minimal_puzzles_follow_the_known_law() -> None:
     """About 56.6 blanks on average and 56 % of rating 0; the bounds are five standard errors wide."""
-    puzzles, _ = minimal_many(Streams(3).named("law").keys(2000))
+    puzzles, _ = with_clues(Streams(3).named("law").keys(2000))
     assert (puzzles == 0).sum(axis=1).mean() == pytest.approx(56.6, abs=0.15)
     assert (rate_many(puzzles) == 0).mean() == pytest.approx(0.56, abs=0.056)
 
 
 @pytest.mark.parametrize("extra", [0, 1, 9, 81])
 def test_clues_that_are_put_back(extra: int) -> None:
-    minimal, solutions = minimal_many(EASY_KEYS)
+    minimal, solutions = with_clues(EASY_KEYS)
     puzzles, same = with_clues(EASY_KEYS, extra)
     assert (same == solutions).all()
     blanks = (minimal == 0).sum(axis=1)
@@ -241,8 +244,8 @@ def test_a_rating_out_of_reach_is_owned_up_to() -> None:
 
 
 def test_puzzles_depend_on_their_key_alone() -> None:
-    puzzles, solutions = minimal_many(EASY_KEYS)
-    part, part_solutions = minimal_many(EASY_KEYS[7:9])
+    puzzles, solutions = with_clues(EASY_KEYS)
+    part, part_solutions = with_clues(EASY_KEYS[7:9])
     assert (part == puzzles[7:9]).all()
     assert (part_solutions == solutions[7:9]).all()
     assert len(np.unique(puzzles, axis=0)) == len(puzzles)

@@ -54,7 +54,7 @@ def test_spaces_and_the_sign_for_blanks_do_not_matter(breaks: list[tuple[int, st
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (PUZZLE[:-1], "the puzzle has 80 characters; it takes 81"),
+        (PUZZLE[:-1], "the puzzle has 80 characters; give 81"),
         ("", "has 0 characters"),
         (changed(PUZZLE, 10, "x"), "'x' at row 2, column 2 is not a cell"),
         (changed(PUZZLE, 10, "é"), "'é' at row 2, column 2 is not a cell"),
@@ -99,7 +99,7 @@ def test_the_reason_names_the_cell() -> None:
     assert reason is not None
     assert reason.startswith("row 1, column 3 is wrong: the 6 occurs twice in row 1")
     assert verdict(changed(ANSWER, 0, "4")) == (False, "row 1, column 1 is 4; the puzzle gives 5 there")
-    assert verdict(changed(ANSWER, 2, ".")) == (False, "row 1, column 3 is blank; it takes a digit from 1 to 9")
+    assert verdict(changed(ANSWER, 2, ".")) == (False, "row 1, column 3 is blank; it must be a digit from 1 to 9")
 
 
 @pytest.mark.parametrize(

@@ -261,5 +261,5 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     rest, _ = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "the same command goes on from there" in rest
+    assert "the same command continues from there" in rest
     assert (tmp_path / "run" / "state.safetensors").exists()

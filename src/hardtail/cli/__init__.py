@@ -1,4 +1,4 @@
-"""The command line: words for people, no logic."""
+"""The command line: reads arguments and prints, no logic."""
 
 import signal
 import sys
@@ -20,7 +20,7 @@ def train() -> None:
 
 
 def _own_words(words: list[str]) -> list[str]:
-    """The words that the commands here read: `train` reads its own, as its flags depend on the recipe."""
+    """The words for the parser; `train` reads its own, as its flags depend on the recipe."""
     if words and words[0] == "train":
         return words[:1]
     return measure.numbered_gallery(words) if words else ["--help"]
@@ -32,14 +32,14 @@ def _quit(sentence: str, code: int) -> NoReturn:
 
 
 def main() -> None:
-    """Entry point: a person's mistake is one sentence and exit code 2."""
+    """Entry point: a user's mistake is one sentence and exit code 2."""
     from hardtail.core.version import __version__
 
     if sys.argv[1:] == ["--version"]:
         print(f"hardtail {__version__}")
         return
-    sys.path.append("")  # a person's own classes in the folder they work in, as `my_policies:MyPolicy`
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # an exit cleans up; plain death does not
+    sys.path.append("")  # a user's own classes in the current folder, as `my_policies:MyPolicy`
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # an exit cleans up
     try:
         app.cli(
             prog="hardtail",

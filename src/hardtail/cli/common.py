@@ -1,10 +1,9 @@
-"""What the commands share: arguments and their help, the console, progress, and loading what the user named."""
+"""Shared by the commands: arguments and their help, the console, progress, and loading the model that a user named."""
 
-import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from tyro.conf import Positional, arg
@@ -15,6 +14,7 @@ from hardtail.core.registry import TASKS
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
     from hardtail.core.records import LogLine
     from hardtail.measuring.subject import Kind, Subject
@@ -43,7 +43,7 @@ Patience = Annotated[
 ]
 
 OwnTask = Annotated[
-    str | None, arg(name="task", metavar="CLASS", help="a run's task, if it is no plug-in: package.module:Class")
+    str | None, arg(name="task", metavar="CLASS", help="a run's task, if it is not a plug-in: package.module:Class")
 ]
 
 MOST_INSTANCES = 100_000_000
@@ -73,30 +73,29 @@ def usable_device(given: str | None) -> str:
 
 def load(
     run: str,
+    task: str | None,
     kind: "Kind | None",
     device: str,
     precision: "Precision" = "fp32",
-    *,
-    task: str | None = None,
     compiled: bool = False,
 ) -> "Subject":
-    """The model that a person named, and the class of its task where they gave that."""
+    """The model that the user named; `task` is the class of its task, if they gave it."""
     from hardtail.measuring.subject import load_subject
 
     own = admit_task(task)
     subject = load_subject(run, kind=kind, device=device, precision=precision, compiled=compiled)
     if own is not None and type(subject.task) is not own:
-        raise HardtailError(f"{run} is a run on {subject.task.name}, and --task is {task}; leave it out")
+        raise HardtailError(f"{run} is a run on {subject.task.name}, but --task is {task}; leave it out")
     return subject
 
 
 def admit_task(path: str | None) -> "type[Task] | None":
-    """Let files name the task that a person gave as `--task`, for as long as this command runs."""
+    """Let files name the task that the user gave as `--task`, as long as this command runs."""
     return None if path is None else TASKS.admit(path)
 
 
-def positive(flag: str, value: int) -> None:
-    if not 1 <= value <= MOST_INSTANCES:
+def positive(flag: str, value: int | None) -> None:
+    if value is not None and not 1 <= value <= MOST_INSTANCES:
         raise HardtailError(f"{flag} is {value}; it must be at least 1 and at most {MOST_INSTANCES:,}")
 
 
@@ -125,9 +124,9 @@ def measured(line: "LogLine") -> dict[str, float]:
 
 @contextmanager
 def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-    """Give a function that says whether Ctrl-C or SIGTERM has come, for work that then saves what it has.
+    """Give a function that returns whether Ctrl-C or SIGTERM was received, for work that then saves and stops.
 
-    Before the work has `begun`, when there is nothing to save, the first one interrupts at once; later the second does.
+    Before the work has `begun`, when there is nothing to save, the first signal interrupts at once; later the second.
     """
     stopping = False
 
@@ -145,18 +144,19 @@ def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def progress_bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error, if that is a terminal, and give the function that advances it."""
+def new_bar(*more: "ProgressColumn") -> "Progress":
+    """Return a progress bar on standard error; it is disabled if that is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), *more)
     console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    return Progress(*columns, console=console, disable=not console.is_terminal)
+
+
+@contextmanager
+def progress_bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar and give the function that advances it."""
+    with new_bar() as progress:
         task = progress.add_task(words, total=total)
         yield lambda made: progress.advance(task, made)
-
-
-def print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, ensure_ascii=False))

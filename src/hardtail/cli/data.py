@@ -1,38 +1,38 @@
 """Tasks and their data: list, sample, solve, check, build, inspect."""
 
+import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
 from hardtail import task as make_task
-from hardtail.cli.common import (
-    Count,
-    Fields,
-    Json,
-    Preset,
-    Prompt,
-    Seed,
-    TaskName,
-    app,
-    busy,
-    chosen_task,
-    open_console,
-    positive,
-    print_json,
-    progress_bar,
-)
+from hardtail.cli import common
+from hardtail.cli.common import Count, Fields, Json, Preset, Prompt, Seed, TaskName, app, busy, chosen_task
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
+
+if TYPE_CHECKING:
+    from hardtail.core.types import Instances
+    from hardtail.tasks.base import Task
+
+
+def _show(task: "Task", instances: "Instances", i: int, title: str, as_json: bool) -> None:
+    from hardtail.show import instances as show
+
+    if as_json:
+        print(json.dumps(show.as_json(task, instances, i), ensure_ascii=False))
+    else:
+        common.open_console().print(show.instance_panel(task, instances, i, title))
 
 
 @app.command(name="tasks")
 def list_tasks() -> None:
     """List the tasks: shapes, vocabulary, strata, orders."""
-    from hardtail.show import instances as show
+    from hardtail.show.instances import task_table
 
-    open_console().print(show.task_table(TASKS.names(), make_task))
+    common.open_console().print(task_table(TASKS.names(), make_task))
 
 
 @app.command
@@ -48,43 +48,29 @@ def sample(
 ) -> None:
     """Draw instances and show them with their strata and logical orders."""
     from hardtail import Streams
-    from hardtail.show import instances as show
 
     chosen = chosen_task(task, preset, fields)
-    positive("-n", n)
+    common.positive("-n", n)
     with busy("drawing"):
         stratum = str(chosen.stratum(stratum))
         instances = chosen.sample(n, Streams(seed).named(f"{chosen.name}/sample/{stratum}"), stratum)
-    console = open_console()
     for i in range(n):
-        if as_json:
-            print_json(show.as_json(chosen, instances, i))
-        else:
-            console.print(show.instance_panel(chosen, instances, i, f"{chosen.name} {stratum} #{i}"))
+        _show(chosen, instances, i, f"{chosen.name} {stratum} #{i}", as_json)
 
 
 @app.command
 def solve(
-    task: TaskName,
-    prompt: Prompt,
-    /,
-    preset: Preset = "release",
-    fields: Fields = (),
-    as_json: Json = False,
+    task: TaskName, prompt: Prompt, /, preset: Preset = "release", fields: Fields = (), as_json: Json = False
 ) -> None:
     """Solve given problems: the gold answer, the strata and the logical orders."""
-    from hardtail.show import instances as show
     from hardtail.tasks import reading
 
     chosen = chosen_task(task, preset, fields)
     with busy("solving"):
         solved = reading.problems(chosen, prompt, fit=not fields)
-    console = open_console()
     for number, item in enumerate(solved, start=1):
-        if as_json:
-            print_json(show.as_json(item.task, item.instances, item.i))
-        else:
-            console.print(show.instance_panel(item.task, item.instances, item.i, f"{chosen.name} #{number}"))
+        _show(item.task, item.instances, item.i, f"{chosen.name} #{number}", as_json)
+        if not as_json:
             print(item.task.answer_text(item.instances, item.i))
 
 
@@ -104,7 +90,7 @@ def check(
     with busy("solving"):
         found = reading.problems(chosen, prompt, fit=not fields)
     if len(found) != 1:
-        raise HardtailError(f"check takes one problem at a time; {prompt} holds {len(found)}")
+        raise HardtailError(f"{prompt} holds {len(found)} problems; check one at a time")
     item = found[0]
     text = reading.answer_text(item, answer)
     try:
@@ -121,12 +107,16 @@ def check(
 def data(
     task: TaskName,
     /,
-    out: Annotated[Path, arg(help="where to write: an .npz; its manifest goes beside it as .json")],
+    out: Annotated[Path, arg(help="where to write: an .npz; its manifest goes next to it as .json")],
     split: Annotated[str, arg(help="train, test, … as `hardtail tasks` lists them; with --from also all")] = "",
     n: Annotated[int | None, arg(aliases=["-n"], help="how many in total, in the split's proportions")] = None,
     seed: Seed = 0,
     source: Annotated[
-        str | None, arg(name="from", help="take problems from a file instead; with --split, what the study keeps of it")
+        str | None,
+        arg(
+            name="from",
+            help="read problems from a file instead; with --split, those that the study uses for that split",
+        ),
     ] = None,
     preset: Preset = "release",
     fields: Fields = (),
@@ -140,18 +130,16 @@ def data(
 
     chosen = chosen_task(task, preset, fields)
     if out.suffix != ".npz":
-        raise HardtailError(f"--out {out} must end in .npz; the manifest is written beside it as .json")
-    if n is not None:
-        positive("-n", n)
+        raise HardtailError(f"--out {out} must end in .npz; the manifest is written next to it as .json")
+    common.positive("-n", n)
     with sole_writer(out):
         if not force and (taken := next((path for path in (out, manifest_path(out)) if path.exists()), None)):
             raise HardtailError(f"{taken} exists already; give another name, or --force to replace it")
         if source is None:
-            total = sum(part.n for part in building.parts_of(chosen, split or building.TRAIN, n))
-            with progress_bar(f"{chosen.name} {split or building.TRAIN}", total) as progress:
-                built = building.build(
-                    chosen, split or building.TRAIN, seed, n, keep_overlap=keep_overlap, progress=progress
-                )
+            split = split or building.TRAIN
+            total = sum(part.n for part in building.parts_of(chosen, split, n))
+            with common.progress_bar(f"{chosen.name} {split}", total) as progress:
+                built = building.build(chosen, split, seed, n, keep_overlap=keep_overlap, progress=progress)
         else:
             with busy("reading and solving"):
                 built = building.load(chosen, source, split if split != "all" else "", seed, n)
@@ -169,20 +157,14 @@ def inspect(
     n: Count = 1,
     as_json: Json = False,
 ) -> None:
-    """Check a saved data set against its manifest and show what it holds."""
+    """Check a saved data set against its manifest and show its contents."""
     from hardtail.core.files import load_instances
-    from hardtail.show import instances as show
     from hardtail.tasks.named import task_of
 
     with busy("loading"):
         instances, manifest = load_instances(file)
     task = task_of(manifest, str(file))
-    shown = range(min(n, len(instances)))
-    if as_json:
-        for i in shown:
-            print_json(show.as_json(task, instances, i))
-        return
-    console = open_console()
-    console.print_json(data=manifest)
-    for i in shown:
-        console.print(show.instance_panel(task, instances, i, f"{task.name} #{i}"))
+    if not as_json:
+        common.open_console().print_json(data=manifest)
+    for i in range(min(n, len(instances))):
+        _show(task, instances, i, f"{task.name} #{i}", as_json)

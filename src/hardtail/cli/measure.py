@@ -1,24 +1,12 @@
 """Measuring and explaining trained models: eval, diagnose."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import (
-    Checkpoint,
-    Device,
-    OwnTask,
-    Run,
-    admit_task,
-    app,
-    busy,
-    load,
-    open_console,
-    positive,
-    progress_bar,
-    usable_device,
-)
+from hardtail.cli import common
+from hardtail.cli.common import Checkpoint, Device, OwnTask, Run, app, positive
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
@@ -49,7 +37,7 @@ def evaluate(
     batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
     traces: Annotated[Path | None, arg(help="also write every trace to this folder")] = None,
     gallery: Annotated[
-        int, arg(metavar="[N]", help="draw N failures of every policy and stratum; without a number, 1")
+        int, arg(metavar="[N]", help="draw N failures of every policy and stratum [1 if N is left out]")
     ] = 0,
     out: Annotated[Path | None, arg(help="where records are added, a .jsonl [evaluations.jsonl in the run]")] = None,
     as_json: Annotated[bool, arg(name="json", help="print the accuracy records as one JSON list")] = False,
@@ -66,11 +54,11 @@ def evaluate(
 
     positive("-n", n)
     if gallery < 0:
-        raise HardtailError(f"--gallery is {gallery}; it takes a number of at least 0, or none")
+        raise HardtailError(f"--gallery is {gallery}; give a number of at least 0, or none")
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
-    device = usable_device(device)
-    subject = load(run, kind, device, precision, task=task, compiled=compiled)
+    device = common.usable_device(device)
+    subject = common.load(run, task, kind, device, precision, compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
     allowed = subject.task.answer_tokens if restrict else None
     decoding = Decoding(Commit(1 if each is None else each, steps), batch, device, seed, temperature, allowed)
@@ -78,29 +66,31 @@ def evaluate(
     rounds = len(wanted) * (len(chosen) + subject.task.reveals)
     into = out or subject.file("evaluations.jsonl")
     found: list[Found] = []
-    with progress_bar(f"decoding {subject.name}", rounds * n) as advance:
-        options: dict[str, Any] = {"data_seed": data_seed, "traces": traces, "failures": gallery, "progress": advance}
+    with common.progress_bar(f"decoding {subject.name}", rounds * n) as advance:
+        every = evaluate_all(
+            subject, chosen, wanted, n, decoding, data_seed=data_seed, traces=traces, failures=gallery, progress=advance
+        )
         try:
-            for item in evaluate_all(subject, chosen, wanted, n, decoding, **options):
+            for item in every:
                 found.append(item)
-        except BaseException:  # Ctrl-C, a full disk, a policy of one's own: what was measured so far is not lost
+        except BaseException:  # after Ctrl-C, a full disk or a faulty policy, earlier measurements are not lost
             keep(into, records_of(found))
             raise
     records = records_of(found)
     if as_json:
         print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
     else:
-        console = open_console(at_least=120)
+        console = common.open_console(at_least=120)
         for table in eval_tables(subject, records):
             console.print(table.rich())
         show_failures(console, subject.task, found)
-    kept = keep(into, records)  # last: what cannot be kept has been shown
+    kept = keep(into, records)  # last, so that records are shown even if they cannot be written
     if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
 
 
 def numbered_gallery(words: list[str]) -> list[str]:
-    """`--gallery` alone as `--gallery 1`, wherever RUN stands: an option has one word, or takes all that follow."""
+    """Replace `--gallery` without a number by `--gallery 1`: the parser would take the next word, such as RUN."""
     numbered: list[str] = []
     for word, following in zip(words, [*words[1:], ""], strict=True):
         numbered.append(word)
@@ -136,9 +126,8 @@ def diagnose(
     from hardtail.measuring.explain import explain_model, explain_trace
 
     if not runs:
-        raise HardtailError("diagnose takes at least one run directory, weights file or trace")
-    if n is not None:
-        positive("-n", n)
+        raise HardtailError("nothing to diagnose; give at least one run directory, weights file or trace")
+    positive("-n", n)
     for_runs: dict[str, object] = {"--policies": policies, "--strata": strata, "-n": n, "--kind": kind}
     for_runs |= {"--seed": seed, "--device": device, "--batch": batch}
     given = [name for name, value in for_runs.items() if value not in ((), None)]
@@ -147,21 +136,21 @@ def diagnose(
     found: list[Diagnosis] = []
     for run in runs:
         if run.endswith(".npz"):
-            with busy(f"explaining {run}"):
-                admit_task(task)
+            with common.busy(f"explaining {run}"):
+                common.admit_task(task)
                 diagnoses, kept = [explain_trace(Path(run))], out
         else:
-            chosen = usable_device(device)
-            subject = load(run, kind, chosen, task=task)
+            chosen = common.usable_device(device)
+            subject = common.load(run, task, kind, chosen)
             decoding = Decoding(batch=batch, device=chosen)
-            with progress_bar(f"decoding {subject.name}", None) as advance:
+            with common.progress_bar(f"decoding {subject.name}", None) as advance:
                 diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=seed, progress=advance)
             kept = out or subject.file("diagnoses.jsonl")
         found.extend(diagnoses)
-        console = open_console(at_least=120)
+        console = common.open_console(at_least=120)
         for diagnosis in diagnoses if not as_json else ():
-            told = filter(None, (diagnosis.task, diagnosis.policy, diagnosis.model))
-            console.rule(Text(", ".join(told), "bold"), align="left")
+            title = ", ".join(filter(None, (diagnosis.task, diagnosis.policy, diagnosis.model)))
+            console.rule(Text(title, "bold"), align="left")
             for table in tables(diagnosis):
                 console.print(table.rich())
         keep(kept, diagnoses)

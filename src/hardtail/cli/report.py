@@ -5,17 +5,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import (
-    Checkpoint,
-    Device,
-    OwnTask,
-    admit_task,
-    app,
-    busy,
-    positive,
-    progress_bar,
-    usable_device,
-)
+from hardtail.cli import common
+from hardtail.cli.common import Checkpoint, Device, OwnTask, app, busy
 
 
 @app.command
@@ -41,35 +32,27 @@ def report(
 
     All models are decoded on the same instances; traces that `eval --traces` wrote are shown as they are.
     """
+    from hardtail.show import sources
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
-    from hardtail.show.sources import (
-        DecodePlan,
-        decoded,
-        load_models,
-        load_traces,
-        open_results,
-        rounds,
-        sorted_sources,
-    )
 
-    positive("-n", n)
+    common.positive("-n", n)
     if figures is not None:
         from hardtail.show.figures import ensure_matplotlib, write_all
 
         ensure_matplotlib()
-    admit_task(task)
-    sources = sorted_sources(runs)
-    store = open_results(results)
+    common.admit_task(task)
+    given = sources.sorted_sources(runs)
+    store = sources.open_results(results)
     with busy("reading"):
-        traces = load_traces(sources.traces)
-    if sources.models:
-        plan = DecodePlan(policies, strata, n, kind, seed, usable_device(device), batch)
-        subjects = load_models(sources.models, plan)
-        with progress_bar("decoding", rounds(subjects, plan)) as advance:
-            traces += decoded(subjects, plan, advance)
+        traces = sources.load_traces(given.traces)
+    if given.models:
+        plan = sources.DecodePlan(policies, strata, n, kind, seed, common.usable_device(device), batch)
+        subjects = sources.load_models(given.models, plan)
+        with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:
+            traces += sources.decoded(subjects, plan, advance)
     with busy("writing the page"):
-        content, arrays = page_content(store, sources.runs, traces)
+        content, arrays = page_content(store, given.runs, traces)
         size = write_page(out, content, arrays)
     decoders = sum(len(stage["decoders"]) for stage in content["stages"])
     print(
@@ -77,5 +60,5 @@ def report(
     )
     if figures is not None:
         with busy("drawing"):
-            written = write_all(figures, store, sources.runs, traces)
+            written = write_all(figures, store, given.runs, traces)
         print(f"{figures}: {len(written)} files, figures as PDF, PNG and SVG, tables as Markdown, LaTeX and CSV")

@@ -12,9 +12,7 @@ from hardtail.core.registry import TASKS
 
 
 @app.command
-def demo(
-    out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
-) -> None:
+def demo(out: Annotated[Path, arg(help="the page to write")] = Path("report.html")) -> None:
     """Run the study in small with the shipped models and write a page to explore; takes two minutes on a CPU."""
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
@@ -25,7 +23,7 @@ def demo(
     with progress_bar("decoding with the shipped models", small.decodes()) as advance:
         shown = small.decode_all(advance)
     console.print(small.table(shown).rich())
-    console.print(small.beside_the_record(shown))
+    console.print(small.compared_with_records(shown))
     if failure := small.typical_failure(shown):
         sentence, picture = failure
         console.print(f"\n{sentence}\n")

@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from hardtail.cli.common import (
-    Device,
-    Patience,
-    app,
-    asked_to_stop,
-    busy,
-    measured,
-    open_console,
-    positive,
-    usable_device,
-)
+from hardtail.cli import common
+from hardtail.cli.common import Device, Patience, app, busy
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
     from hardtail.core.records import LogLine
+    from hardtail.core.tables import Table
     from hardtail.study.grids import Entry
     from hardtail.study.store import Store
 
@@ -33,7 +25,7 @@ def study(
         Positional[tuple[str, ...]],
         arg(
             metavar="[advance|prepare] [GRID|RUN ...]",
-            help="nothing: all grids; GRID: its runs; advance GRID or RUN: move it on",
+            help="without words, list all grids; GRID lists its runs; advance GRID or RUN continues it",
         ),
     ] = (),
     /,
@@ -46,57 +38,50 @@ def study(
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
-    `advance` trains the next unfinished run, resuming it where it stands, stops in time or at Ctrl-C with a checkpoint,
-    and measures and records what is finished. `prepare` draws all data that a grid needs into the folder that the
-    environment variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set it there too.
+    `advance` trains the next unfinished run from its last checkpoint, stops in time or at Ctrl-C with a checkpoint, and
+    measures and records finished runs. `prepare` draws all data that a grid needs into the folder that the environment
+    variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set the variable there too.
     With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
     from hardtail.study.store import Store
 
-    positive("-n", n)
+    common.positive("-n", n)
     store = Store(results)
-    if not words:
-        _list_grids(runs, store)
-    elif words[0] == "prepare":
+    if words[:1] == ("prepare",):
         _prepare(words[1:], n)
-    elif words[0] == "advance":
+    elif words[:1] == ("advance",):
         _advance(words[1:], runs, store, minutes, device, n, patience)
     else:
-        _list_runs(words, runs, store)
+        with busy("reading"):
+            table = _runs_table(words, runs, store) if words else _grids_table(runs, store)
+        common.open_console(at_least=100).print(table.rich())
+        if not words:
+            print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 continues it")
+        if not store.index():  # a wrong folder would look like a study that has not begun
+            print(f"no runs are recorded in {store.folder}; --results names the folder of recorded runs")
 
 
-def _list_grids(runs: Path, store: "Store") -> None:
+def _grids_table(runs: Path, store: "Store") -> "Table":
     from hardtail.core.tables import Cell, Table
     from hardtail.study.advance import status
     from hardtail.study.grids import GRIDS, grid_named
 
-    with busy("reading"):
-        rows: list[tuple[Cell, ...]] = []
-        for name in GRIDS:
-            states = [item.state for item in status(grid_named(name), runs, store)]
-            counts = (states.count(state) for state in ("recorded", "trained", "started", "missing"))
-            rows.append((name, len(states), *counts))
-    columns = ("grid", "runs", "recorded", "trained", "started", "missing")
-    open_console(at_least=100).print(Table("grids", columns, tuple(rows)).rich())
-    print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 moves it on")
-    _say_if_empty(store)
+    columns = ("recorded", "trained", "started", "missing")
+    rows: list[tuple[Cell, ...]] = []
+    for name in GRIDS:
+        states = [item.state for item in status(grid_named(name), runs, store)]
+        rows.append((name, len(states), *map(states.count, columns)))
+    return Table("grids", ("grid", "runs", *columns), tuple(rows))
 
 
-def _list_runs(names: tuple[str, ...], runs: Path, store: "Store") -> None:
+def _runs_table(names: tuple[str, ...], runs: Path, store: "Store") -> "Table":
     from hardtail.core.tables import Table
     from hardtail.study.advance import status
     from hardtail.study.grids import entries_named
 
     found = status(entries_named(names), runs, store)
     rows = tuple((item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found)
-    open_console(at_least=100).print(Table(" ".join(names), ("run", "state", "step", "of"), rows).rich())
-    _say_if_empty(store)
-
-
-def _say_if_empty(store: "Store") -> None:
-    """A wrong name would look like a study that has not begun."""
-    if not store.index():
-        print(f"no runs are recorded in {store.folder}; --results names the folder that they are in")
+    return Table(" ".join(names), ("run", "state", "step", "of"), rows)
 
 
 def _prepare(names: tuple[str, ...], n: int) -> None:
@@ -106,20 +91,14 @@ def _prepare(names: tuple[str, ...], n: int) -> None:
 
     if not names or not os.environ.get(KEPT):
         raise HardtailError(f"set {KEPT} to a folder and name a grid: {KEPT}=data hardtail study prepare maze")
-    entries, named = entries_named(names), " ".join(names)
-    with busy(f"drawing what {named} needs"):
+    entries = entries_named(names)
+    with busy("drawing instances"):
         made = prepare(entries, n=n)
-    print(f"{named}: {made} sets of instances in {os.environ[KEPT]}")
+    print(f"{' '.join(names)}: {made} sets of instances in {os.environ[KEPT]}")
 
 
 def _advance(
-    names: tuple[str, ...],
-    runs: Path,
-    store: "Store",
-    minutes: float,
-    device: str | None,
-    n: int,
-    patience: int | None,
+    names: tuple[str, ...], runs: Path, store: "Store", minutes: float, device: str | None, n: int, patience: int | None
 ) -> None:
     from hardtail.study.advance import SPARE, advance
     from hardtail.study.grids import entries_named
@@ -127,25 +106,26 @@ def _advance(
 
     refuse_no_patience(patience)
     if not names:
-        raise HardtailError("advance takes a grid or runs: hardtail study advance addition --minutes 9")
+        raise HardtailError("advance needs a grid or runs: hardtail study advance addition --minutes 9")
     if not minutes > SPARE / 60:
-        raise HardtailError(f"--minutes {minutes} leaves no time: {SPARE:.0f} seconds are kept back for saving")
+        raise HardtailError(f"--minutes {minutes} is too short: {SPARE:.0f} seconds are reserved for saving")
 
     began = False
 
     def report(entry: "Entry", line: "LogLine") -> None:
         nonlocal began
         began = True
-        shown = "  ".join(f"{key} {value:.4g}" for key, value in measured(line).items())
+        shown = "  ".join(f"{key} {value:.4g}" for key, value in common.measured(line).items())
         print(f"{entry.name}  step {line.step:,}/{entry.recipe.steps:,}  {shown}", flush=True)
 
-    with asked_to_stop(lambda: began) as stopping:
+    entries, device = entries_named(names), common.usable_device(device)
+    with common.asked_to_stop(lambda: began) as stopping:
         found = advance(
-            entries_named(names),
+            entries,
             runs,
             store,
             minutes=minutes,
-            device=usable_device(device),
+            device=device,
             n=n,
             patience=patience,
             report=report,
@@ -153,8 +133,8 @@ def _advance(
         )
         stopped = stopping()
     left = sum(item.state != "recorded" for item in found)
-    done = f"{' '.join(names)}: {len(found) - left} of {len(found)} runs recorded"
-    print(done + ("" if left else "; nothing is left to do"))
+    done = "" if left else "; nothing is left to do"
+    print(f"{' '.join(names)}: {len(found) - left} of {len(found)} runs recorded{done}")
     if stopped:
         sys.exit(130)
     if failed := [item.entry.name for item in found if item.failure]:
@@ -162,9 +142,7 @@ def _advance(
 
 
 @app.command
-def zoo(
-    as_json: Annotated[bool, arg(name="json", help="print a JSON list")] = False,
-) -> None:
+def zoo(as_json: Annotated[bool, arg(name="json", help="print a JSON list")] = False) -> None:
     """The trained models that ship with the package; evaluate one with `hardtail eval zoo:NAME`."""
     from msgspec.structs import asdict
 
@@ -180,7 +158,7 @@ def zoo(
         for model in found
     )
     columns = ("model", "recipe and seed", "what it is", "exact match", "licence", "sha256")
-    open_console(at_least=160).print(Table("models", columns, rows).rich())
+    common.open_console(at_least=160).print(Table("models", columns, rows).rich())
 
 
 def _shown(accuracy: dict[str, dict[str, float]]) -> str:

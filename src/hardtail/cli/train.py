@@ -1,4 +1,4 @@
-"""`hardtail train RECIPE [any field as a flag]`: words for people, no logic."""
+"""`hardtail train RECIPE [any field as a flag]`: reads arguments and prints, no logic."""
 
 import re
 import sys
@@ -9,10 +9,10 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import TextColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
-from hardtail.cli.common import Device, Patience, asked_to_stop, measured, usable_device
+from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_bar, usable_device
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import LogLine
 from hardtail.core.registry import SCHEMES
@@ -24,13 +24,13 @@ from hardtail.training.run import refuse_no_patience, train
 
 
 def main(words: Sequence[str]) -> None:
-    """Take the recipe's name off the words and read the rest as flags over that recipe."""
+    """Read the recipe's name, then the rest as flags that change that recipe."""
     if not words or words[0] in ("-h", "--help"):
         _list_recipes()
         return
     if words[0].startswith("-"):
         raise HardtailError(
-            f"{words[0]} comes after a recipe: hardtail train RECIPE {words[0]} …; `hardtail train` lists them"
+            f"{words[0]} must follow a recipe: hardtail train RECIPE {words[0]} …; `hardtail train` lists the recipes"
         )
     name, *rest = words
     recipe = recipe_named(name)
@@ -61,29 +61,24 @@ def main(words: Sequence[str]) -> None:
 
 
 def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The value of `--scheme`, which decides what other flags there are, and the remaining words."""
-    rest = list(words)
-    for at, word in enumerate(rest):
-        if word.startswith("--scheme="):
-            return word.partition("=")[2], rest[:at] + rest[at + 1 :]
-        if word == "--scheme":
-            if at + 1 == len(rest):
-                raise HardtailError("--scheme takes a scheme, for example --scheme papl,alpha=5")
-            return rest[at + 1], rest[:at] + rest[at + 2 :]
-    return None, rest
+    """The value of `--scheme`, which decides which other flags exist, and the remaining words."""
+    rest = [part for word in words for part in (word.split("=", 1) if word.startswith("--scheme=") else [word])]
+    if "--scheme" not in rest:
+        return None, rest
+    at = rest.index("--scheme")
+    if at + 1 == len(rest):
+        raise HardtailError("--scheme needs a scheme, for example --scheme papl,alpha=5")
+    return rest[at + 1], rest[:at] + rest[at + 2 :]
 
 
 def _list_recipes() -> None:
     print("usage: hardtail train RECIPE [--scheme SCHEME] [any field as a flag] [--out DIR] [--dry-run]\n")
     print(f"SCHEME is one of {', '.join(SCHEMES.names())}, or package.module:Class; fields follow: papl,alpha=5")
     print("RECIPE is package.module:function, or one of these (each with --help):")
+    kinds = ("-paper", "-smoke", "-small")
     for name in RECIPES.names():
-        if not name.endswith(("-paper", "-smoke", "-small")):
-            print(
-                f"  {name}",
-                *(f"{name}-{kind}" for kind in ("paper", "smoke", "small") if f"{name}-{kind}" in RECIPES.names()),
-                sep="   ",
-            )
+        if not name.endswith(kinds):
+            print(f"  {name}", *(name + kind for kind in kinds if name + kind in RECIPES.names()), sep="   ")
 
 
 def _show(recipe: Recipe, folder: Path) -> None:
@@ -110,47 +105,32 @@ def _duration(seconds: float) -> str:
 
 def _train(name: str, recipe: Recipe, folder: Path, device: str, data: Path | None, patience: int | None) -> None:
     watcher = Watcher(name, recipe)
-    with asked_to_stop(lambda: watcher.began) as stopping, watcher.bar:
+    with asked_to_stop(lambda: watcher.began) as stop, watcher.bar:
         outcome = train(
-            recipe,
-            folder,
-            device=device,
-            data_file=data,
-            patience=patience,
-            report=watcher.report,
-            should_stop=stopping,
+            recipe, folder, device=device, data_file=data, patience=patience, report=watcher.report, should_stop=stop
         )
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"
         print(f"{folder}: {ended} at step {outcome.step:,} ({outcome.how}); last.safetensors, best_probe.safetensors")
     else:
-        print(f"{folder}: stopped and saved at step {outcome.step:,}; the same command goes on from there")
+        print(f"{folder}: stopped and saved at step {outcome.step:,}; the same command continues from there")
         sys.exit(130)
 
 
 class Watcher:
-    """Shows a run's log entries: a bar on a terminal, plain lines in a log."""
+    """Shows a run's log entries: a bar on a terminal, plain lines elsewhere."""
 
     def __init__(self, name: str, recipe: Recipe) -> None:
         self.steps = recipe.steps
-        console = Console(stderr=True)
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[words]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self.task = self.bar.add_task(name, total=recipe.steps, words="getting data and model ready")
+        self.bar = new_bar(TextColumn("{task.fields[words]}"))
+        self.task = self.bar.add_task(name, total=recipe.steps, words="preparing data and model")
         self.latest: dict[str, float] = {}
         self.began = False
         if self.bar.disable:
-            print(f"{name}: getting data and model ready", flush=True)
+            print(f"{name}: preparing data and model", flush=True)
 
     def report(self, line: LogLine) -> None:
-        """The newest value of everything that was measured so far; of a session's first entry, how its steps run."""
+        """Show the newest value of every measurement; for the first line, how the steps are computed."""
         self.began = True
         at = f"step {line.step:,}/{self.steps:,}"
         if line.how is not None:
@@ -169,7 +149,6 @@ class Watcher:
         self.bar.update(self.task, completed=line.step, words=f"{rate:.0f} steps/s  {loss}" if rate else "")
 
     def _say(self, line: str) -> None:
-        """A line in the log, or above the bar."""
         if self.bar.disable:
             print(line, flush=True)
         else:

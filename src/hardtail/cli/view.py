@@ -21,7 +21,7 @@ def view(
 
     Keys: arrows step, f goes to the next failure, n and p to other instances, space plays, q quits.
     """
-    from hardtail.show.theatre import open_theatre, tell, watch
+    from hardtail.show.theatre import open_theatre, print_commits, watch
 
     admit_task(task)
     theatre = open_theatre(trace, instance, failures=failures)
@@ -29,4 +29,4 @@ def view(
     if sys.stdin.isatty() and sys.stdout.isatty() and not console.is_dumb_terminal:
         watch(theatre)
     else:
-        tell(theatre, console)
+        print_commits(theatre, console)

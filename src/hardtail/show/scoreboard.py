@@ -1,4 +1,4 @@
-"""An evaluation as a person reads it: the study's tables, and failures drawn."""
+"""An evaluation in a terminal: the study's tables, and drawings of failures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -12,32 +12,30 @@ from hardtail.tasks.base import Task
 if TYPE_CHECKING:
     from rich.console import Console
 
-BESIDE = 3
-"""Policies whose accuracies, intervals included, a screen still shows beside each other."""
+POLICIES_PER_TABLE = 3
+"""How many policies fit next to each other on a screen, with their intervals."""
 
 
 def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]:
-    """Accuracy by stratum and policy, as the study prints it; then what goes beside it."""
+    """Accuracy by stratum and policy, as the study prints it, then the other measurements."""
     accuracies = [record for record in records if isinstance(record, Accuracy)]
     probes = {record.stratum: record for record in records if isinstance(record, Probe)}
     reveals = [record for record in records if isinstance(record, Reveal)]
     pairs = [record for record in records if isinstance(record, Paired)]
     title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}"
-    found = _grids(title, accuracies, _share, probes)
+    found = _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]", probes)
     if any(record.valid != record.exact_match for record in accuracies):
         found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid)
     if any(record.exact_match < 1 for record in accuracies):
         found += _grids("accuracy of single cells", accuracies, lambda record: record.cell_accuracy)
     if reveals:
-        shown = tuple((record.stratum, record.token_accuracy, record.tokens) for record in reveals)
-        found.append(Table("one pass over half-revealed answers", ("stratum", "token accuracy", "tokens"), shown))
+        rows = tuple((record.stratum, record.token_accuracy, record.tokens) for record in reveals)
+        found.append(Table("one pass over half-revealed answers", ("stratum", "token accuracy", "tokens"), rows))
     if pairs:
         columns = ("stratum", "policies", "only the first right", "only the second", "p (McNemar, exact)")
-        rows = tuple(
-            (pair.stratum, f"{pair.policy} / {pair.against}", pair.only_first, pair.only_second, pair.p)
-            for pair in pairs
-        )
-        found.append(Table("on the same instances", columns, rows))
+        compared = [(pair, f"{pair.policy} / {pair.against}") for pair in pairs]
+        cells = ((pair.stratum, both, pair.only_first, pair.only_second, pair.p) for pair, both in compared)
+        found.append(Table("on the same instances", columns, tuple(cells)))
     return found
 
 
@@ -47,28 +45,21 @@ def _grids(
     cell: Callable[[Accuracy], Cell],
     probes: Mapping[str, Probe] | None = None,
 ) -> list[Table]:
-    """`_grid`, in as many tables as it takes for a screen to show every policy."""
-    names = list(dict.fromkeys(record.policy for record in accuracies))
-    groups = [names[start : start + BESIDE] for start in range(0, len(names), BESIDE)]
-    titles = [title] + ["the same, other policies"] * (len(groups) - 1)
-    return [
-        _grid(above, [record for record in accuracies if record.policy in group], cell, probes)
-        for above, group in zip(titles, groups, strict=True)
-    ]
+    """One row per stratum and one column per policy, in as many tables as a screen needs to show every policy.
 
-
-def _grid(
-    title: str, accuracies: Sequence[Accuracy], cell: Callable[[Accuracy], Cell], probes: Mapping[str, Probe] | None
-) -> Table:
-    """One row a stratum and one column a policy; with `probes` also the probe's NLL and the number of instances."""
-    policies = tuple(dict.fromkeys(record.policy for record in accuracies))
-    strata = dict.fromkeys(record.stratum for record in accuracies)
+    With `probes`, each row ends with the probe's NLL and the number of instances.
+    """
+    policies = list(dict.fromkeys(record.policy for record in accuracies))
     at = {(record.stratum, record.policy): cell(record) for record in accuracies}
-    rows = tuple((stratum, *(at.get((stratum, policy)) for policy in policies)) for stratum in strata)
-    if not probes:
-        return Table(title, ("stratum", *policies), rows)
-    rows = tuple((*row, probes[str(row[0])].probe_nll, probes[str(row[0])].n) for row in rows)
-    return Table(title, ("stratum", *policies, "probe NLL", "n"), rows)
+    found = []
+    for start in range(0, len(policies), POLICIES_PER_TABLE):
+        group = policies[start : start + POLICIES_PER_TABLE]
+        strata = dict.fromkeys(record.stratum for record in accuracies if record.policy in group)
+        ends = {stratum: (probes[stratum].probe_nll, probes[stratum].n) if probes else () for stratum in strata}
+        rows = ((stratum, *(at.get((stratum, policy)) for policy in group), *ends[stratum]) for stratum in strata)
+        columns = ("stratum", *group, *(("probe NLL", "n") if probes else ()))
+        found.append(Table("the same, other policies" if start else title, columns, tuple(rows)))
+    return found
 
 
 def _checkpoint(subject: Subject) -> str:
@@ -76,12 +67,8 @@ def _checkpoint(subject: Subject) -> str:
     return f"{kind} weights, step {step:,}" if kind and step is not None else "weights of unknown origin"
 
 
-def _share(record: Accuracy) -> str:
-    return f"{record.exact_match:.3f} [{record.low:.3f}, {record.high:.3f}]"
-
-
 def show_failures(console: "Console", task: Task, found: Sequence[Found]) -> None:
-    """Failures as a person would draw them, wrong cells in red."""
+    """Draw failures, wrong cells in red."""
     from rich.panel import Panel
     from rich.text import Text
 

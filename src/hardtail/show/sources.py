@@ -1,4 +1,4 @@
-"""What the user names on the command line, as traces and runs: models are decoded, everything else is read."""
+"""Turn what the user names on the command line into traces and runs: models are decoded, all else is read."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from hardtail.traces.files import load_trace
 
 if TYPE_CHECKING:
     from hardtail.measuring.subject import Kind, Subject
+    from hardtail.policies.base import Policy
 
 
 @dataclass(frozen=True)
@@ -21,21 +22,21 @@ class DecodePlan:
     """How models are decoded for a page."""
 
     policies: tuple[str, ...]
-    """By default confidence and the task's logical order."""
+    """If empty, confidence and the task's logical order."""
     strata: tuple[str, ...]
-    """By default an easy one and a hard one, the task's gallery."""
+    """If empty, the task's gallery: an easy one and a hard one."""
     n: int
-    """Instances of each stratum."""
+    """Instances per stratum."""
     kind: "Kind | None"
     seed: int | None
-    """Of the instances: the first model's training seed by default, so that all models solve the same problems."""
+    """Seed of the instances; if None, the first model's training seed, so that all models solve the same problems."""
     device: str
     batch: int | None
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Sorted: models to decode, traces to read, run directories whose records are shown."""
+    """Models to decode, traces to read, run directories whose records are shown."""
 
     models: tuple[str, ...]
     traces: tuple[Path, ...]
@@ -52,7 +53,7 @@ def sorted_sources(names: Sequence[str]) -> Sources:
 
 
 def open_results(folder: Path | None) -> Store | None:
-    """Open the given folder of results, or by default the usual one if it exists."""
+    """Open the given results folder, or the default one if it exists."""
     if folder is not None:
         return Store(recorded_folder(folder))
     try:
@@ -73,47 +74,47 @@ def load_traces(paths: Sequence[Path]) -> list[Trace]:
 
 
 def load_models(names: Sequence[str], plan: DecodePlan) -> "list[Subject]":
-    """The models, each under a name of its own: a parent folder tells two `last.safetensors` apart."""
+    """Load the models, each under its own name: two files called `last.safetensors` get their parent folders' names."""
     from hardtail.measuring.subject import load_subject
 
     subjects = [load_subject(name, kind=plan.kind, device=plan.device) for name in names]
     titles = [subject.name for subject in subjects]
+    longer = [f"{Path(name).absolute().parent.name}/{title}" for name, title in zip(names, titles, strict=True)]
     return [
-        subject
-        if titles.count(subject.name) == 1
-        else replace(subject, name=f"{Path(name).absolute().parent.name}/{subject.name}")
-        for name, subject in zip(names, subjects, strict=True)
+        subject if titles.count(subject.name) == 1 else replace(subject, name=name)
+        for subject, name in zip(subjects, longer, strict=True)
     ]
 
 
 def rounds(subjects: "Sequence[Subject]", plan: DecodePlan) -> int:
-    """Instances that `decoded` decodes in all."""
-    return sum(len(_strata(subject, plan)) * len(_policies(subject, plan)) for subject in subjects) * plan.n
+    """How many instances `decoded` decodes in total."""
+    choices = (_choices(subject, plan) for subject in subjects)
+    return sum(len(strata) * len(policies) for strata, policies in choices) * plan.n
 
 
 def decoded(
     subjects: "Sequence[Subject]", plan: DecodePlan, progress: Callable[[int], None] = lambda done: None
 ) -> Iterator[Trace]:
-    """Every model under every policy on the same instances of every stratum."""
+    """Decode every model under every policy on the same instances of every stratum."""
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.evaluate import chosen_policies, measured_instances, traced
+    from hardtail.measuring.evaluate import measured_instances, traced
 
     decoding = Decoding(device=plan.device, batch=plan.batch)
     for subject in subjects:
         seed = subjects[0].seed if plan.seed is None else plan.seed
-        for stratum in _strata(subject, plan):
+        strata, policies = _choices(subject, plan)
+        for stratum in strata:
             instances = measured_instances(subject.task, stratum, plan.n, seed)
-            for name, policy in chosen_policies(subject.task, _policies(subject, plan)).items():
+            for name, policy in policies.items():
                 for part in traced(subject, name, policy, instances, stratum, decoding):
                     yield part
                     progress(len(part))
 
 
-def _policies(subject: "Subject", plan: DecodePlan) -> tuple[str, ...]:
-    return plan.policies or ("top1", *subject.task.order_names[:1])
+def _choices(subject: "Subject", plan: DecodePlan) -> "tuple[list[str], dict[str, Policy]]":
+    """The strata and policies that a model is decoded with."""
+    from hardtail.measuring.evaluate import chosen_policies, chosen_strata
 
-
-def _strata(subject: "Subject", plan: DecodePlan) -> list[str]:
-    from hardtail.measuring.evaluate import chosen_strata
-
-    return chosen_strata(subject.task, plan.strata or subject.task.gallery())
+    task = subject.task
+    policies = chosen_policies(task, plan.policies or ("top1", *task.order_names[:1]))
+    return chosen_strata(task, plan.strata or task.gallery()), policies

@@ -1,8 +1,8 @@
-"""Traces put together: the problems of a task once, and what each decoder did with them.
+"""Traces put together: each problem of a task once, and what each decoder did with it.
 
 A *stage* is one task in one configuration, with everything that was decoded of it; a *decoder* is a model under a
-policy. Decoders that solved the same problem point to the same entry of the stage's pool, so that a page can show them
-side by side.
+policy. Decoders that solved the same problem point to the same entry of the stage's pool, so a page can show them side
+by side.
 
 Shapes: N traced instances, P problems of the pool, A answer cells, T events, S steps, K events of a step.
 """
@@ -22,7 +22,7 @@ from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.states import blocks, hidden_before
 
 MOST_COUNTED = 65_535
-"""Problems of a stage, events of a trace and answer cells: what two bytes count."""
+"""The most problems of a stage, events of a trace and answer cells: a page counts them in two bytes."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Decoder:
 
 @dataclass(frozen=True)
 class Stage:
-    """A task, the problems that were decoded, and the decoders; `row_N` of each says which problem is which."""
+    """A task, the problems that were decoded, and the decoders; `rows` has each decoder's problems, by index."""
 
     task: Task
     problems: Instances
@@ -51,7 +51,7 @@ class Stage:
 
 
 def stages(traces: Iterable[Trace]) -> list[Stage]:
-    """Put traces together by task, model and policy; annotated instances and bare ones are two stages."""
+    """Put traces together by task, model and policy; annotated and bare instances are separate stages."""
     by_task: dict[str, list[Trace]] = {}
     for trace in traces:
         key = [said_task(trace.about), list(trace.instances.arrays())]
@@ -63,58 +63,37 @@ def _stage(traces: Sequence[Trace]) -> Stage:
     task = task_of(traces[0].about, "a trace")
     for trace in traces:
         refuse_misfit(task, trace)
-        _refuse_nonsense(task, trace)
+        _refuse_foreign(task, trace)
     decoders = _decoders(traces)
     everything = Instances.concat([decoder.trace.instances for decoder in decoders])
     stratum_N = np.concatenate([decoder.stratum_N for decoder in decoders])
     first_P, row_N = _distinct(everything, stratum_N)
     if len(first_P) > MOST_COUNTED:
-        raise HardtailError(
-            f"{task.name}: {len(first_P):,} problems are more than a page shows; give at most {MOST_COUNTED:,}"
-        )
+        raise HardtailError(f"{task.name}: a page cannot show {len(first_P):,} problems; give at most {MOST_COUNTED:,}")
     ends = np.cumsum([len(decoder.trace) for decoder in decoders])[:-1]
     return Stage(task, everything.take(first_P), stratum_N[first_P], decoders, tuple(np.split(row_N, ends)))
 
 
-def _refuse_nonsense(task: Task, trace: Trace) -> None:
-    """Events that no decoder of this task can have written, in a file that was made elsewhere."""
-    shapes = {array.shape for name, array in trace.arrays().items() if name.endswith("_NT")}
-    fits = (
-        shapes == {(len(trace), trace.cell_NT.shape[1])}
-        and trace.cell_NT.max(initial=-1) < task.answer_len
-        and max(trace.token_NT.max(initial=0), trace.instances.tokens_NL.max(initial=0)) < task.vocabulary.size
-        and trace.instances.prompt_len_N.max(initial=0) + task.answer_len <= task.seq_len
-    )
-    if not fits or not len(trace):
-        raise HardtailError(
-            f"a trace of {task.name} has no event, or events that {task.name} cannot have; decode it again"
-        )
+def _refuse_foreign(task: Task, trace: Trace) -> None:
+    """Refuse a trace without instances, or with tokens that the task's vocabulary does not have."""
+    highest = max(trace.token_NT.max(initial=0), trace.instances.tokens_NL.max(initial=0))
+    if not len(trace) or highest >= task.vocabulary.size:
+        raise HardtailError(f"a trace of {task.name} is empty or has tokens that it cannot have; decode it again")
 
 
 def _decoders(traces: Sequence[Trace]) -> tuple[Decoder, ...]:
+    """The decoders; models with the same name get their checkpoint, step and seed added to it."""
     held: dict[tuple[str, ...], list[Trace]] = {}
     for trace in traces:
-        about = trace.about
-        key = tuple(str(about.get(name, "")) for name in ("model", "checkpoint", "step", "seed", "policy"))
+        key = tuple(str(trace.about.get(name, "")) for name in ("model", "checkpoint", "step", "seed", "policy"))
         held.setdefault(key, []).append(trace)
-    titles = _titles(held)
+    names = [name for name, *_ in {key[:-1] for key in held}]
     found = []
-    for key, parts in held.items():
+    for (name, checkpoint, step, seed, policy), parts in held.items():
+        which = f" ({checkpoint or 'weights'}, step {step or '?'}, seed {seed or '?'})" if names.count(name) > 1 else ""
         strata = [np.full(len(part), str(part.about.get("stratum", ""))) for part in parts]
-        found.append(Decoder(titles[key[:-1]], key[-1], Trace.concat(parts), np.concatenate(strata)))
+        found.append(Decoder(name + which, policy, Trace.concat(parts), np.concatenate(strata)))
     return tuple(found)
-
-
-def _titles(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """What each model is called: its name, with its checkpoint, step and seed where another has the same name."""
-    models = dict.fromkeys(key[:-1] for key in keys)
-    names = [model[0] for model in models]
-    titles = {}
-    for model in models:
-        name, checkpoint, step, seed = model
-        alone = names.count(name) == 1
-        titles[model] = name if alone else f"{name} ({checkpoint or 'weights'}, step {step or '?'}, seed {seed or '?'})"
-    return titles
 
 
 def _distinct(instances: Instances, stratum_N: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -130,9 +109,9 @@ def _distinct(instances: Instances, stratum_N: NDArray[np.str_]) -> tuple[NDArra
 
 
 def ready_events(task: Task, trace: Trace) -> NDArray[np.bool_]:
-    """`ready_NT`: whether the written cell had all its prerequisites revealed when its step looked.
+    """`ready_NT`: whether all prerequisites of the written cell were revealed before its step.
 
-    True for every event of a trace whose instances carry no annotations: nothing is known to be missing.
+    True for every event of a trace whose instances have no annotations: nothing is known to be missing.
     """
     if trace.instances.parents_NAE is None:
         return np.ones(trace.cell_NT.shape, dtype=np.bool_)

@@ -1,10 +1,11 @@
-"""The study's tables with our figures in them: what the paper prints, what the recorded runs give, how far they agree.
+"""The study's tables: what the paper prints, what the recorded runs give, and how far they agree.
 
 A cell's agreement is the ledger's verdict on the statement "this figure is what the paper prints" (`Level`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
@@ -16,7 +17,7 @@ from hardtail.study.claims.source import Table
 
 @dataclass(frozen=True)
 class TableCell:
-    """Our figure with its 95 % interval and the paper's; None where there is none."""
+    """Our figure with its 95 % interval, and the paper's; each is None if there is none."""
 
     ours: float | None
     low: float | None
@@ -28,7 +29,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class StudyTable:
-    """Rows are strata; columns come in groups, one for each decoding order, one column a scheme."""
+    """Rows are strata; columns are grouped by decoding order, with one column for each scheme."""
 
     task: str
     title: str
@@ -39,6 +40,11 @@ class StudyTable:
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
     unlearned: tuple[str, ...]
     """Runs that are included in the means although they never learned the task."""
+
+    @property
+    def heads(self) -> list[tuple[str, str]]:
+        """The group and the column that each cell of a row belongs to."""
+        return list(product(self.groups, self.columns))
 
 
 def study_tables(results: Results) -> list[StudyTable]:

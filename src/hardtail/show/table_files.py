@@ -15,28 +15,16 @@ from hardtail.study.claims.ledger import counts_table, judge, ledger_table
 NO_NUMBER = "–"
 _BREAKABLE = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
 """Where a line may break inside the id of a claim."""
-_ESCAPED = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": "$|$",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    "−": "$-$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "α": r"$\alpha$",
-    "τ": r"$\tau$",
-    "–": "--",
-    "→": r"$\to$",
-    "≈": r"$\approx$",
-    "…": r"\dots{}",
-    "§": r"\S{}",
-    '"': "''",
-} | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_MATHS = {"≥": "geq", "≤": "leq", "±": "pm", "×": "times", "·": "cdot", "→": "to", "≈": "approx"}
+_GREEK = {"α": "alpha", "τ": "tau"}
+_TEXT = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum", "…": "dots", "§": "S"}
+_ESCAPED = str.maketrans(
+    {sign: rf"$\{name}$" for sign, name in (_MATHS | _GREEK).items()}
+    | {sign: rf"\{name}{{}}" for sign, name in _TEXT.items()}
+    | {sign: f"${sign}$" for sign in "<>|"}
+    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"−": "$-$", "–": "--", '"': "''"}
+)
 
 
 def write_tables(folder: Path, results: Results) -> list[Path]:
@@ -44,16 +32,15 @@ def write_tables(folder: Path, results: Results) -> list[Path]:
     written = []
     for table in study_tables(results):
         name = f"{table.task}-{table.where}".lower().replace(" ", "-").replace(".", "")
-        columns = [f"{group}, {scheme}" for group in table.groups for scheme in table.columns]
         plain = Table(
             f"{table.title} ({table.where}); ours with its 95 % interval, then the paper's{_counted(table)}",
-            (table.stub, *columns),
+            (table.stub, *(f"{group}, {scheme}" for group, scheme in table.heads)),
             tuple((row, *map(_together, cells)) for row, cells in table.rows),
         )
         written += _write(folder, name, plain.markdown(), study_latex(table), study_csv(table))
     judged = judge(results)
     for name, held in (("claims", ledger_table(judged, results)), ("claims-counts", counts_table(judged))):
-        written += _write(folder, name, held.markdown(), latex(held), as_csv(held))
+        written += _write(folder, name, held.markdown(), latex(held), _csv([held.columns, *held.rows]))
     return written
 
 
@@ -74,8 +61,7 @@ def _counted(table: StudyTable) -> str:
 
 
 def _together(cell: TableCell) -> str:
-    paper = "" if cell.paper is None else f" ({_number(cell.paper)})"
-    return f"{_number(cell.ours)}{_interval(cell)}{paper}"
+    return f"{_number(cell.ours)}{_interval(cell)}" + ("" if cell.paper is None else f" ({_number(cell.paper)})")
 
 
 def _number(value: float | None) -> str:
@@ -88,14 +74,12 @@ def _interval(cell: TableCell) -> str:
 
 def study_csv(table: StudyTable) -> str:
     """Return one line for each cell, with nothing rounded."""
-    head = (table.stub, "order", "scheme", "ours", "low", "high", "seeds", "paper", "agreement")
-    heads = [(group, scheme) for group in table.groups for scheme in table.columns]
     lines = [
-        (row, *name, cell.ours, cell.low, cell.high, cell.seeds, cell.paper, cell.agreement and cell.agreement.value)
+        (row, *head, cell.ours, cell.low, cell.high, cell.seeds, cell.paper, cell.agreement and cell.agreement.value)
         for row, cells in table.rows
-        for name, cell in zip(heads, cells, strict=True)
+        for head, cell in zip(table.heads, cells, strict=True)
     ]
-    return _csv([head, *lines])
+    return _csv([(table.stub, "order", "scheme", "ours", "low", "high", "seeds", "paper", "agreement"), *lines])
 
 
 def study_latex(table: StudyTable) -> str:
@@ -103,18 +87,17 @@ def study_latex(table: StudyTable) -> str:
     wide = len(table.columns)
     starts = [2 + place * wide for place in range(len(table.groups))]
     groups = " & ".join(rf"\multicolumn{{{wide}}}{{c}}{{{escaped(group)}}}" for group in table.groups)
-    rules = " ".join(rf"\cmidrule(lr){{{start}-{start + wide - 1}}}" for start in starts)
     lines = [
         f"% needs \\usepackage{{booktabs}}{_counted(table)}",
         rf"\begin{{tabular}}{{l{'r' * wide * len(table.groups)}}}",
         r"\toprule",
         f"& {groups} \\\\",
-        rules,
+        " ".join(rf"\cmidrule(lr){{{start}-{start + wide - 1}}}" for start in starts),
         _row([table.stub, *table.columns * len(table.groups)]),
         r"\midrule",
     ]
     for row, cells in table.rows:
-        ours = [rf"{escaped(_number(cell.ours))}{_small(cell)}" for cell in cells]
+        ours = [f"{escaped(_number(cell.ours))}{_small(cell)}" for cell in cells]
         paper = [rf"\textit{{{escaped(_number(cell.paper))}}}" for cell in cells]
         lines += [f"{escaped(row)} & {' & '.join(ours)} \\\\", rf"\quad\textit{{paper}} & {' & '.join(paper)} \\"]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
@@ -133,27 +116,21 @@ def latex(table: Table) -> str:
     longest = [max([len(name), *(len(row[place]) for row in texts)]) for place, name in enumerate(table.columns)]
     wide = sum(min(length, 60) for length in longest)
     kinds = [f"p{{{0.86 * min(length, 60) / wide:.3f}\\linewidth}}" if length > 12 else "l" for length in longest]
-    head = _row(table.columns)
+    head = (r"\toprule", _row(table.columns), r"\midrule")
     lines = [
         "% needs \\usepackage{booktabs, longtable}",
         rf"\begin{{longtable}}{{{''.join(kinds)}}}",
         rf"\caption{{{escaped(table.title)}}} \\",
-        *(r"\toprule", head, r"\midrule", r"\endfirsthead"),
-        *(r"\toprule", head, r"\midrule", r"\endhead"),
+        *(*head, r"\endfirsthead", *head, r"\endhead"),
         *(_BREAKABLE.sub(r".\\allowbreak{}", _row(row)) for row in texts),
-        r"\bottomrule",
-        r"\end{longtable}",
+        *(r"\bottomrule", r"\end{longtable}", ""),
     ]
-    return "\n".join([*lines, ""])
-
-
-def as_csv(table: Table) -> str:
-    return _csv([table.columns, *table.rows])
+    return "\n".join(lines)
 
 
 def _csv(rows: Iterable[Sequence[Cell]]) -> str:
     held = io.StringIO()
-    csv.writer(held, lineterminator="\n").writerows([["" if cell is None else cell for cell in row] for row in rows])
+    csv.writer(held, lineterminator="\n").writerows(rows)
     return held.getvalue()
 
 
@@ -163,4 +140,4 @@ def _row(cells: Sequence[str]) -> str:
 
 def escaped(text: str) -> str:
     """Escape text so that LaTeX prints it as it is."""
-    return "".join(_ESCAPED.get(sign, sign) for sign in text)
+    return text.translate(_ESCAPED)

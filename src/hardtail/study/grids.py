@@ -1,21 +1,23 @@
 """The grids: which runs make up the study, in the order in which they are worth having.
 
-An entry is a recipe under a name; the name is its folder in `runs/` and in `results/`. Seeds go outermost, so that a
-short lease of a GPU first brings one seed of everything.
+An entry is a recipe under a name, which is also its folder in `runs/` and in `results/`. Seeds are outermost, so that a
+short lease of a GPU first gives one seed of everything.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import zip_longest
 from typing import Any
 
 from hardtail.core.errors import HardtailError
-from hardtail.schemes.papl import Papl
-from hardtail.schemes.puma import Puma, official
+from hardtail.schemes.puma import official
 from hardtail.schemes.puma import paper as stochastic
 from hardtail.study.recipes import recipe_named
 from hardtail.training.recipe import Recipe
 
 SEEDS = (42, 43, 41)
+THREE = ("random", "papl", "puma")
 
 
 @dataclass(frozen=True)
@@ -33,153 +35,86 @@ class Entry:
 Change = Callable[[Recipe], Recipe]
 
 
-def _tf32(recipe: Recipe) -> Recipe:
-    """Released in fp32; tf32 takes half the time, and one seed in fp32 stands beside it for comparison."""
-    return replace(recipe, precision="tf32")
+def _with(**change: Callable[[Any], Any]) -> Change:
+    """Change these fields of a recipe, each by a function of its value."""
+    return lambda recipe: replace(recipe, **{name: make(getattr(recipe, name)) for name, make in change.items()})
 
 
-def _bf16(recipe: Recipe) -> Recipe:
-    return replace(recipe, precision="bf16")
+ALPHA_5 = _with(scheme=lambda papl: replace(papl, alpha=5.0))
+MODULO = _with(task=lambda task: replace(task, sum="modulo"))
+BF16 = _with(precision=lambda _: "bf16")
+TF32 = _with(precision=lambda _: "tf32")
+"""Released in fp32; tf32 takes half the time, and one seed in fp32 is there for comparison."""
 
 
-def _task(**fields: Any) -> Change:
-    return lambda recipe: replace(recipe, task=replace(recipe.task, **fields))
+def _arm(arm: str, recipe: str, *changes: Change, seeds: Sequence[int] = SEEDS) -> list[Entry]:
+    made = reduce(lambda changed, change: change(changed), changes, recipe_named(recipe))
+    return [Entry(arm, replace(made, seed=seed, name=arm)) for seed in seeds]
 
 
-def _papl(**fields: Any) -> Change:
-    def changed(recipe: Recipe) -> Recipe:
-        assert isinstance(recipe.scheme, Papl)
-        return replace(recipe, scheme=replace(recipe.scheme, **fields))
-
-    return changed
-
-
-def _puma(change: Callable[[Puma], Puma]) -> Change:
-    def changed(recipe: Recipe) -> Recipe:
-        assert isinstance(recipe.scheme, Puma)
-        return replace(recipe, scheme=change(recipe.scheme))
-
-    return changed
-
-
-def _arm(arm: str, recipe: str, *changes: Change, seeds: tuple[int, ...] = SEEDS) -> Iterator[Entry]:
-    for seed in seeds:
-        made = recipe_named(recipe)
-        for change in changes:
-            made = change(made)
-        yield Entry(arm, replace(made, seed=seed, name=arm))
+def _schemes(
+    task: str,
+    *changes: Change,
+    arm: str = "",
+    recipe: str = "",
+    schemes: Sequence[str] = THREE,
+    seeds: Sequence[int] = SEEDS,
+    papl5: bool = False,
+) -> list[Entry]:
+    """One arm for each scheme, with the same ending of all arms and of all recipes; `papl5` adds PAPL with α = 5."""
+    arms = [_arm(f"{task}-{scheme}{arm}", f"{task}-{scheme}{recipe}", *changes, seeds=seeds) for scheme in schemes]
+    more = [_arm(f"{task}-papl5{arm}", f"{task}-papl{recipe}", ALPHA_5, *changes, seeds=seeds)] if papl5 else []
+    return _grid(*arms, *more)
 
 
-def _grid(*arms: Iterator[Entry]) -> list[Entry]:
+def _grid(*arms: list[Entry]) -> list[Entry]:
     """All arms, the first seed of each first."""
-    entries = [list(arm) for arm in arms]
-    return [arm[i] for i in range(max(map(len, entries))) for arm in entries if i < len(arm)]
-
-
-def _four(arm: str, recipe: str, precision: Change) -> list[Entry]:
-    """The schemes of the paper's Table 1; an arm and its recipe end alike for all of them."""
-    return _grid(
-        *(
-            _arm(f"addition-{scheme}{arm}", f"addition-{scheme}{recipe}", precision)
-            for scheme in ("random", "papl", "puma")
-        ),
-        _arm(f"addition-papl5{arm}", f"addition-papl{recipe}", _papl(alpha=5.0), precision),
-    )
-
-
-def _addition() -> list[Entry]:
-    return _four("-tf32", "", _tf32)
-
-
-def _addition_fp32() -> list[Entry]:
-    return _grid(
-        _arm("addition-puma", "addition-puma", seeds=(42,)),
-        _arm("addition-papl", "addition-papl", seeds=(42,)),
-        _arm("addition-random", "addition-random", seeds=(42,)),
-    )
-
-
-def _addition_paper() -> list[Entry]:
-    """In bf16: the text states no precision, and the study's own probes of it ran, and learned, in bf16."""
-    return _four("-paper", "-paper", _bf16)
-
-
-def _addition_paper_modulo() -> list[Entry]:
-    """The text as written, down to the one formula that takes sums modulo 10^32; in tf32, as recorded first."""
-    return _grid(
-        *(
-            _arm(f"addition-{scheme}-paper-modulo", f"addition-{scheme}-paper", _tf32, _task(sum="modulo"), seeds=(42,))
-            for scheme in ("random", "papl", "puma")
-        )
-    )
+    return [entry for same_place in zip_longest(*arms) for entry in same_place if entry is not None]
 
 
 def _addition_factors() -> list[Entry]:
     """One-factor changes from `release`, one seed each: which unstated choice carries the effect?"""
 
-    def one(arm: str, recipe: str, *changes: Change) -> Iterator[Entry]:
-        return _arm(f"addition-{arm}", recipe, _tf32, *changes, seeds=(42,))
+    def one(arm: str, recipe: str, *changes: Change) -> list[Entry]:
+        return _arm(f"addition-{arm}", f"addition-{recipe}", TF32, *changes, seeds=(42,))
 
-    def no_dropout(recipe: Recipe) -> Recipe:
-        return replace(recipe, sizes=replace(recipe.sizes, dropout=0.0))
-
-    def decay(recipe: Recipe) -> Recipe:
-        return replace(recipe, optimiser=replace(recipe.optimiser, weight_decay=0.01))
-
-    def no_ema(recipe: Recipe) -> Recipe:
-        return replace(recipe, optimiser=replace(recipe.optimiser, ema=None))
-
-    general: dict[str, Change] = {
-        "no-dropout": no_dropout,
-        "wd.01": decay,
-        "no-ema": no_ema,
-        "bf16": _bf16,
-        "modulo": _task(sum="modulo"),
+    general = {
+        "no-dropout": _with(sizes=lambda sizes: replace(sizes, dropout=0.0)),
+        "wd.01": _with(optimiser=lambda adam: replace(adam, weight_decay=0.01)),
+        "no-ema": _with(optimiser=lambda adam: replace(adam, ema=None)),
+        "bf16": BF16,
+        "modulo": MODULO,
     }
     return _grid(
-        one("mixture", "addition-mixture"),
-        one("oracle", "addition-oracle"),
-        one("puma-no-threshold", "addition-puma", _puma(lambda puma: replace(puma, threshold=None))),
-        one("puma-stochastic", "addition-puma", _puma(lambda puma: stochastic(puma.stages))),
-        one("puma-official", "addition-puma", _puma(lambda puma: official(puma.stages))),
-        one("papl-matched", "addition-papl", _papl(planner="matched")),
-        *(
-            one(f"{scheme}-{label}", f"addition-{scheme}", change)
-            for label, change in general.items()
-            for scheme in ("puma", "papl", "random")
-        ),
+        one("mixture", "mixture"),
+        one("oracle", "oracle"),
+        one("puma-no-threshold", "puma", _with(scheme=lambda puma: replace(puma, threshold=None))),
+        one("puma-stochastic", "puma", _with(scheme=lambda puma: stochastic(puma.stages))),
+        one("puma-official", "puma", _with(scheme=lambda puma: official(puma.stages))),
+        one("papl-matched", "papl", _with(scheme=lambda papl: replace(papl, planner="matched"))),
+        *(one(f"{scheme}-{label}", scheme, change) for label, change in general.items() for scheme in reversed(THREE)),
     )
 
 
-def _addition_small() -> list[Entry]:
-    """The study and its two remedies on four digits, half an hour on two cores of a CPU."""
-    schemes = ("random", "papl", "puma", "mixture", "oracle")
-    arms = [_arm(f"addition-{scheme}-small", f"addition-{scheme}-small") for scheme in schemes]
-    return _grid(*arms, _arm("addition-papl5-small", "addition-papl-small", _papl(alpha=5.0)))
-
-
-def _other(task: str, precision: Change = _tf32) -> Callable[[], list[Entry]]:
-    schemes = ("random", "papl", "puma")
-    return lambda: _grid(*(_arm(f"{task}-{scheme}", f"{task}-{scheme}", precision) for scheme in schemes))
-
-
-def _smoke(task: str) -> Callable[[], list[Entry]]:
-    schemes = ("random", "papl", "puma")
-    return lambda: _grid(*(_arm(f"{task}-{scheme}-smoke", f"{task}-{scheme}-smoke", seeds=(42,)) for scheme in schemes))
-
-
+_addition = partial(_schemes, "addition")
+OTHER_TASKS = ("maze", "listops", "countdown", "sudoku")
 GRIDS: dict[str, Callable[[], list[Entry]]] = {
-    "addition": _addition,
-    "addition-paper": _addition_paper,
-    "addition-paper-modulo": _addition_paper_modulo,
+    "addition": partial(_addition, TF32, arm="-tf32", papl5=True),
+    # The text states no precision; the study's own probes of it ran, and learned, in bf16.
+    "addition-paper": partial(_addition, BF16, arm="-paper", recipe="-paper", papl5=True),
+    # The text as written, including the one formula that takes sums modulo 10^32; in tf32, as recorded first.
+    "addition-paper-modulo": partial(_addition, TF32, MODULO, arm="-paper-modulo", recipe="-paper", seeds=(42,)),
     "addition-factors": _addition_factors,
-    "addition-fp32": _addition_fp32,
-    "addition-small": _addition_small,
-    "maze": _other("maze", _bf16),
-    "listops": _other("listops", _bf16),
-    "countdown": _other("countdown", _bf16),
-    "sudoku": _other("sudoku", _bf16),
-    **{f"{task}-smoke": _smoke(task) for task in ("addition", "maze", "listops", "countdown", "sudoku")},
+    "addition-fp32": partial(_addition, schemes=("puma", "papl", "random"), seeds=(42,)),
+    # The study and its two remedies on four digits: half an hour on two cores of a CPU.
+    "addition-small": partial(
+        _addition, arm="-small", recipe="-small", schemes=(*THREE, "mixture", "oracle"), papl5=True
+    ),
+    **{task: partial(_schemes, task, BF16) for task in OTHER_TASKS},
+    **{
+        f"{task}-smoke": partial(_schemes, task, arm="-smoke", recipe="-smoke", seeds=(42,))
+        for task in ("addition", *OTHER_TASKS)
+    },
 }
 
 
@@ -195,17 +130,7 @@ def entries_named(names: Sequence[str]) -> list[Entry]:
     found: dict[str, Entry] = {}
     for name in names:
         if name not in GRIDS and name not in runs:
-            raise HardtailError(
-                f"there is no grid or run {name!r}; the grids are {', '.join(GRIDS)}, and `hardtail study GRID` "
-                "lists a grid's runs"
-            )
+            known = f"the grids are {', '.join(GRIDS)}, and `hardtail study GRID` lists a grid's runs"
+            raise HardtailError(f"there is no grid or run {name!r}; {known}")
         found |= {entry.name: entry for entry in runs.get(name) or grid_named(name)}
     return list(found.values())
-
-
-def entry_named(name: str) -> Entry:
-    """An entry of any grid by its name."""
-    found = entries_named([name])
-    if name in GRIDS:
-        raise HardtailError(f"{name} is a grid of {len(found)} runs; name one of them")
-    return found[0]

@@ -9,6 +9,7 @@ import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 
 import hardtail
 from hardtail.core.errors import HardtailError
@@ -28,7 +29,7 @@ from hardtail.training.recipe import Recipe, Sizes, Watch
 
 @dataclass(frozen=True)
 class Smaller:
-    """How a task is made small enough for a CPU."""
+    """A task that is small enough for a CPU, its hard stratum and the split and stratum of the probe."""
 
     task: Task
     hard: str
@@ -42,7 +43,8 @@ class Arms:
     release: Recipe
     stairs: Stairs
     """PUMA's stages."""
-    smoke: Smaller
+    smoke: Smaller | None = None
+    """None where the task is small enough as it is."""
     alpha: float = 5.0
     """PAPL's."""
     text: str = "paper"
@@ -60,42 +62,30 @@ def addition() -> Arms:
     Sums have their carry, as the text says in three places: with the "mod 10^32" of a fourth, one operand alone says
     nothing about any digit of the answer, and learning has nowhere to begin (grid `addition-paper-modulo`).
     """
-    natural = ("test", "natural")
-    return Arms(
-        Recipe(task=hardtail.task("addition"), scheme=Random(), watch=Watch(hard="chain>=28", order="lsb")),
-        stairs=Stairs(3, 16, 3),
-        alpha=1.0,
-        text="paper-carry",
-        smoke=Smaller(hardtail.task("addition", digits=8), "chain>=4", natural),
-        small=Smaller(hardtail.task("addition", digits=4), "chain>=4", natural),
+    release = Recipe(task=hardtail.task("addition"), scheme=Random(), watch=Watch(hard="chain>=28", order="lsb"))
+    smoke, small = (
+        Smaller(hardtail.task("addition", digits=digits), "chain>=4", ("test", "natural")) for digits in (8, 4)
     )
+    return Arms(release, Stairs(3, 16, 3), smoke, alpha=1.0, text="paper-carry", small=small)
+
+
+def _released(task: str, sizes: Sizes, watch: Watch, steps: int = Recipe.steps, size: int | None = None) -> Recipe:
+    """Random masking on one of the other four tasks; `size` is that of the training set."""
+    optimiser = AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01)
+    return Recipe(hardtail.task(task), Random(), sizes, optimiser, watch, steps, train_size=size)
 
 
 def maze() -> Arms:
-    """Mazes. Runs watch the longest corridor of the study's table; the sweep goes on to 60, where it has no figures."""
-    release = Recipe(
-        task=hardtail.task("maze"),
-        scheme=Random(),
-        sizes=Sizes(3, 3, 192),
-        optimiser=AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01),
-        watch=Watch(hard="corridor>=30", order="dead_end_filling", probe_size=5000, decoded=100),
-        steps=50_000,
-    )
-    smoke = Smaller(hardtail.task("maze", size=3), "corridor>=4", release.watch.probe)
-    return Arms(release, Stairs(10, 40, 3), smoke)
+    """Mazes. Runs watch the longest corridor of the paper's table; the sweep continues to 60, without its figures."""
+    watch = Watch(hard="corridor>=30", order="dead_end_filling", probe_size=5000, decoded=100)
+    release = _released("maze", Sizes(3, 3, 192), watch, steps=50_000)
+    return Arms(release, Stairs(10, 40, 3), Smaller(hardtail.task("maze", size=3), "corridor>=4", release.watch.probe))
 
 
 def listops() -> Arms:
     """ListOps at the paper's size, otherwise as released."""
-    release = Recipe(
-        task=hardtail.task("listops"),
-        scheme=Random(),
-        sizes=Sizes(3, 3, 192),
-        optimiser=AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01),
-        watch=Watch(hard="depth=5", order="post_order", probe=("probe", WHOLE), probe_size=5000),
-        train_size=20_000,
-    )
-    return Arms(release, Stairs(2, 10, 2), _as_it_is(release))
+    watch = Watch(hard="depth=5", order="post_order", probe=("probe", WHOLE), probe_size=5000)
+    return Arms(_released("listops", Sizes(3, 3, 192), watch, size=20_000), Stairs(2, 10, 2))
 
 
 def listops_large() -> Arms:
@@ -105,15 +95,9 @@ def listops_large() -> Arms:
 
 
 def countdown() -> Arms:
-    release = Recipe(
-        task=hardtail.task("countdown"),
-        scheme=Random(),
-        sizes=Sizes(12, 12, 384, dropout=0.0),
-        optimiser=AdamW(lr=3e-4, floor=1e-5, warmup=1000, weight_decay=0.01),
-        watch=Watch(hard="heldout=1,m=1-3", order="step_sequential", probe=("test", "heldout=1"), probe_size=1000),
-        steps=200_000,
-    )
-    return Arms(release, Stairs(4, 20, 3), _as_it_is(release))
+    watch = Watch(hard="heldout=1,m=1-3", order="step_sequential", probe=("test", "heldout=1"), probe_size=1000)
+    release = _released("countdown", Sizes(12, 12, 384, dropout=0.0), watch, steps=200_000)
+    return Arms(replace(release, optimiser=replace(release.optimiser, warmup=1000)), Stairs(4, 20, 3))
 
 
 def sudoku() -> Arms:
@@ -121,60 +105,50 @@ def sudoku() -> Arms:
 
     The highest tier is the hard tail here; its 200 puzzles take about half a minute to draw, the training set longer.
     """
-    watch = Watch(
-        log_every=2000,
-        eval_every=8000,
-        hard="tier=top1pct",
-        order="constraint_propagation",
-        probe=("test", "tier=hard"),
-        probe_size=500,
-        decoded=200,
-    )
-    release = Recipe(
-        task=hardtail.task("sudoku"),
-        scheme=Random(),
-        sizes=Sizes(8, 8, 256, dropout=0.0),
-        optimiser=AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01),
-        watch=watch,
-    )
+    watch = Watch(2000, 8000, probe=("test", "tier=hard"), probe_size=500, hard="tier=top1pct", decoded=200)
+    watch = replace(watch, order="constraint_propagation")
+    release = _released("sudoku", Sizes(8, 8, 256, dropout=0.0), watch)
     return Arms(release, Stairs(8, 40, 5), Smaller(release.task, "tier=medium", ("test", "tier=easy")))
-
-
-def _as_it_is(recipe: Recipe) -> Smaller:
-    """A task that is small enough already."""
-    return Smaller(recipe.task, recipe.watch.hard, recipe.watch.probe)
 
 
 # -- schemes -------------------------------------------------------------------------------------------------------
 
-
-def _random(arms: Arms) -> Scheme:
-    return Random()
-
-
-def _papl(arms: Arms) -> Scheme:
-    return Papl(alpha=arms.alpha)
-
-
-def _puma(arms: Arms) -> Scheme:
-    return Puma(stages=arms.stairs)
+SCHEME_OF: dict[str, Callable[[Arms], Scheme]] = {
+    "random": lambda arms: Random(),
+    "papl": lambda arms: Papl(alpha=arms.alpha),
+    "puma": lambda arms: Puma(stages=arms.stairs),
+    "oracle": lambda arms: oracle_order(arms.stairs),
+    "mixture": lambda arms: Mixture(Puma(stages=arms.stairs), Random(), share=0.2),
+}
 
 
-def _oracle(arms: Arms) -> Scheme:
-    """PUMA's chains revealed in the task's logical order."""
-    return oracle_order(arms.stairs)
+def _as_text(scheme: Scheme) -> Scheme:
+    """The scheme as the text describes it; which cells PUMA reveals first does not change."""
+    text = Random(at_least_one=False, weighting="rate")
+    if isinstance(scheme, Random):
+        return text
+    if isinstance(scheme, Papl):
+        return replace(scheme, masking=replace(text, weighting="masked"))
+    if isinstance(scheme, Puma) and isinstance(scheme.stages, Stairs):
+        return replace(puma_paper(Ramp(scheme.stages.start, scheme.stages.end)), score=scheme.score)
+    return _inside(scheme, _as_text)
 
 
-def _mixture(arms: Arms) -> Scheme:
-    """PUMA with 20 % random states."""
-    return Mixture(_puma(arms), Random(), share=0.2)
+def _with_stages(scheme: Scheme, stages: Stages) -> Scheme:
+    """PUMA with other stages, also inside a mixture; any other scheme as it is."""
+    if isinstance(scheme, Puma):
+        return replace(scheme, stages=stages)
+    return _inside(scheme, lambda part: _with_stages(part, stages))
+
+
+def _inside(scheme: Scheme, change: Callable[[Scheme], Scheme]) -> Scheme:
+    """A mixture with both parts changed; any other scheme as it is."""
+    if isinstance(scheme, Mixture):
+        return replace(scheme, first=change(scheme.first), second=change(scheme.second))
+    return scheme
 
 
 # -- readings and sizes --------------------------------------------------------------------------------------------
-
-
-def as_released(arms: Arms, recipe: Recipe) -> Recipe:
-    return recipe
 
 
 def as_paper(arms: Arms, recipe: Recipe) -> Recipe:
@@ -189,104 +163,47 @@ def as_paper(arms: Arms, recipe: Recipe) -> Recipe:
     )
 
 
-def _as_text(scheme: Scheme) -> Scheme:
-    """The scheme as the text has it; which cells PUMA reveals first stays what it was."""
-    text = Random(at_least_one=False, weighting="rate")
-    if isinstance(scheme, Random):
-        return text
-    if isinstance(scheme, Papl):
-        return replace(scheme, masking=replace(text, weighting="masked"))
-    if isinstance(scheme, Puma) and isinstance(scheme.stages, Stairs):
-        return replace(puma_paper(Ramp(scheme.stages.start, scheme.stages.end)), score=scheme.score)
-    if isinstance(scheme, Mixture):
-        return replace(scheme, first=_as_text(scheme.first), second=_as_text(scheme.second))
-    return scheme
-
-
-def _with_stages(scheme: Scheme, stages: Stages) -> Scheme:
-    """PUMA with other stages, also inside a mixture; any other scheme as it is."""
-    if isinstance(scheme, Puma):
-        return replace(scheme, stages=stages)
-    if isinstance(scheme, Mixture):
-        return replace(scheme, first=_with_stages(scheme.first, stages), second=_with_stages(scheme.second, stages))
-    return scheme
-
-
 def as_small(arms: Arms, recipe: Recipe) -> Recipe:
     """Learned in a minute or two on one core of a CPU; otherwise as released."""
-    assert arms.small is not None
-    return replace(
-        recipe,
-        task=arms.small.task,
-        scheme=_with_stages(recipe.scheme, Stairs(2, 5, 1)),
-        sizes=replace(recipe.sizes, heads=8, width=64),
-        optimiser=replace(recipe.optimiser, lr=3e-3, warmup=100, ema=0.99),
-        watch=replace(
-            recipe.watch,
-            log_every=100,
-            eval_every=500,
-            gen_every=500,
-            save_every=500,
-            probe=arms.small.probe,
-            probe_size=1000,
-            hard=arms.small.hard,
-            decoded=200,
-        ),
-        steps=4000,
-        batch=64,
+    small = _smaller(
+        recipe, arms.small, Stairs(2, 5, 1), Watch(100, 500, 500, probe_size=1000, decoded=200, save_every=500)
     )
+    sizes = replace(recipe.sizes, heads=8, width=64)
+    optimiser = replace(recipe.optimiser, lr=3e-3, warmup=100, ema=0.99)
+    return replace(small, sizes=sizes, optimiser=optimiser, steps=4000, batch=64)
 
 
 def as_smoke(arms: Arms, recipe: Recipe) -> Recipe:
     """Seconds on a CPU: a tiny model, a small task, a few hundred steps."""
-    return replace(
-        recipe,
-        task=arms.smoke.task,
-        scheme=_with_stages(recipe.scheme, Fixed(3)),
-        sizes=replace(recipe.sizes, layers=2, heads=2, width=32),
-        optimiser=replace(recipe.optimiser, lr=3e-3, floor=3e-4, warmup=20, ema=0.99 if recipe.optimiser.ema else None),
-        watch=replace(
-            recipe.watch,
-            log_every=20,
-            eval_every=50,
-            gen_every=100,
-            save_every=50,
-            probe=arms.smoke.probe,
-            probe_size=100,
-            hard=arms.smoke.hard,
-            decoded=20,
-        ),
-        steps=200,
-        batch=32,
-        train_size=1000,
-    )
+    smoke = _smaller(recipe, arms.smoke, Fixed(3), Watch(20, 50, 100, probe_size=100, decoded=20, save_every=50))
+    sizes = replace(recipe.sizes, layers=2, heads=2, width=32)
+    ema = 0.99 if recipe.optimiser.ema else None
+    optimiser = replace(recipe.optimiser, lr=3e-3, floor=3e-4, warmup=20, ema=ema)
+    return replace(smoke, sizes=sizes, optimiser=optimiser, steps=200, batch=32, train_size=1000)
+
+
+def _smaller(recipe: Recipe, to: Smaller | None, stages: Stages, watch: Watch) -> Recipe:
+    """The recipe on a smaller task, with these stages of PUMA, watched this often and on this many instances."""
+    to = to or Smaller(recipe.task, recipe.watch.hard, recipe.watch.probe)
+    watch = replace(watch, hard=to.hard, probe=to.probe, order=recipe.watch.order)
+    return replace(recipe, task=to.task, scheme=_with_stages(recipe.scheme, stages), watch=watch)
 
 
 # -- by name -------------------------------------------------------------------------------------------------------
 
-Reading = Callable[[Arms, Recipe], Recipe]
-READINGS: dict[str, Reading] = {"": as_released, "-paper": as_paper, "-smoke": as_smoke}
-SCHEMES: dict[str, Callable[[Arms], Scheme]] = {
-    "random": _random,
-    "papl": _papl,
-    "puma": _puma,
-    "oracle": _oracle,
-    "mixture": _mixture,
-}
+Version = Callable[[Arms, Recipe], Recipe]
+VERSIONS: dict[str, Version] = {"": lambda arms, recipe: recipe, "-paper": as_paper, "-smoke": as_smoke}
 
 
-def _named(base: str, arms: Callable[[], Arms], **more: Reading) -> dict[str, Callable[[], Recipe]]:
+def _made(arms: Callable[[], Arms], scheme: str, version: Version) -> Recipe:
+    made = arms()
+    return version(made, replace(made.release, scheme=SCHEME_OF[scheme](made)))
+
+
+def _named(base: str, arms: Callable[[], Arms], **more: Version) -> dict[str, Callable[[], Recipe]]:
     """The recipes on one task, by name."""
-
-    def make(scheme: str, reading: Reading) -> Callable[[], Recipe]:
-        def recipe() -> Recipe:
-            made = arms()
-            return reading(made, replace(made.release, scheme=SCHEMES[scheme](made)))
-
-        return recipe
-
-    readings = READINGS | {f"-{name}": reading for name, reading in more.items()}
-    return {f"{base}-{scheme}{end}": make(scheme, reading) for scheme in SCHEMES for end, reading in readings.items()}
+    ends = VERSIONS | {f"-{name}": version for name, version in more.items()}
+    return {f"{base}-{scheme}{end}": partial(_made, arms, scheme, ends[end]) for scheme in SCHEME_OF for end in ends}
 
 
 RECIPES: Registry[Callable[[], Recipe]] = Registry(
@@ -305,13 +222,13 @@ RECIPES: Registry[Callable[[], Recipe]] = Registry(
 
 
 def recipe_named(name: str) -> Recipe:
-    """The recipe that `name` names: a registered one or `package.module:function`."""
+    """The recipe called `name`, which is a registered one or `package.module:function`."""
     if ":" not in name and name not in RECIPES.names():
         close = get_close_matches(name, RECIPES.names(), n=3)
-        raise HardtailError(
-            f"there is no recipe {name!r}; "
-            + (f"close are {', '.join(close)}" if close else "they are called TASK-SCHEME[-paper|-smoke|-small]")
+        hint = (
+            f"did you mean {' or '.join(close)}?" if close else "names have the form TASK-SCHEME[-paper|-smoke|-small]"
         )
+        raise HardtailError(f"there is no recipe {name!r}; {hint}")
     recipe = RECIPES.load(name)()
     if not isinstance(recipe, Recipe):
         raise HardtailError(f"{name!r} is no recipe: it returned {reprlib.repr(recipe)}")

@@ -1,12 +1,10 @@
-"""What a run left behind, whether it is recorded under `results/` or in a run directory of its own.
+"""The files of a run, whether it is recorded under `results/` or in its own run directory.
 
 Which records count: one cell a step, no sampling, every token allowed, in fp32, which is how the paper decodes. Of
-several records of one run about the same thing that of the latest weights counts, then the one with most instances, of
-equals the last.
+several records of the same thing in one run, the latest weights count, then the most instances, then the last record.
 
-Which diagnosis counts: one that covers every stratum that a run of the study is diagnosed on (`diagnosed_strata`), one
-of exactly these before one of more. Diagnoses of some strata each are not put together: they hold medians, which cannot
-be pooled.
+Which diagnosis counts: one that covers every stratum that a run of the study is diagnosed on (`diagnosed_strata`),
+preferably no others. Diagnoses of single strata are not combined, because they hold medians, which cannot be pooled.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -41,7 +39,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class _Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a recipe says who its run is."""
+    """The part of a recipe that identifies its run."""
 
     task: dict[str, Any]
     seed: int
@@ -55,7 +53,7 @@ class _RecipeFile(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Run:
-    """A folder of a run and the entry that says who it is; its files are read when they are asked for."""
+    """The folder of a run and the entry that identifies it; its files are read when they are first needed."""
 
     entry: RunEntry
     folder: Path
@@ -66,14 +64,12 @@ class Run:
         recipe = read_json(folder / "recipe.json", _RecipeFile)
         if recipe is None:
             raise HardtailError(f"{folder} is no run directory: it has no recipe.json")
-        said, ended, name = recipe.fields, read_json(folder / FINISHED, Finished), folder.resolve().name
-        entry = RunEntry(
-            name=name, arm=said.name or name, task=task_from_json(said.task).name, seed=said.seed, steps=said.steps
+        fields, ended, name = recipe.fields, read_json(folder / FINISHED, Finished), folder.resolve().name
+        task, steps = task_from_json(fields.task).name, ended.step if ended and ended.patience else fields.steps
+        facts = {key: getattr(ended, key) for key in ("commit", "device", "wall", "how", "patience") if ended}
+        return cls(
+            RunEntry(name=name, arm=fields.name or name, task=task, seed=fields.seed, steps=steps, **facts), folder
         )
-        if ended is not None:
-            facts = {key: getattr(ended, key) for key in ("commit", "device", "wall", "how", "patience")}
-            entry = msgspec.structs.replace(entry, **facts, steps=ended.step if ended.patience else said.steps)
-        return cls(entry, folder)
 
     @property
     def name(self) -> str:
@@ -89,12 +85,12 @@ class Run:
 
     @property
     def arm(self) -> str:
-        """The arm without the task's name: what tells the runs of one task apart but for their seeds."""
+        """The arm without the task's name."""
         return self.entry.arm.removeprefix(f"{self.task}-")
 
     @cached_property
     def log(self) -> list[LogLine]:
-        """What the run measured of itself."""
+        """What the run measured during training."""
         return read_jsonl(self.folder / "log.jsonl", LogLine)
 
     @cached_property
@@ -107,7 +103,7 @@ class Run:
 
     @cached_property
     def coverage(self) -> Coverage | None:
-        """The mask states that it was trained on."""
+        """The mask states it was trained on."""
         return read_json(self.folder / "coverage.json", Coverage)
 
     @cached_property
@@ -133,27 +129,20 @@ class Run:
         return found
 
     def covers(self, diagnosis: Diagnosis) -> bool:
-        """Whether a diagnosis is of all strata that claims are about."""
+        """Whether a diagnosis has all strata that claims are about."""
         return set(diagnosis.strata) >= set(diagnosed_strata(self.task))
 
 
 def largest(records: Iterable[R], key: Callable[[R], K], size: Callable[[R], int]) -> dict[K, R]:
-    """One record for each key: of the latest weights the largest, of equals the last."""
-    found: dict[K, R] = {}
-    for record in records:
-        at = key(record)
-        if at not in found or _rank(record, size) >= _rank(found[at], size):
-            found[at] = record
-    return found
-
-
-def _rank(record: R, size: Callable[[R], int]) -> tuple[int, int]:
-    return record.step or 0, size(record)
+    """One record for each key: the largest of the latest weights, the last of equals."""
+    held = list(records)
+    best = {key(record): record for record in sorted(held, key=lambda record: (record.step or 0, size(record)))}
+    return {at: best[at] for at in map(key, held)}
 
 
 @cache
 def diagnosed_strata(task: str) -> tuple[str, ...]:
-    """The strata that a run of the study is diagnosed on; none of a task that is not registered."""
+    """The strata that a run of the study is diagnosed on; none if the task is not registered."""
     if task not in TASKS.names():
         return ()
     kind = TASKS.load(task)()

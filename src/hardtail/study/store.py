@@ -1,18 +1,20 @@
-"""The record of what was run: one folder a run under `results/`, small text only, and an index. Nothing is rewritten.
+"""Recorded runs: under `results/` one folder for each run, with small text files only, and an index; never rewritten.
 
-`index.jsonl`              one line a run: name, arm, seed, task, steps, commit, device, wall seconds; and its patience,
-                           where that ran out before the last step
+`index.jsonl`              one line for each run: name, arm, seed, task, steps, commit, device, wall seconds; and its
+                           patience, where that ran out before the last step
 `NAME/recipe.json`         what was trained
-`NAME/log.jsonl`           what it measured of itself, thinned
+`NAME/log.jsonl`           what the run measured during training, thinned
 `NAME/coverage.json`       the mask states it was trained on
 `NAME/evaluations.jsonl`   accuracy records (`hardtail eval`)
 `NAME/diagnoses.jsonl`     wrong commits, readiness, coverage (`hardtail diagnose`)
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -25,7 +27,7 @@ from hardtail.study.runs import Run
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
 LOG_LINES = 150
 """A thinned log has about this many lines."""
-ANEW = "move finished.json away, and the same command writes the files anew from the run's saved state"
+HOW_TO_REWRITE = "move finished.json away, and the same command writes the files again from the run's saved state"
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,12 @@ class Store:
     folder: Path
 
     def index(self) -> list[RunEntry]:
-        """One entry a run, in the order in which they were recorded."""
+        """One entry for each run, in the order in which they were recorded."""
         path = self.folder / "index.jsonl"
         entries = read_jsonl(path, RunEntry)
-        names: set[str] = set()
-        for entry in entries:
-            if entry.name in names:
-                raise HardtailError(f"{path}: there are two runs {entry.name!r}; results are never rewritten")
-            names.add(entry.name)
+        name, count = max(Counter(entry.name for entry in entries).items(), key=itemgetter(1), default=("", 0))
+        if count > 1:
+            raise HardtailError(f"{path}: there are two runs {name!r}; results are never rewritten")
         return entries
 
     def names(self) -> set[str]:
@@ -53,7 +53,7 @@ class Store:
         return [Run(entry, self.folder / entry.name) for entry in self.index()]
 
     def refuse_unwritable(self) -> None:
-        """Asked before the hours of work that are to be recorded here."""
+        """Raise HardtailError before hours of work whose results could not be recorded here."""
         with self._writing():
             pass
 
@@ -61,21 +61,19 @@ class Store:
         return sole_writer(self.folder / "index.jsonl", wait=30)
 
     def add(self, name: str, arm: str, run: Path) -> None:
-        """Record a finished run: copy what is small, thin the log, add a line to the index."""
+        """Record a finished run: copy its small files, thin its log and add a line to the index."""
         with self._writing():
             if name in self.names():
                 raise HardtailError(f"{self.folder} has a run {name!r} already; results are never rewritten")
-            entry, files = _entry(name, arm, run), _files(run)  # all is read before anything is written
+            entry, files = _entry(name, arm, run), _files(run)  # everything is read before anything is written
             try:
                 for file, content in files.items():
                     with atomic(self.folder / name / file) as copy:
                         copy.write(content)
                 append_jsonl(self.folder / "index.jsonl", [entry])
             except OSError as error:  # most often a full disk
-                raise HardtailError(
-                    f"{self.folder} cannot be written: {error.strerror or error}; {name} is not recorded yet, and "
-                    "nothing of it is lost"
-                ) from error
+                state = f"{name} is not recorded yet, and nothing of it is lost"
+                raise HardtailError(f"{self.folder} cannot be written: {error.strerror or error}; {state}") from error
 
 
 def recorded(folder: Path) -> Path:
@@ -86,7 +84,7 @@ def recorded(folder: Path) -> Path:
 
 
 def default_results() -> Path:
-    """The results folder here, or else the one of the checkout that this package runs from."""
+    """The folder `results` here, or else in the checkout that this package runs from."""
     here, checkout = Path("results"), Path(__file__).resolve().parents[3] / "results"
     for folder in (here, checkout):
         if (folder / "index.jsonl").is_file():
@@ -96,41 +94,39 @@ def default_results() -> Path:
 
 
 def finished_of(folder: Path) -> Finished | None:
-    """How a run ended; None where it has not."""
+    """How a run ended; None if it has not."""
     try:
         return read_json(folder / FINISHED, Finished)
     except HardtailError as error:
-        raise HardtailError(f"{error}; {ANEW}") from error
+        raise HardtailError(f"{error}; {HOW_TO_REWRITE}") from error
 
 
 def _entry(name: str, arm: str, folder: Path) -> RunEntry:
-    """The line of the index about a finished run."""
+    """The line of the index for a finished run."""
     finished = finished_of(folder)
     if finished is None:
         raise HardtailError(f"{folder / FINISHED} is missing; only a finished run is recorded")
     run = Run.of_folder(folder)
     if not run.log or run.log[-1].step != finished.step:
-        raise HardtailError(f"{folder / 'log.jsonl'} does not end at step {finished.step:,}, as the run does; {ANEW}")
+        raise HardtailError(
+            f"{folder / 'log.jsonl'} does not end at step {finished.step:,}, as the run does; {HOW_TO_REWRITE}"
+        )
     return msgspec.structs.replace(run.entry, name=name, arm=arm, steps=finished.step)
 
 
 def _files(run: Path) -> dict[str, bytes]:
-    """What is recorded of a run, by name of file."""
+    """The files that are recorded of a run, by name."""
     if not (run / "coverage.json").exists():
-        raise HardtailError(f"{run / 'coverage.json'} is missing; {ANEW}")
+        raise HardtailError(f"{run / 'coverage.json'} is missing; {HOW_TO_REWRITE}")
     held = {file: (run / file).read_bytes() for file in COPIED if (run / file).exists()}
     return held | {"log.jsonl": lines_of(_thinned(read_jsonl(run / "log.jsonl", LogLine)))}
 
 
 def _thinned(lines: Sequence[LogLine]) -> list[LogLine]:
-    """Every line with a decode, the first, the last and the best, where a session began and on which code and machine,
-    and of the others what makes a readable curve."""
+    """The first line, the last, the best, every line with a decode or where a session began, and of the others enough
+    for a readable curve."""
     every = max(len(lines) // LOG_LINES, 1)
-
-    def probed(place: int) -> float:
-        nll = lines[place].probe_nll
-        return math.inf if nll is None else nll
-
-    always = {0, min(range(len(lines)), key=probed, default=0), len(lines) - 1}
+    probed = [math.inf if line.probe_nll is None else line.probe_nll for line in lines]
+    always = {0, probed.index(min(probed)) if probed else 0, len(lines) - 1}
     always |= {place for place, line in enumerate(lines) if line.hard is not None or line.commit is not None}
     return [line for place, line in enumerate(lines) if place in always or place % every == 0]

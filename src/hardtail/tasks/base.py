@@ -1,7 +1,7 @@
 """What a task is: the contract that every registered task keeps (`hardtail.testing` checks it).
 
-A task is a frozen dataclass; its fields are its configuration and its presets are named sets of fields. It must give
-what is abstract here. Everything else has a default that works for any task.
+A task is a frozen dataclass; its fields are its configuration and its presets are named sets of fields. It must define
+the abstract methods. Everything else has a default that works for any task.
 
 Shapes: N instances, L sequence, A answer cells, E parents.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """`n` instances of one stratum: what splits are made of."""
+    """`n` instances of one stratum; a split is a list of parts."""
 
     stratum: str
     n: int
@@ -49,19 +49,19 @@ class Task(ABC):
     """The keys of `Instances.orders`, the study's main order first."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"release": {}, "paper": {}}
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """The labels of those axes that are not numbers."""
+    """The labels of the axes that are not numbers."""
     reveals: ClassVar[bool] = False
-    """Whether the study also measures it with half of the answer shown."""
+    """Whether the study also measures the task with half of the answer shown."""
     max_attempts: ClassVar[int] = 20_000
-    """How often an instance is proposed again before its stratum counts as out of reach."""
+    """How often an instance is proposed before its stratum counts as out of reach."""
+    patience: ClassVar[float] = 20.0
+    """Seconds without a hit after which a stratum counts as out of reach, too."""
     scene_extras: ClassVar[tuple[str, ...]] = ()
     """The keys of `Instances.extras` that the page's scene reads."""
     profile_renamed: ClassVar[Mapping[str, str]] = {}
     """Keys of recorded profiles, at any depth, that have other names today."""
     short_headings: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     """Shorter column headings of the profile's tables, by a part of their titles, so that they fit a screen."""
-    patience: ClassVar[float] = 20.0
-    """Seconds without a hit after which it counts as out of reach too."""
 
     # -- configuration ------------------------------------------------------------------------------------------
 
@@ -70,24 +70,23 @@ class Task(ABC):
 
     @classmethod
     def preset(cls, preset: str = "release", **overrides: object) -> Self:
-        """The task in a named reading, with single fields changed."""
+        """The task in a named reading, with some fields changed."""
         if preset not in cls.presets:
-            raise HardtailError(f"{cls.name}: there is no preset {preset!r}; it is one of {', '.join(cls.presets)}")
+            raise HardtailError(f"{cls.name}: there is no preset {preset!r}; give one of {', '.join(cls.presets)}")
         known = [item.name for item in fields(cls)]
         if stranger := next((name for name in overrides if name not in known), None):
             raise HardtailError(f"{cls.name}: there is no field {stranger!r}; the fields are {', '.join(known)}")
         return cls(**{**cls.presets[preset], **overrides})
 
     def preset_name(self) -> str:
-        """The preset that this configuration is, or `custom`."""
+        """The name of the preset with this configuration, or `custom`."""
         return next((name for name in self.presets if self.preset(name) == self), "custom")
 
     def config(self) -> dict[str, Any]:
-        """Every field by name, as JSON holds it."""
         return asdict(self)
 
     def fitted(self, prompt: str) -> "Task":
-        """This task with the sizes that `prompt` has, for tasks that come in sizes."""
+        """This task in the size of `prompt`, for tasks that come in sizes."""
         return self
 
     # -- shapes -------------------------------------------------------------------------------------------------
@@ -108,7 +107,7 @@ class Task(ABC):
 
     @property
     def answer_characters(self) -> str:
-        """The characters that hidden cells can hold; the vocabulary's others occur in prompts only."""
+        """The characters that hidden cells can hold; others occur in prompts only."""
         return self.vocabulary.characters
 
     @property
@@ -117,23 +116,23 @@ class Task(ABC):
 
     @abstractmethod
     def strata(self) -> list[str]:
-        """The study's strata, easiest first; `sample` also takes any other condition on the task's axes."""
+        """The study's strata, easiest first; `sample` also accepts any other condition on the task's axes."""
 
     def gallery(self) -> tuple[str, str]:
-        """An easy stratum and a hard one, to be shown side by side."""
+        """An easy stratum and a hard one, to show side by side."""
         return self.strata()[0], self.strata()[-1]
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Part]]:
-        """The study's data sets: `train`, `test` and whatever else it measures on."""
+        """The study's data sets: `train`, `test` and others that it measures on."""
 
     # -- instances ----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
-        """One instance per key, everything about it a function of its key.
+        """One instance per key, as a function of that key alone.
 
-        It is aimed at `stratum` but need not hit it: `sample` proposes again with fresh keys until it does.
+        It should lie in `stratum` but need not: `sample` proposes again with fresh keys until it does.
         """
 
     def sample(self, n: int, rng: Stream, stratum: str = "natural") -> Instances:
@@ -143,8 +142,7 @@ class Task(ABC):
         instances = self.propose(key_N, wanted)
         missing = np.flatnonzero(~wanted.holds(instances.strata))
         merged = instances.arrays()
-        last_hit = time.monotonic()
-        attempts = 1
+        last_hit, attempts = time.monotonic(), 1
         while missing.size:
             if attempts >= self.max_attempts or time.monotonic() - last_hit >= self.patience:
                 raise HardtailError(
@@ -163,36 +161,35 @@ class Task(ABC):
         return Instances.from_arrays(merged)
 
     def stratum(self, text: str) -> Stratum:
-        """A stratum of this task by its name."""
         return Stratum.parse(text, {axis: self.labels.get(axis, ()) for axis in self.axes}, self.name)
 
     @abstractmethod
     def parse(self, prompts: Sequence[str]) -> Instances:
-        """The given problems, solved and annotated; raises `HardtailError` for what is not a problem."""
+        """The given problems, solved and annotated; raises `HardtailError` for a text that is not a problem."""
 
     def render(self, instances: Instances) -> list[str]:
         """Each problem as `parse` reads it."""
         return [self.vocabulary.decode(instances.prompt(i)).rstrip("= |") for i in range(len(instances))]
 
     def answer_text(self, instances: Instances, i: int, answer_A: Array | None = None) -> str:
-        """An answer (the gold one by default) as a person writes it: only the cells that mean something."""
+        """An answer (the gold one by default) as a person writes it, without padding."""
         return self.vocabulary.decode(instances.answer(i) if answer_A is None else answer_A)
 
     def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
         """An answer to instance `i` that a person wrote, as tokens; the inverse of `answer_text`."""
         text = "".join(text.split())
         if len(text) != self.answer_len:
-            raise HardtailError(f"{self.name}: the answer has {len(text)} characters; it takes {self.answer_len}")
+            raise HardtailError(f"{self.name}: the answer has {len(text)} characters; give {self.answer_len}")
         return self.vocabulary.encode(text)
 
     # -- judgement ----------------------------------------------------------------------------------------------
 
     def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
-        """Which answers solve their problem. Where one answer exists, that is exact match on the scored cells."""
+        """Which answers solve their problem; where only one does, this is exact match on the scored cells."""
         return ((answer_NA == instances.answer_NA) | ~instances.scored_NA).all(axis=1)
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
-        """What is wrong with an answer, as a sentence; None exactly where `check` accepts it."""
+        """A sentence about what is wrong with an answer; None exactly where `check` accepts it."""
         wrong_A = (answer_A != instances.answer(i)) & instances.scored_NA[i]
         if not wrong_A.any():
             return None
@@ -201,13 +198,13 @@ class Task(ABC):
         return f"cell {cell + 1} is {given!r}; it must be {gold!r}"
 
     def meaningful(self, instances: Instances) -> NDArray[np.bool_]:
-        """Which answer cells say something; the others only fill the answer up to its length."""
+        """Which answer cells are not padding."""
         return np.ones(instances.maskable_NA.shape, dtype=np.bool_)
 
     def ready(self, instances: Instances, revealed_NA: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which cells have all their prerequisites revealed. Cells that are never hidden count as revealed."""
+        """Which cells have all their prerequisites revealed; cells that are never hidden count as revealed."""
         if instances.parents_NAE is None:
-            raise HardtailError(f"{self.name}: these instances carry no parents; build them without `--bare`")
+            raise HardtailError(f"{self.name}: these instances have no parents; build them without `--bare`")
         known_NA = revealed_NA | ~instances.maskable_NA
         known_NA = np.pad(known_NA, ((0, 0), (0, 1)), constant_values=True)  # index -1 is "no parent"
         n, a, e = instances.parents_NAE.shape
@@ -217,34 +214,32 @@ class Task(ABC):
     # -- files that others made ---------------------------------------------------------------------------------
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
-        """The problems in a text's lines: one a line, unless the task's field has its own formats."""
+        """The problems in the lines of a text: one a line, unless the task has formats of its own."""
         return list(lines)
 
     def fetch(self, source: str) -> Path:
-        """The file that `source` names; tasks whose field keeps data elsewhere bring it here first."""
+        """The file that `source` names; some tasks download it first."""
         return Path(source)
 
     def load(self, path: Path) -> Instances:
-        """Problems from a file that others made; tasks whose files hold more than problems keep what they say."""
+        """Problems from a file that others made; some tasks also read answers or ratings from it."""
         return self.parse(self.prompts(read_lines(path)))
 
     def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
-        """What the study keeps of a loaded file for one of its splits: up to `n` of every part, drawn at random."""
-        chosen: list[NDArray[np.intp]] = []
+        """The problems of a loaded file that the study uses for a split: up to `n` of every part, drawn at random."""
+        chosen = []
         for part in self.splits()[split]:
             inside = np.flatnonzero(self.stratum(part.stratum).holds(instances.strata))
-            shuffled = inside[np.argsort(rng.child(part.stratum).keys(inside.size), kind="stable")]
-            chosen.append(shuffled[: part.n])
+            chosen.append(shuffled(inside, rng.child(part.stratum))[: part.n])
         return instances.take(np.concatenate(chosen))
 
     # -- for people ---------------------------------------------------------------------------------------------
 
     def cell_name(self, cell: int) -> str:
-        """A short name of an answer cell."""
         return f"c{cell + 1}"
 
     def drawing(self, one: Instances, look: Look) -> "Text":
-        """A single instance as a person would draw it on a terminal, each answer cell as `look` says."""
+        """A single instance as a person would draw it on a terminal, with each answer cell as `look` returns it."""
         from rich.text import Text
 
         text = Text(f"{self.render(one)[0]}  →  ")
@@ -268,24 +263,23 @@ class Task(ABC):
         return self.drawing(one, look)
 
     def roles(self, instances: Instances) -> Roles:
-        """The part that each answer cell plays in its problem."""
         return Roles.none(instances)
 
     @classmethod
     def scene(cls) -> Scene | None:
-        """The task's drawing on the page: `scene.js` and `scene.css` next to its module, if they are there."""
+        """The task's drawing on the page: `scene.js` and `scene.css` next to its module, if they exist."""
         return Scene.beside(cls)
 
     def figures(self, trace: Trace, pen: Pen) -> "Mapping[str, Figure]":
-        """Figures of a trace that has failures, by name; matplotlib's settings are in place."""
+        """Figures of a trace that has failures, by name; matplotlib is already set up."""
         return {}
 
     # -- diagnosis ----------------------------------------------------------------------------------------------
 
     @classmethod
     def profile_type(cls) -> type[Any] | None:
-        """What is particular to this task in the wrong commits of a trace: a frozen dataclass, made by its classmethod
-        `of(task, trace)`; its fields are plain values, mappings and such dataclasses."""
+        """A frozen dataclass that describes the wrong commits of a trace in terms of this task. Its classmethod
+        `of(task, trace)` makes it; its fields are plain values, mappings and such dataclasses."""
         return None
 
     def profile(self, trace: Trace) -> Any:
@@ -293,6 +287,10 @@ class Task(ABC):
         refuse_misfit(self, trace)
         kind = self.profile_type()
         return None if kind is None else kind.of(self, trace)
+
+
+def shuffled(index_K: NDArray[np.intp], rng: Stream) -> NDArray[np.intp]:
+    return index_K[np.argsort(rng.keys(index_K.size), kind="stable")]
 
 
 def index_dtype(cells: int) -> type[np.signedinteger[Any]]:

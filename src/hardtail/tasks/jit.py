@@ -1,7 +1,7 @@
 """The one place that knows numba.
 
-Modules with compiled functions import everywhere; where numba is absent their functions fail when *called*, with a
-sentence that says what to do. So saved data, vocabularies and checks work on a machine that only trains.
+Modules with compiled functions can be imported everywhere; without numba their functions fail when *called*, with a
+message that states what to do. So saved data, vocabularies and checks work on a machine that only trains.
 """
 
 import hashlib

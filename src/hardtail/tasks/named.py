@@ -1,4 +1,4 @@
-"""Tasks in files, as `{"name": …, "fields": {…}}`. Only registered classes are loaded, whatever a file says.
+"""Tasks in files, as `{"name": …, "fields": {…}}`. Only registered classes are loaded, whatever a file names.
 
 The name is the registered one, or `package.module:Class` for a task that is not registered. Older files are read too:
 recipes and weights name the class (`{"class": …, "fields": …}`), traces and data sets have `task` and `config`.
@@ -24,22 +24,22 @@ def task_from_json(said: object) -> Task:
     """The registered task that a file names, with its fields."""
     if not isinstance(said, dict) or not isinstance(said.get("fields", {}), dict):
         raise HardtailError(
-            f"its task is {reprlib.repr(said)}; it takes what `hardtail train` wrote, a name and fields"
+            f"its task is {reprlib.repr(said)}; it must be a name and fields, as `hardtail train` writes them"
         )
     name = registered_name(said)
     if (kind := _registered(name)) is None:
         raise HardtailError(
-            f"the task {name!r} is not registered here; known are {', '.join(TASKS.names())}; another one takes an "
+            f"the task {name!r} is not registered here; known are {', '.join(TASKS.names())}; add another one with an "
             f"entry point {TASKS.group!r}, --task package.module:Class, or `load_subject(…, task=…)`"
         )
     try:
         return kind.preset("release", **said.get("fields", {}))
     except (TypeError, HardtailError) as error:
-        raise HardtailError(f"its fields are none that the task {kind.name} can have ({error})") from error
+        raise HardtailError(f"its fields do not fit the task {kind.name} ({error})") from error
 
 
 def _registered(name: str | None) -> type[Task] | None:
-    """The registered class that a file calls `name`; the classes of a script have `__main__` as their module."""
+    """The registered class that a file names; the classes of a script have `__main__` as their module."""
     if name is None or name in TASKS.names():
         return None if name is None else TASKS.load(name)
     _, script, own = name.partition("__main__:")
@@ -48,10 +48,10 @@ def _registered(name: str | None) -> type[Task] | None:
 
 
 def task_of(about: Mapping[str, Any], whose: str) -> Task:
-    """The task of a trace or a data set, from what its manifest says; `whose` names the file in errors."""
+    """The task of a trace or a data set, from its manifest; `whose` names the file in errors."""
     if about.get("task") is None:
         raise HardtailError(
-            f"{whose} does not say its task; decode it with about={{'task': task_to_json(task)}}, or give a file that "
+            f"{whose} does not name its task; decode it with about={{'task': task_to_json(task)}}, or give a file that "
             "hardtail wrote (`eval --traces`, `data build`)"
         )
     try:
@@ -61,7 +61,7 @@ def task_of(about: Mapping[str, Any], whose: str) -> Task:
 
 
 def said_task(about: Mapping[str, Any]) -> object:
-    """What a manifest says about its task, in today's form."""
+    """The task in a manifest, in today's form."""
     task = about.get("task")
     return {"name": task, "fields": about.get("config")} if isinstance(task, str) else task
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -20,15 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Look = Callable[[int], tuple[str, str]]
-"""From an answer cell to its sign and style. A drawing has its own style where that is empty, and leaves out a cell
-without a sign."""
+"""Returns the sign and the style of an answer cell. A drawing uses its own style if that is empty, and leaves out a
+cell without a sign."""
 WRONG = "bold white on red"
 NO_ROLE = 255
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The part that each answer cell plays: `role_NA` indexes `names`; `NO_ROLE` is a cell that plays none."""
+    """The role of each answer cell in its problem: `role_NA` indexes `names`, or is `NO_ROLE`."""
 
     names: tuple[str, ...]
     role_NA: NDArray[np.uint8]
@@ -39,7 +38,7 @@ class Roles:
 
     @classmethod
     def of_extra(cls, instances: Instances, extra: str, names: Sequence[str]) -> "Roles":
-        """Roles that instances carry as an annotation, -1 where a cell has none; bare instances have no roles."""
+        """Roles that instances have as an annotation (-1: no role); bare instances have no roles."""
         if extra not in instances.extras:
             return cls.none(instances)
         index_NA = instances.extras[extra]
@@ -58,17 +57,13 @@ class Scene(NamedTuple):
         packages = (sys.modules[held.__module__].__package__ for held in kind.__mro__)
         for folder in (files(package) for package in packages if package):
             if (folder / "scene.js").is_file():
-                style = folder / "scene.css"
-                return cls(_text(folder / "scene.js"), _text(style) if style.is_file() else "")
+                sources = [folder / name for name in ("scene.js", "scene.css")]
+                return cls(*(path.read_text(encoding="utf-8") if path.is_file() else "" for path in sources))
         return None
 
 
-def _text(path: Traversable) -> str:
-    return path.read_text(encoding="utf-8")
-
-
 class Pen(Protocol):
-    """What figures are drawn with: colours, widths and empty sheets, the same for all tasks."""
+    """Colours, widths and empty sheets for figures, the same for all tasks."""
 
     INK: str
     SOFT: str

@@ -1,6 +1,6 @@
 """Answers of varying length in a fixed number of cells: an end mark, then a cycle of padding characters.
 
-A cycle instead of one repeated character keeps the model from being surest of padding cells (rainbow padding).
+With one repeated character a model would be surest of the padding cells; a cycle prevents that (rainbow padding).
 
 Shapes: N instances, L sequence, P longest prompt, A answer cells.
 """
@@ -25,7 +25,7 @@ def padded(text: str, cells: int) -> str:
 
 
 def meaning(text: str) -> str:
-    """The part of an answer that says something: what comes before the end mark."""
+    """The part of an answer before the end mark."""
     return text.partition(EOS)[0]
 
 

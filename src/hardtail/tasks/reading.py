@@ -1,4 +1,4 @@
-"""Problems that people give: as an argument, in a file, on standard input; of any size the task comes in."""
+"""Problems that people give as an argument, in a file or on standard input, in any size that the task comes in."""
 
 import re
 import sys
@@ -27,17 +27,17 @@ class Solved:
 def problems(task: Task, given: str, fit: bool) -> list[Solved]:
     """The problems in `given`, solved: itself, the contents of the file it names, or standard input for `-`.
 
-    With `fit`, each problem has its own size; without, all have the task's.
+    With `fit`, each problem may have its own size; without, all have the task's.
     """
     if given == "-":
         return solve(task, task.prompts(_standard_input()), fit)
     path = _file_named(given)
     try:
-        return solve(task, [given], fit)  # what reads as a problem is one, even where a file has that name
+        return solve(task, [given], fit)  # a readable problem is one, even if a file has that name
     except HardtailError as error:
         if path is not None:
             return solve(task, task.prompts(read_lines(path)), fit)
-        hint = "; nor is there a file of that name" if _FILE_LIKE.fullmatch(given) else ""
+        hint = "; there is no file of that name either" if _FILE_LIKE.fullmatch(given) else ""
         raise HardtailError(f"{error}{hint}") from None
 
 
@@ -50,34 +50,29 @@ def answer_text(item: Solved, given: str) -> str:
         item.task.read_answer(item.instances, item.i, given)
     except HardtailError:
         return "\n".join(read_lines(path))
-    return given  # what reads as an answer is one, even where a file has that name
+    return given  # a readable answer is one, even if a file has that name
 
 
 def solve(task: Task, prompts: Sequence[str], fit: bool = True) -> list[Solved]:
     """Every problem solved, in the order given; problems of one size are solved together."""
     if not prompts:
-        raise HardtailError(f"{task.name}: there is no problem to solve; give one a line")
+        raise HardtailError(f"{task.name}: there is no problem to solve; give one per line")
     groups: dict[Task, list[int]] = {}
     for number, prompt in enumerate(prompts):
         groups.setdefault(task.fitted(prompt) if fit else task, []).append(number)
-    solved: list[tuple[int, Solved]] = []
+    solved: dict[int, Solved] = {}
     for fitted, numbers in groups.items():
         try:
             instances = fitted.parse([prompts[number] for number in numbers])
         except HardtailError:
-            _blame(fitted, prompts, numbers)
+            for number in numbers if len(prompts) > 1 else ():  # name the problem that is at fault
+                try:
+                    fitted.parse([prompts[number]])
+                except HardtailError as error:
+                    raise HardtailError(f"problem {number + 1}: {error}") from None
             raise
-        solved += [(number, Solved(fitted, instances, i)) for i, number in enumerate(numbers)]
-    return [item for _, item in sorted(solved, key=lambda pair: pair[0])]
-
-
-def _blame(task: Task, prompts: Sequence[str], numbers: Sequence[int]) -> None:
-    """Raise the error again with the number of the problem that has it, where there are several."""
-    for number in numbers if len(prompts) > 1 else ():
-        try:
-            task.parse([prompts[number]])
-        except HardtailError as error:
-            raise HardtailError(f"problem {number + 1}: {error}") from None
+        solved |= {number: Solved(fitted, instances, i) for i, number in enumerate(numbers)}
+    return [solved[number] for number in range(len(prompts))]
 
 
 def _standard_input() -> list[str]:
@@ -88,7 +83,7 @@ def _standard_input() -> list[str]:
 
 
 def _file_named(given: str) -> Path | None:
-    """The file (or pipe) that an argument names, if it does; an argument that can only be meant as one must exist."""
+    """The file or pipe that an argument names, if any; an argument that can only be a file name must exist."""
     path = Path(given)
     try:
         found, folder = path.exists(), path.is_dir()

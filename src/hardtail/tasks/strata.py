@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,25 +32,18 @@ class Condition:
         match = _RANGE.fullmatch(text)
         if match is None or (match["top"] and match["sign"] != "="):
             return None
-        low, high = float(match["value"]), float(match["top"] or match["value"])
-        sign = match["sign"]
+        low, high, sign = float(match["value"]), float(match["top"] or match["value"]), match["sign"]
         return cls(match["axis"], -np.inf if sign == "<=" else low, np.inf if sign == ">=" else high)
 
-    @property
-    def empty(self) -> bool:
-        return self.low > self.high
-
     def both(self, other: "Condition") -> "Condition":
-        """What meets this condition and another one on the same axis."""
+        """This condition and another one on the same axis in one."""
         if self.label and other.label and self.label != other.label:
             return Condition(self.axis, np.inf, -np.inf)
         return Condition(self.axis, max(self.low, other.low), min(self.high, other.high), self.label or other.label)
 
-    def disjoint(self, other: "Condition") -> bool:
-        """Whether no value meets both conditions, which are on one axis."""
-        if self.label and other.label:
-            return self.label != other.label
-        return self.low > other.high or other.low > self.high
+    @property
+    def empty(self) -> bool:
+        return self.low > self.high
 
     def holds(self, value_N: Array) -> NDArray[np.bool_]:
         if self.label:
@@ -74,7 +68,7 @@ class Stratum:
 
     @classmethod
     def parse(cls, text: str, axes: Mapping[str, Sequence[str]], of: str) -> "Stratum":
-        """Read a stratum's name. `axes` are those of the task `of`, each with its labels (none: it is a number)."""
+        """Read a stratum's name. `axes` are those of the task `of`, with their labels (none for numbers)."""
         if text == "natural":
             return cls()
         conditions = []
@@ -89,31 +83,25 @@ class Stratum:
             labels = axes[condition.axis]
             if (labels or condition.label) and condition.label not in labels:
                 accepted = f"one of {', '.join(labels)}" if labels else "a number"
-                raise HardtailError(f"{of}: {part!r} is not a stratum; {condition.axis} is {accepted}")
+                raise HardtailError(f"{of}: {part!r} is not a stratum; {condition.axis} must be {accepted}")
             conditions.append(condition)
         stratum = cls(tuple(conditions))
         if void := next((item for item in conditions if stratum.on(item.axis).empty), None):
-            raise HardtailError(f"{of}: the stratum {text!r} is empty: nothing meets all it says of {void.axis}")
+            raise HardtailError(f"{of}: the stratum {text!r} is empty: no {void.axis} meets all its conditions")
         return stratum
 
     def on(self, axis: str) -> Condition:
-        """All conditions on one axis in one; an open condition where there is none."""
-        met = Condition(axis)
-        for item in self.conditions:
-            if item.axis == axis:
-                met = met.both(item)
-        return met
+        """All conditions on one axis in one; a condition that always holds if there is none."""
+        return reduce(Condition.both, (item for item in self.conditions if item.axis == axis), Condition(axis))
 
     def holds(self, strata: Mapping[str, Array]) -> NDArray[np.bool_]:
         """Which instances lie in the stratum."""
-        held_N = np.ones(len(next(iter(strata.values()))), dtype=np.bool_)
-        for condition in self.conditions:
-            held_N &= condition.holds(strata[condition.axis])
-        return held_N
+        everything_N = np.ones(len(next(iter(strata.values()))), dtype=np.bool_)
+        return reduce(np.logical_and, (item.holds(strata[item.axis]) for item in self.conditions), everything_N)
 
     def disjoint(self, other: "Stratum") -> bool:
         """Whether the two provably have no instance in common."""
-        return any(item.disjoint(other.on(item.axis)) for item in self.conditions)
+        return any(item.both(other.on(item.axis)).empty for item in self.conditions)
 
     def __str__(self) -> str:
         return ",".join(map(str, self.conditions)) or "natural"

@@ -1,7 +1,5 @@
-"""The contracts as functions: `check_task(MyTask())` tests your task exactly as ours are tested; so do `check_scheme`
-and `check_policy`.
-
-Each raises `AssertionError` with a sentence about the first promise that is broken.
+"""The contracts as functions: `check_task(MyTask())` tests your task exactly as ours are tested; `check_scheme` and
+`check_policy` do the same. Each raises `AssertionError` with a sentence about the first broken promise.
 """
 
 import msgspec
@@ -17,11 +15,11 @@ from hardtail.testing.schemes import check_scheme
 
 __all__ = ["check_policy", "check_scheme", "check_task", "same"]
 HIDDEN = "◇"
-"""A sign that no task has."""
+"""A sign that no task uses."""
 
 
 def check_task(task: Task, n: int = 24) -> None:
-    """Everything the rest of hardtail relies on, for the natural stratum and the task's hardest one."""
+    """Everything the rest of hardtail relies on, for the natural stratum, the easiest and the hardest one."""
     for stratum in {"natural", task.strata()[0], task.strata()[-1]}:
         rng = Streams(7).named(f"contract/{task.name}/{stratum}")
         instances = task.sample(n, rng, stratum)
@@ -32,7 +30,6 @@ def check_task(task: Task, n: int = 24) -> None:
         _check_drawing(task, instances)
         _check_roles(task, instances)
         _check_profile(task, instances)
-
         assert same(instances, task.sample(n, rng, stratum)), "the same stream gives other instances"
         assert same(instances.take(slice(5, 9)), task.sample(4, rng.skip(5), stratum)), (
             "an instance depends on its neighbours or on where the chunk began"
@@ -40,7 +37,10 @@ def check_task(task: Task, n: int = 24) -> None:
     train, test = (task.sample(n, Streams(7).named(f"contract/{name}")) for name in ("train", "test"))
     assert not same(train, test), "streams with different names give the same instances"
     _check_splits(task)
-    _check_scene(task)
+    scene = task.scene()
+    if scene is not None:
+        assert f'register("{task.name}", ' in scene.script, "the scene is not registered by the task's name"
+        assert "</style" not in scene.style, "the style sheet ends the page's"
 
 
 def same(one: Instances, other: Instances) -> bool:
@@ -95,22 +95,20 @@ def _check_orders_and_parents(task: Task, instances: Instances) -> None:
     for name, rank_NA in instances.orders.items():
         # Strictly earlier parents make the graph acyclic as well.
         assert (rank_NA[n_E, parent_E] < rank_NA[n_E, a_E]).all(), f"{name!r} reveals a cell before its parents"
-    revealed = np.zeros_like(instances.maskable_NA)
+    hidden_NA = instances.maskable_NA
+    nothing_NA = revealed_NA = np.zeros_like(hidden_NA)
     for _ in range(task.answer_len):
-        ready = task.ready(instances, revealed) & instances.maskable_NA
-        assert (ready | ~revealed).all(), "a revealed cell stops being ready"
-        if (ready == revealed).all():
+        ready_NA = task.ready(instances, revealed_NA) & hidden_NA
+        assert (ready_NA | ~revealed_NA).all(), "a revealed cell stops being ready"
+        if (ready_NA == revealed_NA).all():
             break
-        revealed = ready
-    stuck = (instances.maskable_NA & ~revealed).any(axis=1)
+        revealed_NA = ready_NA
     if parents_NAE.shape[2]:
-        assert not stuck.any(), "revealing what is ready does not reach every cell"
-    nothing = task.ready(instances, np.zeros_like(revealed))
-    if parents_NAE.shape[2]:
-        free = (parents_NAE < 0).all(axis=2)
-        assert (nothing == free)[instances.maskable_NA].all(), "ready at first are not just the cells without parents"
-    everything = task.ready(instances, instances.maskable_NA)
-    assert everything[instances.maskable_NA].all(), "with everything revealed something is not ready"
+        assert revealed_NA[hidden_NA].all(), "revealing the ready cells does not reach every cell"
+        free_NA = (parents_NAE < 0).all(axis=2)
+        first_NA = task.ready(instances, nothing_NA)
+        assert (first_NA == free_NA)[hidden_NA].all(), "the cells that are ready first are not those without parents"
+    assert task.ready(instances, hidden_NA)[hidden_NA].all(), "with everything revealed, some cell is not ready"
 
 
 def _check_judgement(task: Task, instances: Instances) -> None:
@@ -135,7 +133,7 @@ def _check_judgement(task: Task, instances: Instances) -> None:
 def _check_text(task: Task, instances: Instances) -> None:
     prompts = task.render(instances)
     assert same(task.parse(prompts), instances), "parsing a rendered problem does not give it back"
-    assert len({len(prompts), len(instances)}) == 1, "render gives another number of problems"
+    assert len(prompts) == len(instances), "render gives another number of problems"
     for i, prompt in enumerate(prompts):
         assert task.fitted(prompt).answer_len == task.answer_len, "fitting to a problem of this size changes the size"
         answer_A = task.read_answer(instances, i, task.answer_text(instances, i))
@@ -162,28 +160,27 @@ def _check_roles(task: Task, instances: Instances) -> None:
     assert found.role_NA.shape == instances.maskable_NA.shape, "roles are not [n, answer_len]"
     inside_NA = (found.role_NA < len(found.names)) | (found.role_NA == NO_ROLE)
     assert inside_NA.all(), "a cell has a role without a name"
-    assert (task.roles(instances.bare()).role_NA.shape) == instances.maskable_NA.shape, "bare instances are refused"
+    assert task.roles(instances.bare()).role_NA.shape == instances.maskable_NA.shape, "bare instances are refused"
 
 
 def _check_profile(task: Task, instances: Instances) -> None:
-    """Of a trace in which every other answer is wrong in its first scored cell; and of one without a failure."""
-    wrong_N, first_N = np.arange(len(instances)) % 2 == 0, instances.scored_NA.argmax(axis=1)
-    token_NA = instances.answer_NA.copy()
-    token_NA[wrong_N, first_N[wrong_N]] = (token_NA[wrong_N, first_N[wrong_N]] + 1) % task.vocabulary.mask_id
-    for answer_NA in (token_NA, instances.answer_NA):
+    """On a trace in which every other answer is wrong in its first scored cell, and on one without a failure."""
+    wrong_NA = np.zeros_like(instances.scored_NA)
+    wrong_NA[np.arange(0, len(instances), 2), instances.scored_NA.argmax(axis=1)[::2]] = True
+    gold_NA = instances.answer_NA
+    for answer_NA in (np.where(wrong_NA, (gold_NA + 1) % task.vocabulary.mask_id, gold_NA), gold_NA):
         profile, kind = task.profile(_recited(task, instances, answer_NA)), task.profile_type()
         assert (profile is None) == (kind is None), "there is a profile without its type, or a type without a profile"
         if kind is not None:
             assert type(profile) is kind, "the profile is not of its type"
             text = msgspec.json.encode(profile)
-            assert msgspec.json.decode(text, type=kind) == profile, "the profile is another one when it was written"
+            assert msgspec.json.decode(text, type=kind) == profile, "the profile changes when it is written and read"
 
 
 def _recited(task: Task, instances: Instances, answer_NA: Array) -> Trace:
-    """A trace that writes the hidden cells of answers from left to right, one a step."""
+    """A trace that writes the hidden cells of answers from left to right, one per step."""
     n, cells = answer_NA.shape
-    rank_NA = np.where(instances.maskable_NA, np.cumsum(instances.maskable_NA, axis=1) - 1, cells)
-    cell_NT = np.argsort(rank_NA, axis=1, kind="stable").astype(np.int16)
+    cell_NT = np.argsort(~instances.maskable_NA, axis=1, kind="stable").astype(np.int16)  # hidden ones first
     step_NT = np.tile(np.arange(cells, dtype=np.int16), (n, 1))
     happened_NT = step_NT < instances.maskable_NA.sum(axis=1)[:, None]
     token_NT = np.take_along_axis(answer_NA, cell_NT.astype(np.int64), axis=1)
@@ -201,10 +198,3 @@ def _recited(task: Task, instances: Instances, answer_NA: Array) -> Trace:
         np.full((n, cells), -1, dtype=np.int16),
         np.full((n, cells), np.nan, dtype=np.float32),
     )
-
-
-def _check_scene(task: Task) -> None:
-    scene = task.scene()
-    if scene is not None:
-        assert f'register("{task.name}", ' in scene.script, "the scene is not registered by the task's name"
-        assert "</style" not in scene.style, "the style sheet ends the page's"

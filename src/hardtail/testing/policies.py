@@ -1,4 +1,4 @@
-"""The contract of a policy, as a function: `check_policy(MyPolicy())` tests yours exactly as ours are tested.
+"""The contract of a policy: `check_policy(MyPolicy())` tests yours exactly as ours are tested.
 
 Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -18,7 +18,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.tasks.base import Task
-from hardtail.testing.host import no_questions
+from hardtail.testing.host import forbid_host_reads
 
 N = 70
 """More rows than a CPU decodes at a time."""
@@ -32,11 +32,11 @@ def check_policy(policy: Policy, task: Task | None = None) -> None:
     denoiser = Function(lambda tokens_BL, at_BA: _logits(tokens_BL, at_BA, size), mask_id)
 
     class Watched(type(policy)):  # type: ignore[misc]
-        """The policy, with its answers looked at on their way to the decoder."""
+        """The policy, with its answers checked on their way to the decoder."""
 
         def score(self, guess: Guess, state: State) -> Tensor:
             before = (state.tokens_BL.clone(), state.hidden_BA.clone())
-            with no_questions("score"):
+            with forbid_host_reads("score"):
                 score_BA: Tensor = super().score(guess, state)
             assert score_BA.dtype == torch.float32, "scores are not float32"
             assert torch.equal(before[0], state.tokens_BL), "score changes the tokens"
@@ -72,7 +72,7 @@ def same_decode(one: Trace, other: Trace) -> bool:
 
 
 def _check_story(policy: Policy, trace: Trace, mask_id: int) -> None:
-    """The events lead from hidden cells to the answer, and every step commits something."""
+    """The events lead from hidden cells to the answer, and every step commits a cell."""
     instances = trace.instances
     assert (trace.answer_NA != mask_id).all(), "cells are left hidden"
     for row in range(len(trace)):
@@ -98,7 +98,7 @@ def _partly_shown(instances: Instances) -> Instances:
 
 
 def _logits(tokens_BL: Tensor, at_BA: Tensor, size: int) -> Tensor:
-    """A model without sense: numbers in 0 … 12 that depend on every token of the row."""
+    """A random model: numbers in 0 … 12 that depend on every token of the row."""
     place_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
     key_B = mix(mix(mix(tokens_BL + 1) + place_L).sum(dim=1))
     token_V = torch.arange(size, device=at_BA.device)

@@ -1,4 +1,4 @@
-"""The contract of a scheme, as a function: `check_scheme(MyScheme())` tests yours exactly as ours are tested.
+"""The contract of a scheme: `check_scheme(MyScheme())` tests yours exactly as ours are tested.
 
 Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -14,9 +14,9 @@ import hardtail
 from hardtail.core.describe import describe
 from hardtail.core.noise import Moment
 from hardtail.core.seeds import Streams
-from hardtail.schemes.base import Corpus, Scheme, View
+from hardtail.schemes.base import Carried, Corpus, Scheme, View
 from hardtail.tasks.base import Task
-from hardtail.testing.host import no_questions
+from hardtail.testing.host import forbid_host_reads
 
 BATCH, STEPS = 16, 12
 
@@ -33,27 +33,30 @@ def check_scheme(scheme: Scheme, task: Task | None = None) -> None:
 
 
 def _run(scheme: Scheme, corpus: Corpus, vocabulary: int, seed: int) -> list[Tensor]:
-    """A few steps, with everything that came out of them."""
+    """Run a few steps and return every tensor that they gave."""
     found: list[Tensor] = []
     state = scheme.begin(corpus, BATCH, _moment(-1, seed))
     assert all(isinstance(tensor, Tensor) for tensor in state.values()), "begin does not return tensors by name"
-    held = {name: (tensor.data_ptr(), tensor.shape, tensor.dtype) for name, tensor in state.items()}
+    held = _storage(state)
     for step in range(STEPS):
         now = _moment(step, seed)
-        with torch.no_grad(), no_questions("corrupt"):
+        with torch.no_grad(), forbid_host_reads("corrupt"):
             view = scheme.corrupt(state, corpus, BATCH, now)
         _check_view(view, corpus)
         generator = torch.Generator().manual_seed(step)
         logits_BAV = torch.randn((*view.gold_BA.shape, vocabulary), generator=generator).requires_grad_()
         loss = _check_loss(scheme, logits_BAV, view)
         before = _tensors(view)
-        with torch.no_grad(), no_questions("advance"):
+        with torch.no_grad(), forbid_host_reads("advance"):
             scheme.advance(state, logits_BAV.detach(), view, corpus, now)
         assert _same(before, _tensors(view)), "advance changes the batch that was trained on"
-        now_held = {name: (tensor.data_ptr(), tensor.shape, tensor.dtype) for name, tensor in state.items()}
-        assert now_held == held, "what the scheme carries is not changed in place; a captured step would not see it"
+        assert _storage(state) == held, "the scheme's state is not changed in place; a captured step would not see it"
         found += [*before, loss, *(tensor.clone() for tensor in state.values())]
     return found
+
+
+def _storage(state: Carried) -> dict[str, Any]:
+    return {name: (tensor.data_ptr(), tensor.shape, tensor.dtype) for name, tensor in state.items()}
 
 
 def _moment(step: int, seed: int) -> Moment:
@@ -72,7 +75,7 @@ def _check_view(view: View, corpus: Corpus) -> None:
 
 
 def _check_loss(scheme: Scheme, logits_BAV: Tensor, view: View) -> Tensor:
-    with no_questions("loss"):
+    with forbid_host_reads("loss"):
         loss = scheme.loss(logits_BAV, view)
     assert loss.shape == (), "the loss is not a scalar"
     assert loss.dtype == torch.float32, "the loss is not float32"

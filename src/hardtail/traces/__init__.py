@@ -1,4 +1,1 @@
-"""What a decode left behind, read without a model: which commits stand, which were wrong, what was hidden when.
-
-Traces on disk are here too. Task profiles and generic diagnosis are both built on this room.
-"""
+"""Reading traces without a model: which commits stand, which are wrong, what was hidden when; and traces on disk."""

@@ -13,12 +13,12 @@ from hardtail.core.types import Array
 from hardtail.traces.summary import mean
 
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 0.999, 1.0)
-"""Tenths, and the last one in three: nearly every commit of a trained model is in it. A bin holds its upper edge."""
+"""Tenths; the last one is split in three, as it has nearly all commits of a trained model. A bin has its upper edge."""
 
 
 @dataclass(frozen=True)
 class Bin:
-    """The commits whose probability is above `low`, and at most `high`."""
+    """The commits whose probability is above `low` and at most `high`."""
 
     low: float
     high: float
@@ -29,7 +29,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How confidence and accuracy go together over some commits."""
+    """Mean confidence against accuracy of some commits."""
 
     commits: int
     confidence: float | None
@@ -37,11 +37,11 @@ class Calibration:
     ece: float | None
     """Expected calibration error: Σ_bins share · |accuracy − confidence| (Naeini et al. 2015)."""
     bins: tuple[Bin, ...]
-    """Those that hold a commit."""
+    """The bins that have commits."""
 
 
 def calibration(prob_K: Array, right_K: NDArray[np.bool_]) -> Calibration:
-    """Mean confidence against accuracy, by bins of the committed token's probability."""
+    """Confidence is the probability of the committed token."""
     prob_K = prob_K.astype(np.float64)
     bin_K = np.clip(np.searchsorted(EDGES, prob_K, side="left") - 1, 0, len(EDGES) - 2)
     bins: list[Bin] = []

@@ -1,7 +1,7 @@
-"""The commits that a trace's wrong answers go back to, and the small figures that task profiles are made of.
+"""The commits that caused a trace's wrong answers, and the small figures that task profiles are made of.
 
-A *wrong cell* is one that counts and does not hold its gold token at the end. The commit that it goes back to is the
-last one that wrote it, so a policy that hides cells again answers for what it let stand, not for what it took back.
+A *wrong cell* is scored and does not have its gold token at the end. Its *wrong commit* is the last one that wrote it,
+so commits that a policy took back do not count.
 
 Shapes: N instances, A answer cells, T events, K wrong commits (at most one an instance).
 """
@@ -26,7 +26,7 @@ Places = tuple[Array, ...]
 
 
 class Shape(Protocol):
-    """What reading a trace needs to know of its task."""
+    """What reading a trace needs to know about its task."""
 
     name: ClassVar[str]
 
@@ -55,27 +55,26 @@ class Commits:
         return len(self.row_K)
 
 
-def wrong_cells(trace: Trace) -> NDArray[np.bool_]:
-    """`wrong_NA`: the scored cells that do not hold their gold token at the end."""
+def wrong_cells(trace: Trace) -> Mask:
+    """`wrong_NA`: the scored cells that do not have their gold token at the end."""
     return (trace.answer_NA != trace.instances.answer_NA) & trace.instances.scored_NA
 
 
-def first_in_time(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Commits:
-    """Each instance's first commit among those that its wrong cells go back to."""
-    event_NA = standing(trace).event_NA
-    never = trace.cell_NT.shape[1]
-    return _of_cells(trace, event_NA, wrong_NA, np.where(wrong_NA, event_NA, never).argmin(axis=1))
+def first_in_time(trace: Trace, wrong_NA: Mask) -> Commits:
+    """Each instance's earliest wrong commit; of several in one step, the best-scored."""
+    event_NA = np.where(wrong_NA, standing(trace).event_NA, trace.cell_NT.shape[1])
+    return _of_cells(trace, wrong_NA, event_NA.argmin(axis=1))
 
 
-def lowest_index(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Commits:
-    """The commit of each instance's wrong cell with the lowest index: what the study's scripts call the first wrong."""
-    return _of_cells(trace, standing(trace).event_NA, wrong_NA, wrong_NA.argmax(axis=1))
+def lowest_index(trace: Trace, wrong_NA: Mask) -> Commits:
+    """The wrong commit of each instance's wrong cell with the lowest index: the study's scripts call it the first."""
+    return _of_cells(trace, wrong_NA, wrong_NA.argmax(axis=1))
 
 
-def _of_cells(trace: Trace, event_NA: Array, wrong_NA: NDArray[np.bool_], cell_N: NDArray[np.int64]) -> Commits:
+def _of_cells(trace: Trace, wrong_NA: Mask, cell_N: NDArray[np.int64]) -> Commits:
     row_K = np.flatnonzero(wrong_NA.any(axis=1))
     cell_K = cell_N[row_K]
-    at = row_K, event_NA[row_K, cell_K]
+    at = row_K, standing(trace).event_NA[row_K, cell_K]
     return Commits(
         row_K=row_K,
         cell_K=cell_K,
@@ -87,8 +86,8 @@ def _of_cells(trace: Trace, event_NA: Array, wrong_NA: NDArray[np.bool_], cell_N
     )
 
 
-def revealed_before(trace: Trace, commits: Commits) -> NDArray[np.bool_]:
-    """`revealed_KA`: what each commit's forward pass could see; commits of the same pass do not see each other."""
+def revealed_before(trace: Trace, commits: Commits) -> Mask:
+    """`revealed_KA`: the cells that each commit's forward pass saw; commits of one pass do not see each other."""
     row_K = commits.row_K
     before_KT = trace.happened_NT[row_K] & (trace.step_NT[row_K] < commits.step_K[:, None])
     last_KA = np.full((len(row_K), trace.answer_NA.shape[1]), -1, dtype=np.int64)
@@ -114,20 +113,19 @@ class Readings(Generic[T]):
 
 @dataclass(frozen=True)
 class Wrong(Readings[T]):
-    """One figure of the wrong commits of both readings, and of all wrong cells."""
+    """One figure of the wrong commits in both readings, and of all wrong cells."""
 
     wrong: T
 
     @classmethod
     def among(cls, firsts: Readings[Commits], wrong_NA: Mask, figure: Callable[[Places], T]) -> "Wrong[T]":
-        """The figure of each group's cells."""
         found = firsts.map(lambda commits: figure((commits.row_K, commits.cell_K)))
         return cls(found.first_in_time, found.lowest_index, figure(np.nonzero(wrong_NA)))
 
 
 @dataclass(frozen=True)
 class Groups(Wrong[T]):
-    """The same with all cells that could be wrong, for comparison."""
+    """The same, and of all cells that could be wrong, for comparison."""
 
     all: T
 
@@ -154,7 +152,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Timing:
-    """When `n` commits were made (steps count from 0), how sure the denoiser was, and where the gold token came."""
+    """When `n` commits were made (steps count from 0), how sure the model was, and how often gold came second."""
 
     n: int
     step_mean: float | None
@@ -175,19 +173,19 @@ class Timing:
         )
 
 
-def readings_of(trace: Trace, wrong_NA: NDArray[np.bool_]) -> Readings[Commits]:
+def readings_of(trace: Trace, wrong_NA: Mask) -> Readings[Commits]:
     """The wrong commit of each instance that has wrong cells, in both readings."""
     return Readings(first_in_time(trace, wrong_NA), lowest_index(trace, wrong_NA))
 
 
 def count(kind_K: Array, names: Sequence[str]) -> dict[str, int]:
-    """How many there are of each kind, by name, zeros included."""
+    """The number of each kind, by name, zeros included."""
     found = np.bincount(kind_K.astype(np.int64).ravel(), minlength=len(names))
     return {name: int(number) for name, number in zip(names, found, strict=True)}
 
 
 def tally(value_K: Array, among: Array) -> dict[str, int]:
-    """How many there are of each whole number that occurs in `among`, so that tables have the same columns."""
+    """The number of each integer that occurs in `among`, so that tables have the same columns."""
     number_U = np.unique(among)
     return count(np.searchsorted(number_U, value_K), [str(int(number)) for number in number_U])
 
@@ -196,7 +194,7 @@ def tally(value_K: Array, among: Array) -> dict[str, int]:
 
 
 def refuse_misfit(task: Shape, trace: Trace) -> None:
-    """A trace of another task, or of another size of this one."""
+    """Refuse a trace of another task, or of another size of this one."""
     given = trace.instances.tokens_NL.shape[1], trace.instances.answer_len
     if given != (task.seq_len, task.answer_len):
         raise HardtailError(
@@ -206,9 +204,9 @@ def refuse_misfit(task: Shape, trace: Trace) -> None:
 
 
 def annotation(task: Shape, group: Mapping[str, Array], name: str) -> Array:
-    """An array that bare instances lack."""
+    """An array that annotated instances have and bare ones lack."""
     if name not in group:
         raise HardtailError(
-            f"{task.name}: these instances carry no {name!r}, which the diagnosis needs; build them without `--bare`"
+            f"{task.name}: these instances have no {name!r}, which the diagnosis needs; build them without `--bare`"
         )
     return group[name]

@@ -1,7 +1,4 @@
-"""Traces on disk: an `.npz` that grows part by part, and a manifest next to it. Reading needs no torch.
-
-The archive's entries are `PART/ARRAY`, so that a trace of any length is written and read in bounded memory.
-"""
+"""Traces on disk: an `.npz` with entries `PART/ARRAY`, written and read part by part, and a manifest next to it."""
 
 import json
 import zipfile
@@ -40,9 +37,9 @@ class TraceWriter:
 
 @contextmanager
 def trace_writer(path: Path) -> Iterator[TraceWriter]:
-    """Write `path` (`.npz`) and its manifest (`.json`); neither takes its name before both are whole."""
+    """Write `path` (`.npz`) and its manifest (`.json`); neither appears under its name before both are complete."""
     if path.suffix != ".npz":
-        raise HardtailError(f"{path} must end in .npz; the trace's manifest is written beside it as .json")
+        raise HardtailError(f"{path} must end in .npz; the trace's manifest is written next to it as .json")
     with atomic(path) as file, atomic(manifest_path(path)) as side:
         with zipfile.ZipFile(file, "w") as archive:
             writer = TraceWriter(archive)
@@ -58,10 +55,10 @@ def save_trace(path: Path, trace: Trace) -> None:
 
 
 def load_trace(path: Path) -> Trace:
-    """A whole trace; refuses what is truncated, altered or something else."""
+    """A whole trace; a file that is truncated, altered or not a trace raises HardtailError."""
     parts = list(trace_parts(path))
     if not parts:
-        raise HardtailError(f"{path} holds no part of a trace; decode it again")
+        raise HardtailError(f"{path} has no part of a trace; decode it again")
     return Trace.concat(parts)
 
 
@@ -81,13 +78,13 @@ def trace_parts(path: Path) -> Iterator[Trace]:
                 count += len(trace)
                 yield trace
         if count != manifest["count"]:
-            raise HardtailError(f"it holds {count} instances, its manifest says {manifest['count']}")
+            raise HardtailError(f"it has {count} instances, its manifest says {manifest['count']}")
     except Exception as error:  # a damaged archive fails in a dozen ways, from zlib's to "encrypted"
-        raise HardtailError(f"{path} is damaged or no trace ({error}); decode it again") from error
+        raise HardtailError(f"{path} is damaged or not a trace ({error}); decode it again") from error
 
 
 def _check(trace: Trace) -> None:
-    """Refuse arrays that do not go together: everything that reads a trace trusts its shapes and indices."""
+    """Refuse arrays that do not fit together: all other code trusts a trace's shapes and indices."""
     n, cells, events = len(trace), trace.instances.answer_len, trace.cell_NT.shape[-1]
     for name, array in trace.arrays().items():
         by_cell = name.endswith("_NA") or name.startswith("instances/orders/")
@@ -100,10 +97,10 @@ def _check(trace: Trace) -> None:
     if ((trace.instances.prompt_len_N < 0) | (trace.instances.prompt_len_N > last)).any():
         raise HardtailError(f"its sequences have no room for {cells} answer cells")
     if ((trace.cell_NT < -1) | (trace.cell_NT >= cells) | (trace.step_NT < 0)).any():
-        raise HardtailError("it has events outside of the answer, which a trace cannot have")
+        raise HardtailError("it has events outside the answer")
     parents_NAE = trace.instances.parents_NAE
     if parents_NAE is not None and ((parents_NAE < -1) | (parents_NAE >= cells)).any():
-        raise HardtailError("its cells wait for cells outside of the answer")
+        raise HardtailError("its cells wait for cells outside the answer")
 
 
 _KINDS = {"cell_NT": "i", "step_NT": "i", "token_NT": "u", "answer_NA": "u", "gold_rank_NT": "i"} | {
@@ -113,7 +110,7 @@ _KINDS = {"cell_NT": "i", "step_NT": "i", "token_NT": "u", "answer_NA": "u", "go
     "instances/scored_NA": "b",
     "instances/parents_NAE": "i",
 }
-"""The arrays that others are indexed by or masked with, and numpy's letter for what they hold."""
+"""The arrays that index or mask others, with numpy's letter for their type."""
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -126,7 +123,7 @@ def _manifest(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise HardtailError(f"{path} or its manifest cannot be read ({error})") from error
     if not isinstance(manifest, dict) or (manifest.get("kind"), manifest.get("format")) != ("trace", FORMAT):
-        raise HardtailError(f"{side} is no manifest of a trace of format {FORMAT}; give a file that `eval` wrote")
+        raise HardtailError(f"{side} is not the manifest of a trace of format {FORMAT}; give a file that `eval` wrote")
     if manifest.get("sha256") != whole:
         raise HardtailError(f"{path} is not what its manifest describes (the hashes differ); decode it again")
     return manifest

@@ -1,4 +1,4 @@
-"""What stood, what was hidden, and when: a trace as states by step and as the one commit of each cell that lasted.
+"""A trace as the one commit of each cell that stands at the end, and as what was hidden at each step.
 
 Shapes: N instances, A answer cells, T events, S steps.
 """
@@ -12,28 +12,24 @@ from numpy.typing import NDArray
 from hardtail.core.types import Trace
 
 _BLOCK = 1 << 23
-"""Elements of the largest array that is made at once."""
+"""Elements of the largest array that is built at once."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Of each cell the commit that stands at the end: with a policy that remasks, the last of several.
-
-    A cell that was never hidden, or that is hidden at the end, has none; its other values mean nothing.
-    """
+    """The commit of each cell that stands at the end, the last one where a policy remasked the cell."""
 
     there_NA: NDArray[np.bool_]
+    """False for cells that were never hidden or are hidden at the end; their other values mean nothing."""
     event_NA: NDArray[np.int64]
     """The column of the trace's events; 0 where there is none."""
     step_NA: NDArray[np.int64]
-    """The forward pass it came from, from 0."""
+    """The forward pass, from 0."""
     right_NA: NDArray[np.bool_]
     prob_NA: NDArray[np.float32]
-    """The probability of the committed token: the largest of any token, where decoding is greedy."""
 
 
 def standing(trace: Trace) -> Standing:
-    """The commits of a trace that stand at the end."""
     last_NA = np.full(trace.answer_NA.shape, -1, dtype=np.int64)
     row_K, event_K = np.nonzero(trace.happened_NT)
     np.maximum.at(last_NA, (row_K, trace.cell_NT[row_K, event_K]), event_K)
@@ -51,7 +47,7 @@ def standing(trace: Trace) -> Standing:
 
 
 def steps_of(trace: Trace) -> int:
-    """S: the forward passes of the instance that took most."""
+    """S: the most forward passes that an instance took."""
     return int(np.max(trace.step_NT, where=trace.happened_NT, initial=-1)) + 1
 
 
@@ -64,7 +60,7 @@ def visited(trace: Trace) -> NDArray[np.bool_]:
 
 
 def hidden_before(trace: Trace) -> NDArray[np.bool_]:
-    """Which cells were hidden when each step looked [N, S, A]; what a step itself wrote shows in the next one."""
+    """Which cells were hidden when each step looked [N, S, A]; the next step sees what a step wrote."""
     hidden_NSA = np.zeros((len(trace), steps_of(trace), trace.instances.answer_len), dtype=np.bool_)
     shown_NSA, again_NSA = np.zeros_like(hidden_NSA), np.zeros_like(hidden_NSA)
     for wrote_NT, into_NSA in ((trace.commit_NT, shown_NSA), (trace.happened_NT & ~trace.commit_NT, again_NSA)):
@@ -73,7 +69,7 @@ def hidden_before(trace: Trace) -> NDArray[np.bool_]:
     now_NA = trace.instances.maskable_NA
     for step in range(hidden_NSA.shape[1]):
         hidden_NSA[:, step] = now_NA
-        now_NA = (now_NA & ~shown_NSA[:, step]) | again_NSA[:, step]  # a step commits first and remasks then
+        now_NA = (now_NA & ~shown_NSA[:, step]) | again_NSA[:, step]  # a step commits first, then remasks
     return hidden_NSA
 
 

@@ -1,4 +1,4 @@
-"""Means and shares that say None where there is nothing to take them of: JSON has no NaN."""
+"""Means and shares that are None for no values, since JSON has no NaN."""
 
 from typing import Any
 

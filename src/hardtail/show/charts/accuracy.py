@@ -1,23 +1,19 @@
-"""Accuracy by stratum and policy: of recorded runs next to what the paper prints, and of decodes.
+"""Accuracy by stratum and policy: of recorded runs next to what the paper prints, and of decodes."""
 
-Shapes: N instances.
-"""
-
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from hardtail.core import records
 from hardtail.measuring.statistics import wilson
-from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
+from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
 from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of, variant_of
 from hardtail.show.stages import Decoder, Stage
-from hardtail.study.claims.evidence import Estimate, Value
+from hardtail.study.claims.evidence import Estimate, Value, repeats_the_paper
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 
-STUDIED_VARIANTS = ("", "tf32", "paper")
-"""Variants that repeat the paper's own runs, so that its figures belong next to them."""
 HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy")
-"""Other readings of confidence: drawn, but shown on the page only when asked for."""
+"""Other measures of confidence, which the page shows only on request."""
 
 
 def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
@@ -45,17 +41,8 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
             theirs = [Point(strata.index(stratum), printed[stratum]) for stratum in by_stratum if stratum in printed]
             yield Series(f"{arm} · {policy}, paper", scheme_of(arm), policy, printed=True), Line("", tuple(theirs))
 
-    return Chart(
-        task,
-        "accuracy",
-        f"Accuracy by stratum and policy, {kind.replace('_', ' ')} weights",
-        "Accuracy",
-        "Exact match; 95 % intervals: Student's over seeds, Wilson's with one seed.",
-        Axis("stratum", strata),
-        SHARE,
-        grouped(lines()),
-        marks=True,
-    )
+    x, weights = Axis("stratum", strata), kind.replace("_", " ")
+    return described("recorded-accuracy", task, x, SHARE, lines(), of=weights, marks=True)
 
 
 def _mean(place: int, by_seed: Iterable[records.Accuracy]) -> Point:
@@ -66,29 +53,19 @@ def _mean(place: int, by_seed: Iterable[records.Accuracy]) -> Point:
 
 def _printed(task: str, arm: str, policy: str) -> dict[str, float]:
     """What the paper prints about an arm, by stratum."""
-    return printed_accuracy().get((task, scheme_of(arm), policy), {}) if variant_of(arm) in STUDIED_VARIANTS else {}
+    return printed_accuracy().get((task, scheme_of(arm), policy), {}) if repeats_the_paper(variant_of(arm)) else {}
 
 
 def decoded_accuracy(stage: Stage) -> Chart:
     """Exact match of the decodes of a stage by stratum."""
     strata = tuple(dict.fromkeys(stage.stratum_P.tolist()))
-    return Chart(
-        stage.task.name,
-        "accuracy",
-        "Accuracy of the decodes on this page",
-        "Accuracy",
-        "Exact match by stratum; Wilson's 95 % intervals.",
-        Axis("stratum", strata),
-        SHARE,
-        grouped((series, Line("", _shares(decoder, strata))) for decoder, series in decoder_series(stage)),
-        marks=True,
-    )
+    lines = ((series, Line("", _shares(decoder, strata))) for decoder, series in decoder_series(stage))
+    return described("decoded-accuracy", stage.task.name, Axis("stratum", strata), SHARE, lines, marks=True)
 
 
 def _shares(decoder: Decoder, strata: Sequence[str]) -> tuple[Point, ...]:
     points = []
-    for stratum in dict.fromkeys(decoder.stratum_N.tolist()):
-        exact_N = decoder.trace.exact_N[decoder.stratum_N == stratum]
-        n, exact = exact_N.size, int(exact_N.sum())
+    for stratum, n in Counter(decoder.stratum_N.tolist()).items():
+        exact = int(decoder.trace.exact_N[decoder.stratum_N == stratum].sum())
         points.append(Point(strata.index(stratum), exact / n, *wilson(exact, n)))
     return tuple(points)

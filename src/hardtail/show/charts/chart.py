@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Literal, NamedTuple
+
+from msgspec import toml
 
 
 class Point(NamedTuple):
-    """A place, a value, and the ends of the value's 95 % interval where there is one."""
+    """A place, a value, and the ends of the value's 95 % interval if it has one."""
 
     x: float
     y: float
@@ -26,9 +29,12 @@ class Line:
 class Series:
     """Lines that belong together.
 
-    `name`  its entry in the page's legend; series of equal names share one entry
-    `hue`   what its colour means, usually the training scheme: equal hues have equal colours in all charts
-    `style` what its stroke and its marks mean: equal styles look equal within a figure, the first is solid
+    `name`    its entry in the page's legend; series with the same name share one entry
+    `hue`     what its colour means, usually the training scheme: the same hue has the same colour in all charts
+    `style`   what its stroke and its marks mean: the same style looks the same within a figure, the first is solid
+    `variant` what else distinguishes series of one hue, such as the precision of the training
+    `shown`   whether the page shows it at first
+    `printed` whether it is what the paper prints: open marks on paper, not on the page
     """
 
     name: str
@@ -36,11 +42,8 @@ class Series:
     style: str
     lines: tuple[Line, ...] = ()
     variant: str = ""
-    """What else tells series of one hue apart, such as the precision of the training."""
     shown: bool = True
-    """Whether the page shows it before anyone has asked for it."""
     printed: bool = False
-    """Whether it is what the paper prints: open marks on paper, not on the page."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +56,23 @@ class Axis:
     high: float | None = None
     log_on_paper: bool = False
     label_on_paper: str | None = None
-    """Where it is not the same."""
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A chart about one task."""
+class Words:
+    """What `words.toml` says about a chart."""
 
-    task: str
     section: Literal["training", "accuracy", "readiness", "coverage"]
     title: str
     panel: str
-    """Its title on paper, where it is a small panel."""
     note: str
+
+
+@dataclass(frozen=True)
+class Chart(Words):
+    """A chart about one task."""
+
+    task: str
     x: Axis
     y: Axis
     series: tuple[Series, ...]
@@ -74,10 +81,20 @@ class Chart:
 
 
 SHARE = Axis("share", low=0.0, high=1.0)
+_WORDS = toml.decode(files("hardtail.show.charts").joinpath("words.toml").read_bytes(), type=dict[str, Words])
+
+
+def described(
+    name: str, task: str, x: Axis, y: Axis, lines: Iterable[tuple[Series, Line]], *, of: str = "", marks: bool = False
+) -> Chart:
+    """The chart that `words.toml` describes under `name`; `of` completes its title."""
+    words = _WORDS[name]
+    title = words.title.format(of=of)
+    return Chart(words.section, title, words.panel, words.note, task, x, y, grouped(lines), marks)
 
 
 def grouped(lines: Iterable[tuple[Series, Line]]) -> tuple[Series, ...]:
-    """Lines put together by their series, in the order in which series first came; empty lines are left out."""
+    """Put lines together by series, in the order in which the series first appear; leave out empty lines."""
     held: dict[Series, list[Line]] = {}
     for series, line in lines:
         if line.points:

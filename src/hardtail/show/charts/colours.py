@@ -1,4 +1,4 @@
-"""The one table of colours, for the page, for paper and for the terminal: Okabe and Ito's, told apart by everyone."""
+"""The colours of the page, figures and terminal: Okabe and Ito's palette, safe for colour-blind readers."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -24,7 +24,7 @@ def scheme_in(name: str) -> str | None:
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """A training scheme has its colour everywhere; any other name takes the next free one."""
+    """A training scheme has its colour everywhere; any other name gets the next free one."""
     known = {name: SCHEME_COLOURS[found] for name in names if (found := scheme_in(name))}
     free_first = sorted(OTHER_COLOURS, key=lambda colour: colour in known.values())
     others = [name for name in dict.fromkeys(names) if name not in known]
@@ -32,12 +32,12 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def schemes(models: Sequence[str]) -> dict[str, str]:
-    """The training scheme that each model is named after, where no other is; else the model's own name."""
+    """The training scheme that each model is named after; the model's own name if it has none or shares it."""
     found = {name: scheme_in(name) for name in models}
     count = list(found.values()).count
     return {name: scheme if scheme and count(scheme) == 1 else name for name, scheme in found.items()}
 
 
 def titles(names: Sequence[str]) -> dict[str, str]:
-    """What a legend calls each: its scheme, where that tells it from the others."""
+    """What a legend calls each of these."""
     return {name: SCHEME_TITLES.get(scheme, scheme) for name, scheme in schemes(names).items()}

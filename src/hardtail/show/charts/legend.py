@@ -1,4 +1,4 @@
-"""Arms of recorded runs and decoders as series: their colour and stroke, and which of them the page shows at first."""
+"""The series of arms and decoders: their colour and stroke, and which of them the page shows at first."""
 
 from collections.abc import Collection, Sequence
 
@@ -33,7 +33,7 @@ def arm_series(arm: str, style: str, at_first: Collection[str], *, name: str = "
 
 
 def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:
-    """The arms of the runs `asked` for by name and those that the ledger reads; all, where there are none."""
+    """The arms of the runs `asked` for by name and those that the ledger reads; if there are none, all arms."""
     arms = {run.arm: run.entry.arm for run in runs}
     read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES}
     return {run.arm for run in runs if run.name in asked or arms[run.arm] in read} or set(arms)

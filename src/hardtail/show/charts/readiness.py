@@ -1,9 +1,9 @@
 """Readiness at commit: how many commits came before their prerequisites, and how many were right.
 
-Shapes: N instances, T events, S steps, P portions of a decode.
+Shapes: N instances, T events, P portions of a decode.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from hardtail.core.types import Array, Trace
 from hardtail.measuring.diagnosis.readiness import Readiness, readiness
 from hardtail.measuring.statistics import wilson
-from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
+from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
 from hardtail.show.charts.legend import arm_series, decoder_series
 from hardtail.show.stages import Stage, ready_events
 from hardtail.study.runs import Run
@@ -21,25 +21,21 @@ PORTIONS = 20
 """Portions of a decode, from its first to its last step, in which the page counts commits."""
 
 
-_Told = tuple[Series, str, Readiness]
-"""What is known of one decode: its series, named after the arm or model; its label; its readiness."""
-
-
 def recorded_readiness(
     task: str, runs: Sequence[Run], kind: str | None = None, at_first: Collection[str] = ()
 ) -> list[Chart]:
-    """The diagnoses of runs, of one kind of weights or of all."""
-    found = [
-        (arm_series(run.arm, record.policy, at_first), f"seed {run.seed}, {record.checkpoint or 'weights'}", record)
-        for run in runs
-        for record in run.explained.values()
-        if kind in (None, record.checkpoint)
-    ]
-    return _charts(task, "recorded runs", [(series, label, record.readiness) for series, label, record in found])
+    """The diagnoses of runs, for one kind of weights or for all."""
+    found = []
+    for run in runs:
+        for record in run.explained.values():
+            if kind in (None, record.checkpoint):
+                label = f"seed {run.seed}, {record.checkpoint or 'weights'}"
+                found.append((arm_series(run.arm, record.policy, at_first), label, record.readiness))
+    return _charts(task, "recorded runs", found)
 
 
 def decoded_readiness(stage: Stage) -> list[Chart]:
-    """The decodes of a stage, where its problems say what cells wait for."""
+    """The decodes of a stage, if its problems say what cells wait for."""
     if stage.problems.parents_NAE is None:
         return []
     found = [
@@ -49,50 +45,29 @@ def decoded_readiness(stage: Stage) -> list[Chart]:
     return _charts(stage.task.name, "this page", found)
 
 
-def _charts(task: str, of: str, found: Sequence[_Told]) -> list[Chart]:
+def _charts(task: str, of: str, found: Sequence[tuple[Series, str, Readiness]]) -> list[Chart]:
+    """The charts of several decodes: each has its series, named after the arm or model, a label and its readiness."""
     policies = tuple(dict.fromkeys(series.style for series, _, _ in found))
-    early = [
-        (series, Line(label or series.style, _share(policies.index(series.style), told.premature, told.dependent)))
-        for series, label, told in found
-    ]
-    right = [
-        (replace(series, name=f"{series.name} · {series.style}"), Line(label, _right(told)))
-        for series, label, told in found
-    ]
+    early, right = [], []
+    for series, label, held in found:
+        points = _share(policies.index(series.style), held.premature, held.dependent)
+        early.append((series, Line(label or series.style, points)))
+        right.append((replace(series, name=f"{series.name} · {series.style}"), Line(label, _right(held))))
+    orders, groups = Axis("decoding order", policies, label_on_paper=""), Axis("the cell was", GROUPS)
     charts = [
-        Chart(
-            task,
-            "readiness",
-            f"Commits before their prerequisites, {of}",
-            "Premature commits",
-            "Of the commits in cells that wait for others, those made while some of these were hidden.",
-            Axis("decoding order", policies, label_on_paper=""),
-            SHARE,
-            grouped(early),
-            marks=True,
-        ),
-        Chart(
-            task,
-            "readiness",
-            f"Right commits by readiness, {of}",
-            "Right commits",
-            "Free cells wait for nothing; the others were ready or not when they were committed.",
-            Axis("the cell was", GROUPS, label_on_paper="cell at commit"),
-            SHARE,
-            grouped(right),
-            marks=True,
-        ),
+        described("premature", task, orders, SHARE, early, of=of, marks=True),
+        described("right", task, replace(groups, label_on_paper="cell at commit"), SHARE, right, of=of, marks=True),
     ]
     return [chart for chart in charts if chart.series]
 
 
-def _right(told: Readiness) -> tuple[Point, ...]:
-    groups = [(place, told.accuracy[name]) for place, name in enumerate(GROUPS) if name in told.accuracy]
+def _right(held: Readiness) -> tuple[Point, ...]:
+    groups = [(place, held.accuracy[name]) for place, name in enumerate(GROUPS) if name in held.accuracy]
     return tuple(point for place, of in groups for point in _share(place, of.right, of.commits))
 
 
 def _share(place: int, part: int, whole: int) -> tuple[Point, ...]:
-    """A share with Wilson's interval; nothing where there is nothing to take it of."""
+    """A share with Wilson's interval; no point if `whole` is 0."""
     return (Point(place, part / whole, *wilson(part, whole)),) if whole else ()
 
 
@@ -101,39 +76,23 @@ def _share(place: int, part: int, whole: int) -> tuple[Point, ...]:
 
 def unready_along(stage: Stage, portions: int | None = PORTIONS) -> Chart:
     """Commits before their prerequisites, by portions of the decode or, with None, by its steps."""
-
-    def lines() -> Iterator[tuple[Series, Line]]:
-        for decoder, series in decoder_series(stage) if stage.problems.parents_NAE is not None else ():
-            unready_NT = ~ready_events(stage.task, decoder.trace)
-            yield series, Line("", _along(decoder.trace, unready_NT, portions))
-
-    return Chart(
-        stage.task.name,
-        "readiness",
-        "Unready commits along the decode",
-        "Premature commits",
-        "The share of commits made before all prerequisites were revealed.",
-        Axis("decoding step") if portions is None else Axis("part of the decode", low=0.0, high=1.0),
-        SHARE,
-        grouped(lines()),
+    decoders = decoder_series(stage) if stage.problems.parents_NAE is not None else []
+    lines = (
+        (series, Line("", _along(decoder.trace, ~ready_events(stage.task, decoder.trace), portions)))
+        for decoder, series in decoders
     )
+    x = Axis("decoding step") if portions is None else Axis("part of the decode", low=0.0, high=1.0)
+    return described("premature-along", stage.task.name, x, SHARE, lines)
 
 
 def wrong_along(stage: Stage) -> Chart:
     """Wrong commits by portions of the decode."""
-    return Chart(
-        stage.task.name,
-        "readiness",
-        "Wrong commits along the decode",
-        "Wrong commits",
-        "The share of commits whose token is not the gold one.",
-        Axis("part of the decode", low=0.0, high=1.0),
-        Axis("share", low=0.0),
-        grouped(
-            (series, Line("", _along(decoder.trace, decoder.trace.wrong_NT, PORTIONS)))
-            for decoder, series in decoder_series(stage)
-        ),
+    lines = (
+        (series, Line("", _along(decoder.trace, decoder.trace.wrong_NT, PORTIONS)))
+        for decoder, series in decoder_series(stage)
     )
+    x = Axis("part of the decode", low=0.0, high=1.0)
+    return described("wrong-along", stage.task.name, x, Axis("share", low=0.0), lines)
 
 
 def _along(trace: Trace, marked_NT: Array, portions: int | None) -> tuple[Point, ...]:

@@ -1,4 +1,4 @@
-"""Mask states: those of training and those that decoders visit, by hidden count and by logical rank.
+"""Mask states that training saw and that decoders visit, by hidden count and by logical rank.
 
 Shapes: K hidden counts, R logical ranks.
 """
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardtail.measuring.diagnosis.coverage import Histogram, visits
-from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series, grouped
+from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series, described
 from hardtail.show.charts.legend import arm_series, decoder_series, variant_of
 from hardtail.show.stages import Stage
 from hardtail.study.runs import Run
 
 TRAINED = "trained"
-"""The style of states that training saw; others have the name of their policy."""
+"""The style of states that training saw; the style of visited states is the policy's name."""
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,24 @@ class States:
 
 
 def trained_states(runs: Sequence[Run], at_first: Collection[str] = ()) -> list[States]:
-    """What runs counted in training."""
-    return [
-        States(
-            arm_series(run.arm, TRAINED, at_first, variant=variant_of(run.arm)),
-            f"seed {run.seed}",
-            Histogram.of(run.coverage, f"{run.name}/coverage.json"),
-        )
-        for run in runs
-        if run.coverage is not None
-    ]
+    """The states that runs counted in training."""
+    found = []
+    for run in runs:
+        if run.coverage is not None:
+            series = arm_series(run.arm, TRAINED, at_first, variant=variant_of(run.arm))
+            counted = Histogram.of(run.coverage, f"{run.name}/coverage.json")
+            found.append(States(series, f"seed {run.seed}", counted))
+    return found
 
 
 def visited_states(stage: Stage) -> list[States]:
-    """What the decoders of a stage visited."""
+    """The states that the decoders of a stage visited."""
     order = next((name for name in stage.task.order_names if name in stage.problems.orders), None)
     return [States(series, "", visits(decoder.trace, order)) for decoder, series in decoder_series(stage)]
 
 
 def trained_and_visited(task: str, runs: Sequence[Run], stage: Stage | None) -> list[States]:
-    """Of training, the seeds of an arm together, then those that decoders of the same size of the task visited."""
+    """The states of training, the seeds of an arm together; then those that decoders of the same size visited."""
     found: dict[Series, States] = {}
     for one in trained_states([run for run in runs if run.task == task]):
         if stage is None or len(one.histogram.count_K) == stage.task.answer_len + 1:
@@ -63,16 +61,8 @@ def _sum(one: States, other: States) -> States:
 
 
 def count_chart(task: str, found: Sequence[States]) -> Chart:
-    return Chart(
-        task,
-        "coverage",
-        "Mask states in training",
-        "States by hidden cells",
-        "The share of states by the number of hidden cells, on a logarithmic scale.",
-        Axis("hidden cells"),
-        Axis("share of states", log=True),
-        grouped((one.series, Line(one.label, _by_count(one.histogram))) for one in found),
-    )
+    lines = ((one.series, Line(one.label, _by_count(one.histogram))) for one in found)
+    return described("hidden-count", task, Axis("hidden cells"), Axis("share of states", log=True), lines)
 
 
 def _by_count(histogram: Histogram) -> tuple[Point, ...]:
@@ -81,17 +71,9 @@ def _by_count(histogram: Histogram) -> tuple[Point, ...]:
 
 
 def rank_chart(task: str, where: str, found: Sequence[States]) -> Chart:
-    return Chart(
-        task,
-        "coverage",
-        f"Where hidden cells lie, in {where}",
-        "Mean hidden rank",
-        "The mean logical rank of the hidden cells: 0 comes first in the task's order, 1 last. States that decoding "
-        "visits and training did not are apart here.",
-        Axis("hidden cells"),
-        Axis("mean rank", low=0.0, high=1.0),
-        grouped((one.series, Line(one.label, _mean_ranks(one.histogram))) for one in found),
-    )
+    lines = ((one.series, Line(one.label, _mean_ranks(one.histogram))) for one in found)
+    y = Axis("mean rank", low=0.0, high=1.0)
+    return described("hidden-rank", task, Axis("hidden cells"), y, lines, of=where)
 
 
 def _mean_ranks(histogram: Histogram) -> tuple[Point, ...]:
@@ -99,7 +81,6 @@ def _mean_ranks(histogram: Histogram) -> tuple[Point, ...]:
     ranks = histogram.rank_KR.shape[1]
     if ranks == 1:  # counted without an order
         return ()
-    part_R = np.arange(ranks) / (ranks - 1)
     cells_K = histogram.rank_KR.sum(axis=1)
-    mean_K = histogram.rank_KR @ part_R / np.maximum(cells_K, 1)
+    mean_K = histogram.rank_KR @ (np.arange(ranks) / (ranks - 1)) / np.maximum(cells_K, 1)
     return tuple(Point(int(count), float(mean_K[count])) for count in np.flatnonzero(cells_K) if count)

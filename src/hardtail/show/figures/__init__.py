@@ -1,9 +1,10 @@
-"""Figures for a paper: everything that recorded runs and traces have data for, as PDF, PNG and SVG.
+"""Figures for a paper, as PDF, PNG and SVG: everything that recorded runs and traces have data for.
 
-`write_all` makes them all, and the tables; the functions in the modules here make one figure each. matplotlib is
-needed, torch is not.
+`write_all` makes them all, and the tables; the functions in the modules here make one figure each. They need
+matplotlib but not torch.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ __all__ = ["ensure_matplotlib", "save", "task_figures", "write_all", "write_figu
 
 
 def write_all(folder: Path, store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> list[Path]:
-    """Write every figure and table of recorded runs, of other run directories, and of traces."""
+    """Write every figure and table of recorded runs, other run directories and traces."""
     figures = write_figures(folder, all_runs(store, runs), stages_of(traces))
     return [*figures, *(write_tables(folder, Results(store)) if store else [])]
 
@@ -46,10 +47,10 @@ def write_figures(folder: Path, runs: Sequence[Run], stages: Sequence[Stage]) ->
     drawn = [*_of_runs(runs), *_of_states(runs, stages), *_of_stages(stages)]
     if not drawn:
         raise HardtailError("there is nothing to draw: give runs or traces, or record runs with `hardtail study`")
-    written, names = [], [name for name, _ in drawn]
-    for place, (name, figure) in enumerate(drawn):
-        again = names[:place].count(name)
-        written += save(figure, folder, f"{name}-{again + 1}" if again else name)
+    written, seen = [], Counter[str]()
+    for name, figure in drawn:
+        seen[name] += 1
+        written += save(figure, folder, f"{name}-{seen[name]}" if seen[name] > 1 else name)
     return written
 
 
@@ -68,13 +69,10 @@ def _of_runs(runs: Sequence[Run]) -> "Iterator[tuple[str, Figure]]":
 
 
 def _of_states(runs: Sequence[Run], stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
-    """Mask states of the decoded tasks together with those of training, then of tasks that have only runs."""
-    decoded = {stage.task.name for stage in stages}
-    alone = dict.fromkeys(run.task for run in runs if run.task not in decoded)
-    pairs: list[tuple[str, Stage | None]] = [
-        *((stage.task.name, stage) for stage in stages),
-        *((task, None) for task in alone),
-    ]
+    """Mask states of the decoded tasks together with those of training, then those of tasks that have only runs."""
+    pairs: list[tuple[str, Stage | None]] = [(stage.task.name, stage) for stage in stages]
+    decoded = {task for task, _ in pairs}
+    pairs += [(task, None) for task in dict.fromkeys(run.task for run in runs) if task not in decoded]
     for task, stage in pairs:
         held = trained_and_visited(task, runs, stage)
         charts = [count_chart(task, held), rank_chart(task, "training", held)]
@@ -91,14 +89,12 @@ def _of_stages(stages: Sequence[Stage]) -> "Iterator[tuple[str, Figure]]":
             drawn = [unready_along(stage, portions=None), charts[-1]]
             yield slug("readiness", task.name, "decoded"), charts_figure(drawn)
         for decoder in stage.decoders:
-            if decoder.trace.exact_N.all():
-                continue
-            name = decoder.model.removeprefix(f"{task.name}-"), decoder.policy
-            for kind, figure in task_figures(task, decoder.trace).items():
-                yield slug(kind, task.name, *name), figure
+            model = decoder.model.removeprefix(f"{task.name}-")
+            for kind, figure in task_figures(task, decoder.trace).items() if not decoder.trace.exact_N.all() else ():
+                yield slug(kind, task.name, model, decoder.policy), figure
 
 
 def task_figures(task: Task, trace: Trace) -> "Mapping[str, Figure]":
-    """Draw the figures of a trace's failures that only its task has, by name."""
+    """Draw the task's own figures of a trace's failures, by name."""
     with style.style():
         return task.figures(trace, style)

@@ -1,4 +1,4 @@
-"""Charts on paper: small panels under one legend, colour for the training scheme, stroke for what else differs."""
+"""Charts on paper: small panels under one legend. Colour is the training scheme, stroke is whatever else differs."""
 
 import re
 from collections.abc import Sequence
@@ -7,35 +7,38 @@ from itertools import count, zip_longest
 from math import ceil, log10
 from typing import TYPE_CHECKING, Any
 
-from hardtail.show.charts.chart import Axis, Chart, Line, Point
+from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series
 from hardtail.show.charts.colours import colours, titles
-from hardtail.show.figures.style import COLUMN, MARKERS, PAGE, SOFT, STROKES, sheet, styled
+from hardtail.show.figures.style import COLUMN, MARKERS, PAGE, SOFT, STROKES, sheet, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PANEL_HEIGHT, LEGEND_HEIGHT = 1.3, 0.16
-"""Inches that a row of panels takes, and a line of the legend."""
+"""Heights in inches of a row of panels and of a line of the legend."""
 MOST_IN_A_COLUMN = 4
-"""More panels than this take the width of the page."""
+"""A figure with more panels than this is as wide as the page."""
 MOST_SIDE_BY_SIDE = 5
 """On an axis with at most this many places, series are drawn side by side."""
+_OPEN_MARK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "none"}
 _CONDITION = re.compile(r"(\w+)(>=|=)(\d+)")
 
 
-@styled
+@style()
 def charts_figure(charts: Sequence[Chart]) -> "Figure":
     """Draw charts as panels. A style has the same stroke and meaning in all of them."""
-    charts = [_told_apart(chart) for chart in charts]
-    hues = [one.hue for chart in charts for one in chart.series]
-    strokes = _strokes(charts)
+    charts = [_distinct(chart) for chart in charts]
+    series = [one for chart in charts for one in chart.series]
+    hues = [one.hue for one in series]
+    styles = dict.fromkeys(one.style for one in series if not one.printed)
+    strokes = dict(zip(styles, count(), strict=False))
     width, columns = (PAGE, 3) if len(charts) > MOST_IN_A_COLUMN else (COLUMN, min(2, len(charts)))
     rows = ceil(len(charts) / columns)
-    printed = any(one.printed for chart in charts for one in chart.series)
-    entries, across = _packed(_legend(hues, strokes, any(chart.marks for chart in charts), printed), width)
-    lines = len(entries) // across
-    figure = sheet(width, PANEL_HEIGHT * rows * (1.3 if columns == 1 else 1) + LEGEND_HEIGHT * lines + 0.05)
+    marks, printed = any(chart.marks for chart in charts), any(one.printed for one in series)
+    entries, across = _packed(_legend(hues, strokes, marks, printed), width)
+    height = PANEL_HEIGHT * rows * (1.3 if columns == 1 else 1)
+    figure = sheet(width, height + LEGEND_HEIGHT * (len(entries) // across) + 0.05)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for place, (axes, chart) in enumerate(zip(panels, charts, strict=False)):
         _panel(axes, chart, colours(hues), strokes)
@@ -47,22 +50,14 @@ def charts_figure(charts: Sequence[Chart]) -> "Figure":
     return figure
 
 
-def _told_apart(chart: Chart) -> Chart:
+def _distinct(chart: Chart) -> Chart:
     """Give series of the same colour and style a style of their own, under their names."""
     looks = [(one.hue, one.style, one.printed) for one in chart.series]
-    return replace(
-        chart,
-        series=tuple(
-            one if looks.count(look) == 1 else replace(one, style=f"{one.name} {one.style}")
-            for one, look in zip(chart.series, looks, strict=True)
-        ),
+    series = (
+        one if looks.count(look) == 1 else replace(one, style=f"{one.name} {one.style}")
+        for one, look in zip(chart.series, looks, strict=True)
     )
-
-
-def _strokes(charts: Sequence[Chart]) -> dict[str, int]:
-    """The place of each style among the strokes, solid first."""
-    styles = dict.fromkeys(one.style for chart in charts for one in chart.series if not one.printed)
-    return {name: place for place, name in enumerate(styles)}
+    return replace(chart, series=tuple(series))
 
 
 def _legend(hues: Sequence[str], strokes: dict[str, int], marks: bool, printed: bool) -> list[list[tuple[Any, str]]]:
@@ -76,13 +71,12 @@ def _legend(hues: Sequence[str], strokes: dict[str, int], marks: bool, printed: 
         marker = MARKERS[place % len(MARKERS)] if marks else None
         second.append((Line2D([], [], color=SOFT, linestyle=STROKES[place % len(STROKES)], marker=marker), name))
     if printed:
-        open_mark = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", markeredgecolor=SOFT)
-        second.append((open_mark, "printed in the paper"))
+        second.append((Line2D([], [], **_OPEN_MARK, markeredgecolor=SOFT), "printed in the paper"))
     return [row for row in (first, second) if row]
 
 
 def _packed(rows: list[list[tuple[Any, str]]], width: float) -> tuple[list[tuple[Any, str]], int]:
-    """Order entries as a legend with this many columns takes them, row by row in as few lines as fit."""
+    """Order entries column by column, as matplotlib's legend wants them, in as few lines as fit; count the columns."""
     from matplotlib.lines import Line2D
 
     blank = (Line2D([], [], linestyle="none"), "")
@@ -113,7 +107,8 @@ def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str
             shift = (next(place) - (lines - 1) / 2) * min(0.12, 0.5 / lines) if apart else 0.0
             points = [point._replace(x=point.x + shift) for point in line.points if point.y > 0 or not log]
             if one.printed:
-                _printed(axes, points, colour[one.hue])
+                open_mark = _OPEN_MARK | {"markeredgecolor": colour[one.hue], "markersize": 4.4, "markeredgewidth": 0.8}
+                axes.plot([x for x, *_ in points], [y for _, y, *_ in points], clip_on=False, **open_mark)
             else:
                 _line(axes, points, colour[one.hue], strokes[one.style], chart.marks, joined=not apart)
     _limits(axes, chart)
@@ -140,16 +135,9 @@ def _line(axes: "Axes", points: Sequence[Point], colour: str, stroke: int, marks
         axes.errorbar(at, middle, yerr=(below, above), fmt="none", ecolor=colour, zorder=2, **bars)
 
 
-def _printed(axes: "Axes", points: Sequence[Point], colour: str) -> None:
-    xs, ys = [x for x, *_ in points], [y for _, y, *_ in points]
-    axes.plot(
-        xs, ys, "o", markersize=4.4, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=0.8, clip_on=False
-    )
-
-
 def _limits(axes: "Axes", chart: Chart) -> None:
-    """Set the ends of the y axis; if all shares are near 1, show only the upper part."""
-    points = [point for one in chart.series for line in one.lines for point in line.points]
+    """Set the ends of the y axis; if all shares are at least 0.5, show only the upper part."""
+    points = (point for one in chart.series for line in one.lines for point in line.points)
     lowest = min((value for point in points for value in point[1:3] if value is not None), default=0.0)
     if (chart.y.low, chart.y.high) == (0.0, 1.0):
         low = 0.0 if lowest < 0.5 else min(lowest // 0.1 * 0.1, 0.9)
@@ -168,19 +156,10 @@ def by_policy(chart: Chart) -> list[Chart]:
     def placed(line: Line) -> Line:
         return Line(line.label, tuple(sorted(point._replace(x=place[int(point.x)]) for point in line.points)))
 
-    return [
-        replace(
-            chart,
-            panel=policy,
-            x=axis,
-            series=tuple(
-                replace(one, style="", lines=tuple(map(placed, one.lines)))
-                for one in chart.series
-                if one.style == policy
-            ),
-        )
-        for policy in dict.fromkeys(one.style for one in chart.series)
-    ]
+    panels: dict[str, list[Series]] = {}
+    for one in chart.series:
+        panels.setdefault(one.style, []).append(replace(one, style="", lines=tuple(map(placed, one.lines))))
+    return [replace(chart, panel=policy, x=axis, series=tuple(series)) for policy, series in panels.items()]
 
 
 def difficulty(strata: Sequence[str]) -> tuple[Axis, list[float]]:

@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.show.charts.colours import titles
 from hardtail.show.charts.states import TRAINED, States
-from hardtail.show.figures.style import COLUMN, PAGE, SOFT, sheet, styled
+from hardtail.show.figures.style import COLUMN, PAGE, SOFT, sheet, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANELS_ACROSS = 6
-"""Panels of mask states in a row."""
+"""The most panels in a row."""
 
 
-@styled
+@style()
 def states_figure(held: Sequence[States]) -> "Figure":
-    """Draw which cells are hidden at each hidden count: a panel for each arm and decoder; white means never.
+    """Draw which cells are hidden at each hidden count, with a panel for each arm and decoder; white means never.
 
-    Every rank must be one cell's (`single_ranks`).
+    Every rank must belong to one cell (`single_ranks`).
     """
     kinds = [[one for one in held if (one.series.style == TRAINED) is trained] for trained in (True, False)]
     lines = [kind[at : at + PANELS_ACROSS] for kind in kinds for at in range(0, len(kind), PANELS_ACROSS)]
@@ -33,7 +33,6 @@ def states_figure(held: Sequence[States]) -> "Figure":
     figure = sheet(COLUMN if columns < 3 else PAGE, 1.75 * rows + 0.1)
     panels = figure.subplots(rows, columns, squeeze=False, sharey=True, sharex=True)
     named = titles([one.series.hue for one in held])
-    image = None
     for axes in panels.ravel():
         axes.set_visible(False)
     for axes, one in ((panels[y, x], one) for y, line in enumerate(lines) for x, one in enumerate(line)):
@@ -47,15 +46,14 @@ def states_figure(held: Sequence[States]) -> "Figure":
         axes.text(0, 1.03, one.series.style, transform=axes.transAxes, color=SOFT, va="bottom")
     figure.supxlabel("rank of the cell in the logical order", fontsize=7)
     figure.supylabel("hidden cells", fontsize=7)
-    if image is not None:
-        bar = figure.colorbar(image, ax=panels, aspect=25 * rows, pad=0.01)
-        bar.outline.set_visible(False)
-        bar.set_label("chance that the cell is hidden")
+    bar = figure.colorbar(image, ax=panels, aspect=25 * rows, pad=0.01)
+    bar.outline.set_visible(False)
+    bar.set_label("chance that the cell is hidden")
     return figure
 
 
 def single_ranks(held: Sequence[States]) -> bool:
-    """Whether in all of these every rank belongs to a single cell."""
+    """Whether every rank belongs to a single cell in all of these."""
     return bool(held) and all(one.histogram.rank_KR.shape[1] == len(one.histogram.count_K) - 1 for one in held)
 
 

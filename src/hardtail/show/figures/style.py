@@ -1,16 +1,15 @@
 """How figures look and how they are saved: one style for all, and the same files every time.
 
-Fonts are those that come with matplotlib, so that a figure looks the same everywhere; in a PDF they are embedded as
-TrueType and text stays text, in an SVG letters are outlines.
+The fonts come with matplotlib, so a figure looks the same everywhere. A PDF embeds them as TrueType and its text stays
+text; in an SVG letters are outlines.
 """
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.3, 6.75
-"""Widths in inches: of one column of a two-column paper, and of both."""
-FORMATS = ("pdf", "png", "svg")
+"""Widths in inches of one column of a two-column paper, and of both columns."""
 DPI = 300
 INK, SOFT, RULE = "#1b2430", "#5a6675", "#c9d0d8"
 WRONG, CHAIN, HIDDEN = "#d55e00", "#fdf0c8", "#eef1f4"
@@ -31,49 +29,24 @@ WRONG, CHAIN, HIDDEN = "#d55e00", "#fdf0c8", "#eef1f4"
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1, 1.3)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-_SETTINGS: Mapping[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 7,
-    "axes.titlesize": 7.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 4,
-    "axes.labelsize": 7,
-    "axes.labelcolor": INK,
-    "axes.labelpad": 2,
-    "axes.edgecolor": SOFT,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e3e7eb",
-    "grid.linewidth": 0.5,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "xtick.major.size": 2,
-    "ytick.major.size": 2,
-    "xtick.minor.size": 0,
-    "ytick.minor.size": 0,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "text.color": INK,
-    "text.parse_math": False,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
-    "legend.handlelength": 1.9,
-    "legend.columnspacing": 1.2,
-    "legend.handletextpad": 0.5,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 3,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "hardtail",
-    "savefig.bbox": None,
-}
-
-P = ParamSpec("P")
+_TICKS, _MAJOR_TICKS, _MINOR_TICKS = (tuple(f"{axis}tick{kind}" for axis in "xy") for kind in ("", ".major", ".minor"))
+_SETTINGS: Sequence[tuple[str | tuple[str, ...], Mapping[str, Any]]] = (
+    ("font", {"family": "DejaVu Sans", "size": 7}),
+    ("axes", {"titlesize": 7.5, "titleweight": "bold", "titlelocation": "left", "titlepad": 4}),
+    ("axes", {"labelsize": 7, "labelcolor": INK, "labelpad": 2, "edgecolor": SOFT, "linewidth": 0.6, "grid": True}),
+    ("axes.spines", {"top": False, "right": False}),
+    ("grid", {"color": "#e3e7eb", "linewidth": 0.5}),
+    (_TICKS, {"labelsize": 7, "color": SOFT}),
+    (_MAJOR_TICKS, {"size": 2, "width": 0.6}),
+    (_MINOR_TICKS, {"size": 0}),
+    ("text", {"color": INK, "parse_math": False}),
+    ("legend", {"fontsize": 7, "frameon": False, "handlelength": 1.9, "columnspacing": 1.2, "handletextpad": 0.5}),
+    ("lines", {"linewidth": 1.2, "markersize": 3}),
+    ("pdf", {"fonttype": 42}),
+    ("svg", {"fonttype": "path", "hashsalt": "hardtail"}),
+    ("savefig", {"bbox": None}),
+)
+"""Arguments of `matplotlib.rc`."""
 
 
 def ensure_matplotlib() -> None:
@@ -86,25 +59,15 @@ def ensure_matplotlib() -> None:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Use the settings above within this context."""
+    """Apply the settings above: `with style():`, or `@style()` above a function that draws."""
     ensure_matplotlib()
     import matplotlib as mpl
 
     with mpl.rc_context():
-        mpl.rcdefaults()  # a person's own matplotlibrc changes nothing
-        mpl.rcParams.update(_SETTINGS)
+        mpl.rcdefaults()  # the user's own matplotlibrc changes nothing
+        for group, settings in _SETTINGS:
+            mpl.rc(group, **settings)
         yield
-
-
-def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
-    """Make a function draw its figure in this style."""
-
-    @wraps(draw)
-    def drawing(*args: P.args, **kwargs: P.kwargs) -> "Figure":
-        with style():
-            return draw(*args, **kwargs)
-
-    return drawing
 
 
 def sheet(width: float, height: float, *, arranged: bool = True) -> "Figure":
@@ -118,19 +81,17 @@ def sheet(width: float, height: float, *, arranged: bool = True) -> "Figure":
 
 def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
     """Save the figure as PDF, PNG and SVG, without dates so that equal figures are equal files."""
-    undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
+    undated = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
     paths = []
     with style():
         figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # arranged once, the same in all formats
-    for kind in FORMATS:
-        held = io.BytesIO()
-        with style():
-            figure.savefig(held, format=kind, dpi=DPI, metadata=undated[kind])
-        path = folder / f"{name}.{kind}"
-        with atomic(path) as file:
-            file.write(held.getvalue())
-        paths.append(path)
+        figure.set_layout_engine("none")  # arranged once, the same in all formats
+        for kind, metadata in undated.items():
+            held = io.BytesIO()
+            figure.savefig(held, format=kind, dpi=DPI, metadata=metadata)
+            paths.append(folder / f"{name}.{kind}")
+            with atomic(paths[-1]) as file:
+                file.write(held.getvalue())
     return paths
 
 
@@ -138,7 +99,7 @@ def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
 
 
 def ramp(part: float) -> tuple[tuple[float, float, float], str]:
-    """From a decode's first commit, dark, to its last, light: the fill and the ink that is read on it."""
+    """The fill of a commit, from dark (first) to light (last), and a legible colour for text on it."""
     at = min(max(part, 0.0), 1.0) * (len(STEP_RAMP) - 1)
     low = min(int(at), len(STEP_RAMP) - 2)
     pairs = zip(STEP_RAMP[low], STEP_RAMP[low + 1], strict=True)
@@ -152,7 +113,7 @@ def slug(*words: object) -> str:
 
 
 def source(trace: Trace) -> str:
-    """Say where a trace comes from; its `note` says what else a reader must know."""
+    """State where a trace comes from, with its `note` if it has one."""
     return ", ".join(str(trace.about[key]) for key in ("model", "note", "policy", "stratum") if trace.about.get(key))
 
 

@@ -1,6 +1,6 @@
-"""The page's charts: which there are, and how JSON holds them for `web/chart.js`."""
+"""The page's charts, and their JSON for `web/chart.js`."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,10 +19,7 @@ MOST_POINTS = 400
 
 
 def run_charts(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Chart]:
-    """Every chart that the runs have data for, task by task.
-
-    Shown at first are the arms of runs `asked` for by name and those that the ledger reads; all, where there are none.
-    """
+    """Every chart that the runs have data for, task by task; `asked` are the names of runs to show at first."""
     found: list[Chart] = []
     for task in dict.fromkeys(run.task for run in runs):
         held = [run for run in runs if run.task == task]
@@ -36,7 +33,7 @@ def run_charts(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Chart]:
 
 
 def decode_charts(stage: Stage) -> list[Chart]:
-    """What the decoders of a stage did, in numbers."""
+    """The charts of what the decoders of a stage did."""
     charts = [
         decoded_accuracy(stage),
         unready_along(stage),
@@ -48,31 +45,16 @@ def decode_charts(stage: Stage) -> list[Chart]:
 
 
 def charts_as_json(charts: Sequence[Chart]) -> list[dict[str, Any]]:
-    """Charts for the browser, their colours chosen over all charts of a task."""
+    """Charts for the browser; colours are chosen over all charts of a task."""
     hues: dict[str, list[str]] = {}
     for chart in charts:
         hues.setdefault(chart.task, []).extend(one.hue for one in chart.series)
     colour = {task: colours(names) for task, names in hues.items()}
+    plain = ("task", "section", "title", "note", "marks")
     return [
-        {
-            "task": chart.task,
-            "section": chart.section,
-            "title": chart.title,
-            "note": chart.note,
-            "x": _axis(chart.x),
-            "y": _axis(chart.y),
-            "series": [
-                {
-                    "name": one.name,
-                    "colour": colour[chart.task][one.hue],
-                    "style": f"{one.style} {one.variant}",
-                    "lines": [{"label": line.label, "points": _thinned(line)} for line in one.lines],
-                    "shown": one.shown,
-                }
-                for one in _by_name(one for one in chart.series if not one.printed)
-            ],
-            "marks": chart.marks,
-        }
+        {key: getattr(chart, key) for key in plain}
+        | {"x": _axis(chart.x), "y": _axis(chart.y)}
+        | {"series": [_series(one, colour[chart.task]) for one in _by_name(chart.series)]}
         for chart in charts
     ]
 
@@ -81,10 +63,18 @@ def _axis(axis: Axis) -> dict[str, Any]:
     return {key: value for key, value in asdict(axis).items() if not key.endswith("_on_paper")}
 
 
+def _series(one: Series, colour: Mapping[str, str]) -> dict[str, Any]:
+    lines = [{"label": line.label, "points": _thinned(line)} for line in one.lines]
+    style = f"{one.style} {one.variant}"
+    return {"name": one.name, "colour": colour[one.hue], "style": style, "lines": lines, "shown": one.shown}
+
+
 def _by_name(series: Iterable[Series]) -> list[Series]:
-    """One entry of the legend for a name; where its series differ in style, none of the styles is its own."""
+    """One entry of the legend for each name, without what the paper prints; an entry of several series has no style."""
     held: dict[str, Series] = {}
     for one in series:
+        if one.printed:
+            continue
         if before := held.get(one.name):
             one = replace(before, style="", lines=before.lines + one.lines)
         held[one.name] = one

@@ -1,4 +1,4 @@
-"""Everything that a page shows, gathered: runs, the study's tables, the ledger, charts and stages."""
+"""Everything that a page shows: runs, the study's tables, the ledger, charts and stages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,11 +21,10 @@ FORMAT = 3
 
 
 def page_content(store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
-    """What JSON holds of a page, and its arrays as text."""
-    everything = all_runs(store, runs)
-    found, pack = stages(traces), Pack()
-    asked = {run.name for run in runs}
-    charts = [*run_charts(everything, asked), *(chart for stage in found for chart in decode_charts(stage))]
+    """A page's JSON, and its arrays as text."""
+    everything, found, pack = all_runs(store, runs), stages(traces), Pack()
+    charts = run_charts(everything, {run.name for run in runs})
+    charts += [chart for stage in found for chart in decode_charts(stage)]
     content = {
         "format": FORMAT,
         "title": "hardtail report",

@@ -1,6 +1,5 @@
-"""The study's tables and the ledger of claims inside a page, for each choice of weights that it offers."""
+"""The study's tables and the ledger of claims in a page, for each choice of weights that it offers."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,31 +15,29 @@ _CLAIM = ("id", "claim", "where", "paper", "ours", "seeds", "verdict", "caveat",
 
 
 def judged(store: Store) -> list[dict[str, Any]]:
-    """Tables and claims of the weights that the paper took, of the last weights, and in the reading of the paper's text
-    if runs of it are recorded."""
+    """Tables and claims for the weights that the paper used, for the last weights, and for the last weights of runs
+    that follow the paper's text, if any are recorded."""
     choices = [("as in the paper", Results(store)), ("last", Results(store, checkpoint="last"))]
     of_text = Results(store, "paper")
     if any(of_text.runs(task, scheme) for task in TASKS.names() for scheme in SCHEMES):
         choices.append(("last, reading paper", of_text))
     return [
-        {"weights": words, "tables": [asdict(table) for table in study_tables(held)], "ledger": ledger(held)}
-        for words, held in choices
+        {"weights": name, "tables": [asdict(table) for table in study_tables(held)], "ledger": ledger(held)}
+        for name, held in choices
     ]
 
 
 def ledger(results: Results) -> dict[str, Any]:
-    """Every claim with its verdict; the records behind all of them once, which claims point to by number."""
+    """Every claim with its verdict and the numbers of its records; every record once."""
     numbers: dict[tuple[Any, ...], int] = {}
     claims = []
     for judged in judge(results):
         row = as_json(judged, results, evidence=True)
-        claims.append({key: row[key] for key in _CLAIM} | {"records": _numbered(row["records"], numbers)})
+        records = [tuple(_hashable(record[key]) for key in _RECORD) for record in row["records"]]
+        found = [numbers.setdefault(record, len(numbers)) for record in records]
+        claims.append({key: row[key] for key in _CLAIM} | {"records": found})
     return {"columns": _RECORD, "records": list(numbers), "claims": claims}
 
 
-def _numbered(records: Sequence[Mapping[str, Any]], numbers: dict[tuple[Any, ...], int]) -> list[int]:
-    found = []
-    for record in records:
-        row = tuple(tuple(record[key]) if isinstance(record[key], list) else record[key] for key in _RECORD)
-        found.append(numbers.setdefault(row, len(numbers)))
-    return found
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.records import jsonable
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array
 from hardtail.show.page.pack import Pack
 from hardtail.show.stages import Decoder, Stage, ready_events
 from hardtail.tasks.base import Task
@@ -18,15 +18,11 @@ from hardtail.traces.commits import first_in_time, wrong_cells
 
 def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
     """Return a stage as JSON; its arrays go into `pack`."""
-    task, problems = stage.task, stage.problems
+    task, problems, vocabulary = stage.task, stage.problems, stage.task.vocabulary
     found = task.roles(problems)
     parents_PAE = problems.parents_NAE
-    flags_PA = (
-        problems.maskable_NA.astype(np.uint8)
-        + 2 * problems.scored_NA.astype(np.uint8)
-        + 4 * task.meaningful(problems).astype(np.uint8)
-    )
-    vocabulary = task.vocabulary
+    flags_PA = problems.maskable_NA + 2 * problems.scored_NA + 4 * task.meaningful(problems)
+    notes = {name: problems.extras[name] for name in task.scene_extras if name in problems.extras}
     return {
         "task": task.name,
         "config": jsonable(task.config()),
@@ -44,18 +40,9 @@ def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
         "flags": pack.add(flags_PA, "u1"),
         "role": pack.add(found.role_NA, "u1"),
         "parents": pack.add(np.empty(0) if parents_PAE is None else parents_PAE, "i2"),
-        "notes": _notes(task, problems, pack),
-        "decoders": [
-            _packed_decoder(task, decoder, row_N, pack)
-            for decoder, row_N in zip(stage.decoders, stage.rows, strict=True)
-        ],
+        "notes": {name: pack.add(array, "u1" if array.dtype.kind == "b" else "i2") for name, array in notes.items()},
+        "decoders": [_packed_decoder(task, *held, pack) for held in zip(stage.decoders, stage.rows, strict=True)],
     }
-
-
-def _notes(task: Task, problems: Instances, pack: Pack) -> dict[str, Any]:
-    """What else the task's scene reads."""
-    held = {name: problems.extras[name] for name in task.scene_extras if name in problems.extras}
-    return {name: pack.add(array, "u1" if array.dtype.kind == "b" else "i2") for name, array in held.items()}
 
 
 def _rounded(value_P: Array) -> list[Any]:
@@ -69,14 +56,12 @@ def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack
     first = first_in_time(trace, wrong_cells(trace))
     first_wrong_N = np.full(len(trace), -1)
     first_wrong_N[first.row_K] = first.cell_K
-    kept = {
-        key: trace.about.get(key) for key in ("recipe", "seed", "checkpoint", "step", "device", "commit", "reading")
-    }
+    kept = ("recipe", "seed", "checkpoint", "step", "device", "commit", "reading")
     return {
         "name": decoder.name,
         "model": decoder.model,
         "policy": decoder.policy,
-        "about": {key: value for key, value in kept.items() if value is not None},
+        "about": {key: trace.about[key] for key in kept if trace.about.get(key) is not None},
         "row": pack.add(row_N, "u2"),
         "end": pack.add(end_N, "u4"),
         "exact": pack.add(trace.exact_N, "u1"),

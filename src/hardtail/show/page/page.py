@@ -1,8 +1,8 @@
-"""One HTML file with everything in it: markup, style, program and data. It opens from disk and needs no network.
+"""One HTML file with markup, style, program and data. It opens from disk and needs no network.
 
-The program is written as ES modules in `web/`; they are joined into a single script, each as a function
-that returns its exports, because a page opened from disk cannot load modules. A task's `scene.js` is put among them
-and imports ours as `hardtail/NAME.js`. A content policy allows that script, by its hash, and no other.
+The program's ES modules in `web/` are joined into a single script, each as a function that returns its exports, because
+a page opened from disk cannot load modules. A task's `scene.js` joins them and imports ours as `hardtail/NAME.js`. A
+content policy allows only that script, by its hash.
 """
 
 import base64
@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,22 +21,8 @@ from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.tasks.parts import Scene
 
 SCRIPTS = (
-    "dom",
-    "data",
-    "address",
-    "colours",
-    "chart",
-    "ledger",
-    "overview",
-    "curves",
-    "replay",
-    "tiles",
-    "scenes",
-    "choice",
-    "controls",
-    "pane",
-    "theatre",
-    "main",
+    *("dom", "data", "address", "colours", "chart", "ledger", "overview", "curves"),
+    *("replay", "tiles", "scenes", "choice", "controls", "pane", "theatre", "main"),
 )
 """The modules of `web/`, each after those it imports; the tasks' scenes come after `scenes`."""
 STYLES = ("theme", "overview", "chart", "theatre", "scene", "phone")
@@ -56,18 +43,19 @@ def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
 
 
 def page_of(content: Mapping[str, Any], arrays: str) -> str:
-    """The page's text: `content` is what JSON holds of it, with the scenes of its tasks; `arrays` a `Pack`'s text."""
+    """The page's text: `content` is its JSON, with the scenes of its tasks; `arrays` is a `Pack`'s text."""
     content = dict(content)
     scenes = [Scene(*held) for held in content.pop("scenes", ())]
     program = bundle([scene.script for scene in scenes])
     digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
+    shades = ", ".join("rgb({} {} {})".format(*shade) for shade in STEP_RAMP)
+    styles = [*(_text(f"{name}.css") for name in STYLES), *(scene.style for scene in scenes)]
+    inert = json.dumps(content, allow_nan=False, ensure_ascii=True)  # no HTML parser may take its text for markup
     filled = {
-        "title": _escaped(str(content.get("title", "hardtail"))),
+        "title": escape(str(content.get("title", "hardtail")), quote=False),
         "policy": f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'",
-        "style": "".join(
-            [_ramp_style(), *(_text(f"{name}.css") for name in STYLES), *(scene.style for scene in scenes)]
-        ),
-        "content": _inert(content),
+        "style": "".join([f":root {{\n  --step-ramp: {shades};\n}}\n", *styles]),
+        "content": inert.replace("<", "\\u003c").replace(">", "\\u003e"),
         "arrays": arrays,
         "program": program,
     }
@@ -75,32 +63,18 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
 
 
 def bundle(scenes: Sequence[str]) -> str:
-    """The page's ES modules, and those of the tasks' scenes, as one script, after the palette shared with Python."""
-    palette = f"export const STEP_RAMP = {json.dumps(STEP_RAMP)};\n"
-    texts = {"palette": palette} | {name: _text(f"{name}.js") for name in SCRIPTS}
+    """Join the page's ES modules and the tasks' scenes into one script, after the palette shared with Python."""
+    texts = {"palette": f"export const STEP_RAMP = {json.dumps(STEP_RAMP)};\n"}
+    texts |= {name: _text(f"{name}.js") for name in SCRIPTS}
     modules = {name: _as_function(text, f"const from_{name} = ") for name, text in texts.items()}
     modules["scenes"] += "".join(map(_as_function, scenes))
     return "\n".join(modules.values()).replace("</script", "<\\/script")
-
-
-def _ramp_style() -> str:
-    shades = ", ".join("rgb({} {} {})".format(*shade) for shade in STEP_RAMP)
-    return f":root {{\n  --step-ramp: {shades};\n}}\n"
 
 
 def _as_function(module: str, assigned: str = "") -> str:
     exports = ", ".join(_EXPORT.findall(module))
     body = _EXPORT.sub("", _IMPORT.sub(r"const \1 = from_\2;", module))
     return f"{assigned}(() => {{\n{body}return {{ {exports} }};\n}})();\n"
-
-
-def _inert(content: Mapping[str, Any]) -> str:
-    """Return JSON that no HTML parser takes for markup, whatever text is in it."""
-    return json.dumps(content, allow_nan=False, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _text(name: str) -> str:

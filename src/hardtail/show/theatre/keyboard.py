@@ -23,7 +23,7 @@ class Keyboard:
         self.held = b""
 
     def next(self, timeout: float) -> str | None:
-        """Return the next key, or None after this many seconds; a closed terminal counts as `q`."""
+        """Return the next key, or None if none is pressed in `timeout` seconds; a closed terminal counts as `q`."""
         if not self.held and not self._read(timeout):
             return None
         while (match := _KEY.match(self.held)) is None:
@@ -56,7 +56,7 @@ def keyboard(file: int) -> Iterator[Keyboard]:
     try:
         tty.setcbreak(file)
         now = termios.tcgetattr(file)
-        now[6][termios.VSUSP] = b"\x00"  # stopped by Ctrl-Z it would leave the terminal as it is here
+        now[6][termios.VSUSP] = b"\x00"  # Ctrl-Z would leave the terminal in this mode
         termios.tcsetattr(file, termios.TCSANOW, now)
         yield Keyboard(file)
     finally:

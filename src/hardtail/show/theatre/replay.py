@@ -5,6 +5,7 @@ Shapes: A answer cells, S steps.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,10 @@ from hardtail.core.types import Instances, Trace
 from hardtail.tasks.base import Task
 
 
-@dataclass(frozen=True)
-class Event:
-    """One token that was written."""
+class Event(NamedTuple):
+    """One token that was written; fields are named after the arrays of a trace, steps count from 0."""
 
     step: int
-    """From 0."""
     cell: int
     token: int
     gold: int
@@ -41,36 +40,23 @@ class Replay:
 
     @classmethod
     def of(cls, task: Task, trace: Trace, row: int) -> "Replay":
-        gold_T = trace.gold_NT[row]
-        events = tuple(
-            Event(
-                int(trace.step_NT[row, t]),
-                int(trace.cell_NT[row, t]),
-                int(trace.token_NT[row, t]),
-                int(gold_T[t]),
-                float(trace.prob_NT[row, t]),
-                float(trace.gold_prob_NT[row, t]),
-                int(trace.gold_rank_NT[row, t]),
-                int(trace.runner_up_NT[row, t]),
-                float(trace.margin_NT[row, t]),
-            )
-            for t in np.flatnonzero(trace.happened_NT[row])
-        )
-        one = trace.instances.take(np.array([row]))
-        return cls(task, one, trace.mask_id, events, bool(trace.exact_N[row]))
+        happened_T = trace.happened_NT[row]
+        columns = (getattr(trace, f"{name}_NT")[row][happened_T].tolist() for name in Event._fields)
+        events = tuple(map(Event, *columns))
+        return cls(task, trace.instances.take(np.array([row])), trace.mask_id, events, bool(trace.exact_N[row]))
 
     @property
     def steps(self) -> int:
         return self.events[-1].step + 1 if self.events else 0
 
-    @cached_property
+    @property
     def token_SA(self) -> NDArray[np.uint8]:
         """The answer in each state; in the first, every maskable cell is hidden."""
         return self._states[0]
 
-    @cached_property
+    @property
     def since_SA(self) -> NDArray[np.int64]:
-        """The step that wrote each cell's current token; -1 where nothing was written."""
+        """The step that wrote each cell's current token; -1 if nothing was written."""
         return self._states[1]
 
     @cached_property

@@ -12,9 +12,9 @@ from hardtail.tasks.base import Task
 from hardtail.traces.files import load_trace
 
 STEPS_OF_A_LEAP = 10
-"""Steps that the up and down keys move."""
 MOST_LISTED = 10
 """The most instances that an error lists."""
+_MOVES = {"right": 1, "l": 1, "left": -1, "h": -1, "up": -STEPS_OF_A_LEAP, "down": STEPS_OF_A_LEAP}
 
 
 def open_theatre(path: Path, instance: int | None = None, *, failures: bool = False) -> "Theatre":
@@ -29,8 +29,7 @@ def open_theatre(path: Path, instance: int | None = None, *, failures: bool = Fa
     if failures and instance is not None and instance not in failing:
         few = ", ".join(map(str, failing[:MOST_LISTED])) + (" …" if len(failing) > MOST_LISTED else "")
         raise HardtailError(f"--instance {instance} of {path} is right; leave out --failures or give one of {few}")
-    rows = failing if failures else list(range(len(trace)))
-    return Theatre(stage.task, trace, rows, instance)
+    return Theatre(stage.task, trace, failing if failures else list(range(len(trace))), instance)
 
 
 class Theatre:
@@ -67,7 +66,7 @@ class Theatre:
         return key != "q"
 
     def tick(self) -> None:
-        """Move one step on while playing."""
+        """Advance one step while playing."""
         self.now = min(self.now + 1, self.replay.steps)
         self.playing = self.now < self.replay.steps
 
@@ -75,13 +74,9 @@ class Theatre:
         """Go to this instance's first wrong commit if it is still ahead, otherwise to the next failing instance's."""
         if (wrong := self.replay.first_wrong) is None or self.now > wrong:
             at = self.rows.index(self.row)
-            following = [*self.rows[at + 1 :], *self.rows[: at + 1]]
-            row = next((row for row in following if row in self.failing), None)
-            if row is None:
+            following = [row for row in (*self.rows[at + 1 :], *self.rows[: at + 1]) if row in self.failing]
+            if not following:
                 return
-            self._show(row)
+            self._show(following[0])
         if (wrong := self.replay.first_wrong) is not None:
             self.now = wrong + 1
-
-
-_MOVES = {"right": 1, "l": 1, "left": -1, "h": -1, "up": -STEPS_OF_A_LEAP, "down": STEPS_OF_A_LEAP}

@@ -1,4 +1,4 @@
-"""Draw the theatre on a screen, or as lines of text where there is no screen."""
+"""Draw the theatre on a screen, or print its commits as lines of text."""
 
 import math
 import sys
@@ -16,12 +16,12 @@ from hardtail.show.theatre.replay import Event
 from hardtail.show.theatre.theatre import Theatre
 
 HIDDEN = "·"
-SECONDS_A_STEP = 0.15
+SECONDS_PER_STEP = 0.15
 """While playing."""
-SECONDS_BETWEEN_LOOKS = 0.5
-"""At the window's size, while nothing is pressed."""
+SECONDS_PER_SIZE_CHECK = 0.5
+"""How often the size of the window is checked while no key is pressed."""
 WIDTH_OF_WORDS = 36
-"""Columns that words next to a drawing need."""
+"""Columns that the text next to a drawing needs."""
 MOST_EVENTS, MOST_NAMES = 8, 4
 KEYS = "←→ step  ↑↓ ten  home end  space play  f failure  n p instance  q quit"
 _SHADES = tuple("#{:02x}{:02x}{:02x}".format(*colour) for colour in STEP_RAMP)
@@ -32,26 +32,26 @@ def watch(theatre: Theatre) -> None:
     """Show the theatre until the user quits; the terminal is always restored."""
     console = Console(highlight=False)
     with keyboard(sys.stdin.fileno()) as keys, console.screen(hide_cursor=True) as screen:
-        drawn = None
-        going = True
-        while going:
+        drawn, running = None, True
+        while running:
             state = theatre.row, theatre.now, theatre.playing, console.size
             if state != drawn:
                 console.control(Control.home())
                 screen.update(frame(theatre, console.width))
                 drawn = state
-            key = keys.next(SECONDS_A_STEP if theatre.playing else SECONDS_BETWEEN_LOOKS)
+            key = keys.next(SECONDS_PER_STEP if theatre.playing else SECONDS_PER_SIZE_CHECK)
             if key is not None:
-                going = theatre.press(key)
+                running = theatre.press(key)
             elif theatre.playing:
                 theatre.tick()
 
 
-def tell(theatre: Theatre, console: Console) -> None:
-    """Print every commit of the instance on a line, then the result."""
+def print_commits(theatre: Theatre, console: Console) -> None:
+    """Print every commit of the instance on a line of its own, then the result."""
     console.print(_head(theatre), soft_wrap=True)
     for event in theatre.replay.events:
-        console.print(Text.assemble(f"step {event.step + 1:>3}  ", _line(theatre, event)), soft_wrap=True)
+        line = Text("  ").join(_parts(theatre, event))
+        console.print(Text.assemble(f"step {event.step + 1:>3}  ", line), soft_wrap=True)
     theatre.press("end")
     console.print(_scene(theatre), soft_wrap=True)
     fault = theatre.task.fault(theatre.replay.one, 0, theatre.replay.token_SA[-1])
@@ -76,12 +76,11 @@ def frame(theatre: Theatre, width: int) -> RenderableType:
 
 
 def _head(theatre: Theatre) -> Text:
-    about, replay = theatre.trace.about, theatre.replay
+    about = theatre.trace.about
     where = " · ".join(str(about[key]) for key in ("model", "note", "policy", "stratum") if about.get(key))
-    solved = ("solved", "bold green") if replay.exact else ("failed", "bold red")
-    return Text.assemble(
-        (where, "bold"), f"   instance {theatre.row} of 0–{len(theatre.trace) - 1}: ", solved, no_wrap=True
-    )
+    solved = ("solved", "bold green") if theatre.replay.exact else ("failed", "bold red")
+    instance = f"   instance {theatre.row} of 0–{len(theatre.trace) - 1}: "
+    return Text.assemble((where, "bold"), instance, solved, no_wrap=True)
 
 
 def _scene(theatre: Theatre) -> Text:
@@ -94,8 +93,8 @@ def _scene(theatre: Theatre) -> Text:
             return HIDDEN, "dim"
         if since_A[cell] < 0:
             return signs[cell], ""
-        wrong, just = token_A[cell] != gold_A[cell], since_A[cell] == now - 1
-        if wrong:
+        just = since_A[cell] == now - 1
+        if token_A[cell] != gold_A[cell]:
             return signs[cell], _NOW_WRONG if just else _WRONG
         return signs[cell], _NOW if just else _shade(since_A[cell] / max(replay.steps - 1, 1))
 
@@ -110,19 +109,17 @@ def _shade(part: float) -> str:
 
 def _words(theatre: Theatre) -> Text:
     replay, now = theatre.replay, theatre.now
-    text = Text.assemble(
-        (f"step {now} of {replay.steps}", "bold"), ("  playing" if theatre.playing else "", "green"), "\n"
-    )
+    playing = ("  playing" if theatre.playing else "", "green")
+    text = Text.assemble((f"step {now} of {replay.steps}", "bold"), playing, "\n")
     text.append(strata_line(theatre.task, replay.one, 0))
     events = replay.events_of(now - 1)
+    between, within = ("\n\n", "\n") if len(events) == 1 else ("\n", "  ")
     for event in events[:MOST_EVENTS]:
-        text.append("\n\n" if len(events) == 1 else "\n")
-        text.append(_several(theatre, event) if len(events) == 1 else _line(theatre, event))
+        text.append(between).append(Text(within).join(_parts(theatre, event)))
     if len(events) > MOST_EVENTS:
         text.append(f"\n… and {len(events) - MOST_EVENTS} more", "dim")
     if not events:
-        hidden = int((replay.token_SA[now] == replay.mask_id).sum())
-        text.append(f"\n\n{hidden} cells are hidden")
+        text.append(f"\n\n{int((replay.token_SA[now] == replay.mask_id).sum())} cells are hidden")
     return text
 
 
@@ -132,16 +129,12 @@ def _parts(theatre: Theatre, event: Event) -> list[Text]:
     if event.token == replay.mask_id:
         return [Text(f"{task.cell_name(event.cell)} hidden again")]
     sign, gold = (task.vocabulary.decode(np.array([token])) for token in (event.token, event.gold))
-    wrong = replay.wrong(event)
-    parts = [
-        Text.assemble(
-            (f"{task.cell_name(event.cell)} ← {sign}", _NOW_WRONG if wrong else _NOW), f"  {_chance(event.prob)}"
-        )
-    ]
-    if wrong:
-        parts.append(Text(f"WRONG: gold {gold} ranked {event.gold_rank + 1}, {_chance(event.gold_prob)}", "bold red"))
-    else:
-        parts.append(Text(f"right: gold ranked {event.gold_rank + 1}", "green"))
+    written, rank = f"{task.cell_name(event.cell)} ← {sign}", event.gold_rank + 1
+    look, outcome = _NOW, Text(f"right: gold ranked {rank}", "green")
+    if replay.wrong(event):
+        look = _NOW_WRONG
+        outcome = Text(f"WRONG: gold {gold} ranked {rank}, {_chance(event.gold_prob)}", "bold red")
+    parts = [Text.assemble((written, look), f"  {_chance(event.prob)}"), outcome]
     if replay.one.parents_NAE is not None:
         missing = replay.missing(event)
         more = "" if missing is None or len(missing) <= MOST_NAMES else f" +{len(missing) - MOST_NAMES}"
@@ -150,14 +143,6 @@ def _parts(theatre: Theatre, event: Event) -> list[Text]:
     if event.runner_up >= 0 and not math.isnan(event.margin):
         parts.append(Text(f"runner-up {task.cell_name(event.runner_up)}, behind by {event.margin:.2g}", "dim"))
     return parts
-
-
-def _several(theatre: Theatre, event: Event) -> Text:
-    return Text("\n").join(_parts(theatre, event))
-
-
-def _line(theatre: Theatre, event: Event) -> Text:
-    return Text("  ").join(_parts(theatre, event))
 
 
 def _chance(p: float) -> str:

@@ -1,11 +1,12 @@
-"""Figures that are made of several others: means of one scheme's, and shares over the failures of several schemes."""
+"""Figures that combine several others: means of one scheme's, and shares over the failures of several schemes."""
 
 from dataclasses import dataclass, replace
 
 from hardtail.study.claims.evidence import Results, Sample, Value
-from hardtail.study.claims.figures import NO_SEED, Figure, Profiled
+from hardtail.study.claims.figures import NO_SEED, NOTHING_TO_DESCRIBE, Figure, Profiled
 
 
+@dataclass(frozen=True)
 class _Combined(Figure):
     """A share that comes from several parts."""
 
@@ -29,9 +30,7 @@ class _Combined(Figure):
 class Weighted(_Combined):
     """The mean of several figures of one seed, each with its weight."""
 
-    parts: tuple[Figure, ...]
     weights: tuple[float, ...]
-    name: str
 
     def beside(self) -> tuple[Figure, ...]:
         others = [part.beside() for part in self.parts]
@@ -40,38 +39,30 @@ class Weighted(_Combined):
         return (replace(self, parts=tuple(other[0] for other in others), name=f"{self.name}, other reading"),)
 
     def why_missing(self, results: Results) -> str:
-        lacking = next((part for part in self.parts if not part.values(results)), None)
-        return NO_SEED if lacking is None else lacking.why_missing(results)
+        return next((part.why_missing(results) for part in self.parts if not part.values(results)), NO_SEED)
 
     def values(self, results: Results) -> dict[int, Value]:
         by_part = [part.values(results) for part in self.parts]
-        whole = sum(self.weights)
-        return {
-            seed: Value(
-                sum(weight * values[seed].value for weight, values in zip(self.weights, by_part, strict=True)) / whole,
-                sum(values[seed].n or 0 for values in by_part) or None,
-            )
-            for seed in sorted(set.intersection(*map(set, by_part)))
-        }
+        found = {}
+        for seed in sorted(set.intersection(*map(set, by_part))):
+            held = [values[seed] for values in by_part]
+            total = sum(weight * value.value for weight, value in zip(self.weights, held, strict=True))
+            found[seed] = Value(total / sum(self.weights), sum(value.n or 0 for value in held) or None)
+        return found
 
 
 @dataclass(frozen=True)
 class Pooled(_Combined):
-    """A share over the failures of several schemes taken together; a scheme without failures adds nothing."""
+    """A share over the failures of several schemes together; a scheme without failures adds nothing."""
 
     parts: tuple[Profiled, ...]
-    name: str
 
     def beside(self) -> tuple[Figure, ...]:
         return tuple(other for part in self.parts for other in part.beside())
 
     def why_missing(self, results: Results) -> str:
-        if all(part.diagnosed(results) for part in self.parts):
-            return self.parts[0].why_missing(results) if self._diagnosed(results) else NO_SEED
-        return next(part for part in self.parts if not part.diagnosed(results)).why_missing(results)
-
-    def moot(self, results: Results) -> bool:
-        return bool(self._diagnosed(results)) and not self.values(results)
+        usual = NOTHING_TO_DESCRIBE if self._diagnosed(results) else NO_SEED
+        return next((part.why_missing(results) for part in self.parts if not part.diagnosed(results)), usual)
 
     def values(self, results: Results) -> dict[int, Value]:
         by_part = [part.values(results) for part in self.parts]
@@ -83,10 +74,5 @@ class Pooled(_Combined):
         return pooled
 
     def _diagnosed(self, results: Results) -> set[int]:
-        """The seeds that all parts were diagnosed for."""
+        """The seeds for which all parts were diagnosed."""
         return set.intersection(*(part.diagnosed(results) for part in self.parts))
-
-
-def average(parts: tuple[Figure, ...], name: str) -> Weighted:
-    """The plain mean of several figures."""
-    return Weighted(parts, (1.0,) * len(parts), name)

@@ -1,15 +1,15 @@
-"""What the recorded results say: which runs stand for a scheme, and the mean over seeds.
+"""Evidence: which recorded runs stand for a scheme, and the mean of their figures over seeds.
 
 Whose failures count: claims that compare schemes or orders on the hard tail of addition and mazes, or describe wrong
 commits there, are about models that have learned their task. A run that gets fewer than half of the natural instances
 right (`LEARNED`) fails everywhere, for another reason. Single cells of the paper's tables are compared with whatever
-was measured. `study.runs` says which records of a run count.
+was measured. `study.runs` defines which records of a run count.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hardtail.measuring.statistics import Interval, t_interval, wilson
 from hardtail.study.runs import Run
@@ -17,8 +17,11 @@ from hardtail.study.store import Store
 
 Reading = Literal["release", "paper"]
 Checkpoint = Literal["last", "best_probe"]
+UNIT = Interval(0.0, 1.0)
 LEARNED = 0.5
-"""The natural accuracy under confidence from which a run's failures tell of the hard tail."""
+"""Failures are about the hard tail only if the natural accuracy under confidence is at least this."""
+VARIANTS: dict[Reading, tuple[str, ...]] = {"release": ("-tf32", ""), "paper": ("-paper",)}
+"""The endings of the arms that stand for a scheme, the first that is recorded: of addition's, tf32 before fp32."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,10 @@ class Sample:
     policy: str
     stratum: str
     n: int | None
-    """What the number is over: instances, failures, cells."""
+    """How many instances, failures or cells the number is about."""
     value: float
     share: bool
-    """Whether it is a share or a mean of numbers between 0 and 1, so that `n` says how sure it is."""
+    """Whether it is a share or a mean of numbers between 0 and 1, so that `n` determines its interval."""
     commit: str
     device: str
 
@@ -43,9 +46,8 @@ class Sample:
         return wilson(round(self.value * self.n), self.n) if self.share and self.n else None
 
 
-@dataclass(frozen=True)
-class Value:
-    """A figure for one seed, and what it is over."""
+class Value(NamedTuple):
+    """A figure for one seed, and how many cases it is about."""
 
     value: float
     n: int | None
@@ -61,34 +63,43 @@ class Estimate:
     seeds: int
 
     @classmethod
-    def of(cls, values: Iterable[Value], *, share: bool) -> "Estimate":
+    def of(cls, values: Iterable[Value], *, share: bool, bounds: Interval = UNIT) -> "Estimate":
         """Student's interval over seeds, and never less than Wilson's of all their instances taken together.
 
-        With one seed it is Wilson's alone: three seeds without a failure do not make a figure certain. Cells of one
-        answer hang together, so that a share of cells counts its answers, not its cells: that errs on the wide side.
+        With one seed it is Wilson's alone, and three seeds without a failure do not make a figure certain. Cells of one
+        answer depend on each other, so that the n of a share of cells is its answers, which errs on the wide side.
         """
         held = list(values)
-        mean = sum(value.value for value in held) / len(held)
-        found = [t_interval([value.value for value in held])]
-        if share and (total := sum(value.n or 0 for value in held)):
-            found.append(wilson(round(mean * total), total))
-        low, high = hull(found)
-        if share and low is not None and high is not None:
-            low, high = max(low, 0.0), min(high, 1.0)
-        return cls(mean, low, high, len(held))
+        low, high = hull((t_interval([value.value for value in held]), pooled_wilson(held) if share else None))
+        if low is not None and high is not None:
+            low, high = max(low, bounds.low), min(high, bounds.high)
+        return cls(mean_of(held), low, high, len(held))
 
-    def text(self) -> str:
-        digits = ".3f" if abs(self.mean) < 100 else ",.0f"
-        mean = f"{self.mean:{digits}}"
-        return mean if self.low is None or self.high is None else f"{mean} [{self.low:{digits}}, {self.high:{digits}}]"
+    @property
+    def interval(self) -> Interval | None:
+        return None if self.low is None or self.high is None else Interval(self.low, self.high)
+
+    def text(self, digits: str = "") -> str:
+        """`0.984 [0.969, 0.992]`."""
+        digits = digits or (".3f" if abs(self.mean) < 100 else ",.0f")
+        shown = (f"{bound:{digits}}" for bound in self.interval or ())
+        return f"{self.mean:{digits}}" + (f" [{', '.join(shown)}]" if self.interval else "")
+
+
+def mean_of(values: Sequence[Value]) -> float:
+    return sum(value.value for value in values) / len(values)
+
+
+def pooled_wilson(values: Sequence[Value]) -> Interval | None:
+    """Wilson's interval of a share over all cases together."""
+    total = sum(value.n or 0 for value in values)
+    return wilson(round(mean_of(values) * total), total) if total else None
 
 
 def hull(found: Iterable[Interval | None]) -> tuple[float, float] | tuple[None, None]:
-    """The interval that covers those that there are."""
+    """The interval that covers all that are given."""
     held = [interval for interval in found if interval is not None]
-    if not held:
-        return None, None
-    return min(interval.low for interval in held), max(interval.high for interval in held)
+    return (min(low for low, _ in held), max(high for _, high in held)) if held else (None, None)
 
 
 @dataclass(frozen=True)
@@ -96,8 +107,8 @@ class Results:
     """A store as the ledger reads it.
 
     `reading`     `release`: what the authors' code did; `paper`: the text as written (docs/study.md §8)
-    `checkpoint`  the weights of all figures; None takes what the paper did: the selected ones for tables, the last
-                  ones for addition's wrong commits (docs/study.md §1.5), and the last ones throughout in the reading
+    `checkpoint`  the weights of all figures; None uses those of the paper: the selected ones for tables, the last ones
+                  for addition's wrong commits (docs/study.md §1.5), and the last ones throughout in the reading
                   `paper`, whose text has no selection
     """
 
@@ -119,7 +130,11 @@ class Results:
 
 
 def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) -> str | None:
-    """The arm that stands for a scheme, if it is recorded: of addition's, tf32 before fp32."""
-    of = f"{task}-{scheme}"
-    arms = (f"{of}-paper",) if reading == "paper" else (f"{of}-tf32", of)
+    """The arm that stands for a scheme, if it is recorded."""
+    arms = (f"{task}-{scheme}{ending}" for ending in VARIANTS[reading])
     return next((arm for arm in arms if arm in recorded), None)
+
+
+def repeats_the_paper(variant: str) -> bool:
+    """Whether arms with this ending repeat the paper's own runs, so that its numbers belong next to them."""
+    return any((f"-{variant}" if variant else "") in endings for endings in VARIANTS.values())

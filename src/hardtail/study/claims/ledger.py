@@ -10,7 +10,7 @@ from typing import Any
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import Registry
 from hardtail.core.tables import Table
-from hardtail.study.claims.base import Claim, Judged, Verdict
+from hardtail.study.claims.base import Cell, Claim, Judged, Verdict
 from hardtail.study.claims.evidence import Results
 from hardtail.study.claims.figures import Accuracy, Figure
 from hardtail.study.claims.source import Source
@@ -37,7 +37,7 @@ def all_claims() -> dict[str, Claim]:
 def printed_accuracy() -> dict[tuple[str, str, str], dict[str, float]]:
     """What sources print: exact match by task, scheme and policy, then by stratum."""
     printed: dict[tuple[str, str, str], dict[str, float]] = {}
-    for cell in (cell for claim in all_claims().values() for check in claim.checks for cell in check.cells):
+    for cell in (cell for claim in all_claims().values() for cell in _cells(claim)):
         figure = cell.figure
         if isinstance(figure, Accuracy) and figure.metric == "exact_match" and cell.paper is not None:
             printed.setdefault((figure.task, figure.scheme, figure.policy), {})[figure.stratum] = cell.paper
@@ -57,12 +57,31 @@ def judge(results: Results, claims: Iterable[Claim] | None = None) -> list[Judge
     return [claim.judge(results) for claim in (all_claims().values() if claims is None else claims)]
 
 
+def _cells(claim: Claim) -> list[Cell]:
+    return list(dict.fromkeys(cell for check in claim.checks for cell in check.cells))
+
+
+def _figures(claim: Claim) -> list[Figure]:
+    return list(dict.fromkeys(cell.figure for cell in _cells(claim)))
+
+
+def _beside(claim: Claim) -> list[Figure]:
+    return [other for figure in _figures(claim) for other in figure.beside()]
+
+
 # -- for programs -----------------------------------------------------------------------------------------------
+
+NOT_MEASURED = {"mean": None, "low": None, "high": None, "seeds": 0}
 
 
 def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[str, Any]:
-    """A row as JSON holds it; with `evidence` also every record that went in."""
-    row = _row(item, results) | {"parts": _parts(item), "figures": _figures_json(item.claim, results)}
+    """A claim with its verdict as JSON; with `evidence` also every record behind it."""
+    row = _row(item, results) | {"parts": _parts(item)}
+    row["figures"] = [
+        {"figure": cell.figure.label, "paper": cell.paper, "paper_n": cell.n}
+        | (asdict(ours) if (ours := cell.figure.estimate(results)) else NOT_MEASURED)
+        for cell in _cells(item.claim)
+    ]
     if evidence:
         row["records"] = _records(_figures(item.claim), results)
         row["beside"] = _records(_beside(item.claim), results)
@@ -100,16 +119,6 @@ def _parts(item: Judged) -> list[dict[str, Any]]:
     ]
 
 
-def _figures_json(claim: Claim, results: Results) -> list[dict[str, Any]]:
-    figures = []
-    for cell in dict.fromkeys(cell for check in claim.checks for cell in check.cells):
-        ours = cell.figure.estimate(results)
-        theirs = {"figure": cell.figure.label, "paper": cell.paper, "paper_n": cell.n}
-        measured = asdict(ours) if ours else {"mean": None, "low": None, "high": None, "seeds": 0}
-        figures.append(theirs | measured)
-    return figures
-
-
 def _records(figures: Iterable[Figure], results: Results) -> list[dict[str, Any]]:
     samples = dict.fromkeys((figure.label, sample) for figure in figures for sample in figure.samples(results))
     return [
@@ -118,29 +127,15 @@ def _records(figures: Iterable[Figure], results: Results) -> list[dict[str, Any]
     ]
 
 
-def _figures(claim: Claim) -> list[Figure]:
-    return list(dict.fromkeys(cell.figure for check in claim.checks for cell in check.cells))
-
-
-def _beside(claim: Claim) -> list[Figure]:
-    return [other for figure in _figures(claim) for other in figure.beside()]
-
-
 # -- for people -------------------------------------------------------------------------------------------------
 
 _ROW = ("id", "claim", "where", "paper", "ours", "seeds", "verdict")
-_RECORD = {"figure": "figure", "run": "run", "seed": "seed", "checkpoint": "weights", "policy": "policy"} | {
-    "stratum": "stratum",
-    "n": "n",
-    "value": "value",
-    "interval": "95 % interval",
-    "commit": "commit",
-    "device": "device",
-}
+_RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
+_HEADINGS = {"checkpoint": "weights", "interval": "95 % interval"}
 
 
 def ledger_table(judged: Sequence[Judged], results: Results) -> Table:
-    """One row a claim."""
+    """One row for each claim."""
     rows = []
     for item in judged:
         row = _row(item, results)
@@ -156,20 +151,21 @@ def counts_table(judged: Sequence[Judged]) -> Table:
 
 
 def evidence_tables(item: Judged, results: Results) -> list[Table]:
-    """What is behind one verdict: its parts, every record that went in, and other readings next to it."""
+    """What is behind one verdict: its parts, its figures, every record, and the same in other readings."""
     row, parts = _row(item, results), _parts(item)
     about = [(key, row[key]) for key in _ROW[1:]]
     about += [("left out", f"not learned: {', '.join(item.left_out)}")] if item.left_out else []
     about += [("note", item.claim.caveat)] if item.claim.caveat else []
-    told = tuple(tuple({**part, "remark": part["remark"] or ""}.values()) for part in parts)
     tables = [
         Table(f"{item.claim.id}; {_basis(results)}", ("", ""), tuple(about)),
-        Table("parts", tuple(parts[0]), told),
+        Table(
+            "parts", tuple(parts[0]), tuple(tuple((part | {"remark": part["remark"] or ""}).values()) for part in parts)
+        ),
         _figures_table(item.claim, results),
         _records_table("records", _figures(item.claim), results),
+        _records_table("in another reading, not judged", _beside(item.claim), results),
     ]
-    other = _records_table("in another reading, not judged", _beside(item.claim), results)
-    return [*tables, other] if other.rows else tables
+    return tables if tables[-1].rows else tables[:-1]
 
 
 def _basis(results: Results) -> str:
@@ -180,7 +176,7 @@ def _basis(results: Results) -> str:
 def _figures_table(claim: Claim, results: Results) -> Table:
     """Every figure next to what the paper prints for it."""
     rows = []
-    for figure, cell in {cell.figure: cell for check in claim.checks for cell in check.cells}.items():
+    for figure, cell in {cell.figure: cell for cell in _cells(claim)}.items():
         ours = figure.estimate(results)
         rows.append((figure.label, cell.paper, cell.n, ours.text() if ours else "–", ours.seeds if ours else 0))
     return Table("figures", ("figure", "paper", "paper's n", "ours", "seeds"), tuple(rows))
@@ -192,4 +188,4 @@ def _records_table(title: str, figures: Iterable[Figure], results: Results) -> T
         if between := record["interval"]:
             record["interval"] = f"{between[0]:.3f} – {between[1]:.3f}"
         rows.append(tuple(record[key] for key in _RECORD))
-    return Table(title, tuple(_RECORD.values()), tuple(rows))
+    return Table(title, tuple(_HEADINGS.get(key, key) for key in _RECORD), tuple(rows))

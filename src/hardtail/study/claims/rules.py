@@ -10,20 +10,13 @@ from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_see
 from hardtail.study.claims.differences import contrast, log_ratio
 from hardtail.study.claims.evidence import Estimate, Results
 
-NEAR = 0.05
-"""Tolerance of levels, in shares."""
-SLACK = 0.02
-"""Tolerance of bounds, in shares."""
-STRONG = 0.5
-"""The part of the paper's effect that counts as one of its size."""
-REPAIRED = 0.9
-"""The part of the paper's recovery that counts as one."""
-FEW, HALF = 0.25, 0.5
-"""The shares of failures up to which a recovery is none, or weak."""
-FAILING = 0.05
-"""Failures below this share leave nothing to recover."""
-EPSILON = 1e-9
-"""What rounding may add to a difference."""
+NEAR = 0.05  # tolerance of levels, in shares
+SLACK = 0.02  # tolerance of bounds, in shares
+STRONG = 0.5  # an effect is strong from this part of the paper's effect
+REPAIRED = 0.9  # a recovery is full from this part of the paper's recovery
+FEW, HALF = 0.25, 0.5  # up to these shares of repaired failures there is no recovery, or a weak one
+FAILING = 0.05  # fewer failures than this share leave nothing to recover
+EPSILON = 1e-9  # what rounding may add to a difference
 
 
 def near_rate(rate: float) -> float:
@@ -45,7 +38,7 @@ class _OneFigure(Check):
         return (self.cell,)
 
     @property
-    def told(self) -> float | None:
+    def paper_number(self) -> float | None:
         return self.cell.paper
 
     def _found(self, results: Results) -> Finding:
@@ -69,8 +62,7 @@ class Level(_OneFigure):
 
     @property
     def target(self) -> float:
-        assert self.cell.paper is not None
-        return self.cell.paper
+        return _printed_number(self.cell)
 
     def _verdict(self, ours: Estimate) -> Verdict:
         if abs(ours.mean - self.target) > self.tolerance + EPSILON:
@@ -78,9 +70,14 @@ class Level(_OneFigure):
         theirs = Interval(self.target - self.tolerance / 2, self.target + self.tolerance / 2)
         if self.cell.n:
             theirs = wilson(round(self.target * self.cell.n), self.cell.n)
-        low, high = (ours.mean, ours.mean) if ours.low is None or ours.high is None else (ours.low, ours.high)
+        low, high = ours.interval or (ours.mean, ours.mean)
         meet = low <= theirs.high + EPSILON and high >= theirs.low - EPSILON
         return Verdict.HOLDS if meet else Verdict.WEAKER
+
+
+def _printed_number(cell: Cell) -> float:
+    assert cell.paper is not None
+    return cell.paper
 
 
 @dataclass(frozen=True)
@@ -90,6 +87,8 @@ class _Bound(_OneFigure):
     bound: float
     tolerance: float = SLACK
     mark: ClassVar[str]
+    direction: ClassVar[int]
+    """In which direction a value exceeds the bound."""
     extreme: ClassVar[float]
     """The bound that only one value keeps."""
 
@@ -98,51 +97,36 @@ class _Bound(_OneFigure):
         return f"{'' if self.bound == self.extreme else self.mark}{self.bound:.3g}"
 
     def _verdict(self, ours: Estimate) -> Verdict:
-        if self._missed(ours.mean) <= 0:
-            return Verdict.HOLDS
-        if self._missed(ours.mean) > self.tolerance + EPSILON:
+        if self._excess(ours.mean) > self.tolerance + EPSILON:
             return Verdict.NOT
-        reached = any(edge is not None and self._missed(edge) <= 0 for edge in (ours.low, ours.high))
-        return Verdict.HOLDS if reached else Verdict.WEAKER
+        kept = any(self._excess(value) <= 0 for value in (ours.mean, *(ours.interval or ())))
+        return Verdict.HOLDS if kept else Verdict.WEAKER
 
-    @abstractmethod
-    def _missed(self, value: float) -> float:
-        """By how much a value is on the wrong side."""
+    def _excess(self, value: float) -> float:
+        return self.direction * (value - self.bound)
 
 
 class AtLeast(_Bound):
-    mark, extreme = "≥ ", 1.0
-
-    def _missed(self, value: float) -> float:
-        return self.bound - value
+    mark, direction, extreme = "≥ ", -1, 1.0
 
 
 class AtMost(_Bound):
-    mark, extreme = "≤ ", 0.0
-
-    def _missed(self, value: float) -> float:
-        return value - self.bound
+    mark, direction, extreme = "≤ ", 1, 0.0
 
 
 # -- several figures ---------------------------------------------------------------------------------------------
 
 
 def of_effect(ours: Estimate, paper: float | None) -> Verdict:
-    """The verdict on a difference that the paper has with this size; with an unknown one, or with the other sign."""
+    """The verdict on a difference; `paper` is its size there, if it is known and has the claimed sign."""
     if ours.mean <= 0:
         return Verdict.NOT
     sized = paper is not None and paper > 0
     strong = paper is not None and sized and ours.mean >= STRONG * paper - EPSILON
-    if ours.low is None:  # one seed of something that is no share: its size, or else its sign, is all there is
+    if ours.low is None:  # one seed of something that is not a share: its size, or else its sign, is all there is
         return Verdict.HOLDS if strong else Verdict.NOT if sized else Verdict.WEAKER
     clear = ours.low > 0
     return (Verdict.NOT, Verdict.WEAKER, Verdict.HOLDS)[clear + (strong if sized else clear)]
-
-
-def signed(ours: Estimate) -> str:
-    """A difference with its interval."""
-    around = "" if ours.low is None or ours.high is None else f" [{ours.low:+.3f}, {ours.high:+.3f}]"
-    return f"{ours.mean:+.3f}{around}"
 
 
 @dataclass(frozen=True)
@@ -159,20 +143,16 @@ class _Contrast(Check):
 
 @dataclass(frozen=True)
 class _Difference(_Contrast):
-    """A rule about the sum of some figures less that of others; each cell has its own number in the paper."""
+    """A rule about the sum of some figures minus that of others."""
 
     difference = True
 
     @property
-    def effect(self) -> float | None:
-        """The difference in the paper."""
+    def paper_number(self) -> float | None:
+        """The difference in the paper, where it prints all figures."""
         if any(cell.paper is None for cell in self.cells):
             return None
         return sum(cell.paper or 0.0 for cell in self.plus) - sum(cell.paper or 0.0 for cell in self.minus)
-
-    @property
-    def told(self) -> float | None:
-        return self.effect
 
     @property
     def about(self) -> str:
@@ -181,7 +161,7 @@ class _Difference(_Contrast):
 
     def _found(self, results: Results) -> Finding:
         ours = contrast(self.plus, self.minus, results)
-        return Finding(self._verdict(ours), signed(ours), ours.seeds, mean=ours.mean)
+        return Finding(self._verdict(ours), ours.text("+.3f"), ours.seeds, mean=ours.mean)
 
     @abstractmethod
     def _verdict(self, ours: Estimate) -> Verdict: ...
@@ -193,10 +173,10 @@ class Gap(_Difference):
 
     @property
     def printed(self) -> str:
-        return "greater" if self.effect is None else f"{self.effect:+.3f}"
+        return "greater" if self.paper_number is None else f"{self.paper_number:+.3f}"
 
     def _verdict(self, ours: Estimate) -> Verdict:
-        return of_effect(ours, self.effect)
+        return of_effect(ours, self.paper_number)
 
 
 @dataclass(frozen=True)
@@ -207,7 +187,7 @@ class Similar(_Difference):
 
     @property
     def printed(self) -> str:
-        return "the same" if self.effect is None else f"{self.plus[0].paper:.3g} ≈ {self.minus[0].paper:.3g}"
+        return "the same" if self.paper_number is None else f"{self.plus[0].paper:.3g} ≈ {self.minus[0].paper:.3g}"
 
     def _verdict(self, ours: Estimate) -> Verdict:
         if abs(ours.mean) <= self.margin + EPSILON:
@@ -241,7 +221,7 @@ class Ratio(_Contrast):
 
     def _found(self, results: Results) -> Finding:
         ours = log_ratio(self.plus, self.minus, results, failures=self.failures)
-        around = "" if ours.low is None or ours.high is None else f" [{10**ours.low:.3g}, {10**ours.high:.3g}]"
+        around = f" [{10**ours.interval.low:.3g}, {10**ours.interval.high:.3g}]" if ours.interval else ""
         return Finding(of_effect(ours, log10(self.times)), f"{10**ours.mean:.3g} times{around}", ours.seeds)
 
 
@@ -274,13 +254,10 @@ class _TwoOrders(Check):
 
     @property
     def paper(self) -> tuple[float, float]:
-        assert self.before.paper is not None
-        assert self.after.paper is not None
-        return self.before.paper, self.after.paper
+        return _printed_number(self.before), _printed_number(self.after)
 
     @property
-    def theirs(self) -> float:
-        """The share of failures that are repaired in the paper."""
+    def repaired_in_paper(self) -> float:
         before, after = self.paper
         return repaired(before, after - before)
 
@@ -290,34 +267,32 @@ class _TwoOrders(Check):
         before = sum(values[seed].value for seed in seeds) / len(seeds)
         share = repaired(before, gain.mean)
         verdict, remark = self._verdict(before, gain, share)
-        ours = f"{before:.3f} → {before + gain.mean:.3f}, {signed(gain)}"
-        remark = remark or f"{share:.0%} of failures repaired, {self.theirs:.0%} in the paper"
+        ours = f"{before:.3f} → {before + gain.mean:.3f}, {gain.text('+.3f')}"
+        remark = remark or f"{share:.0%} of failures repaired, {self.repaired_in_paper:.0%} in the paper"
         return Finding(verdict, ours, gain.seeds, remark)
 
     @abstractmethod
     def _verdict(self, before: float, gain: Estimate, share: float) -> tuple[Verdict, str]:
-        """The verdict where this share of failures is repaired, and a remark instead of the usual one."""
+        """The verdict if this share of failures is repaired, and a remark that replaces the usual one."""
 
 
 def repaired(before: float, gain: float) -> float:
-    """The share of failures that another order repairs; 0 where nothing fails."""
+    """The share of failures that another order repairs; 0 if nothing fails."""
     return gain / (1 - before) if before < 1 else 0.0
 
 
-@dataclass(frozen=True)
 class Recovery(_TwoOrders):
     """The second order repairs what fails under the first."""
 
     def _verdict(self, before: float, gain: Estimate, share: float) -> tuple[Verdict, str]:
         remark = "" if before < 1 else "nothing fails: there is nothing to repair"
         as_gap = of_effect(gain, self.paper[1] - self.paper[0])
-        if as_gap is Verdict.NOT or share < HALF * self.theirs:
+        if as_gap is Verdict.NOT or share < HALF * self.repaired_in_paper:
             return Verdict.NOT, remark
-        full = as_gap is Verdict.HOLDS and share >= REPAIRED * self.theirs - EPSILON
+        full = as_gap is Verdict.HOLDS and share >= REPAIRED * self.repaired_in_paper - EPSILON
         return (Verdict.HOLDS if full else Verdict.WEAKER), remark
 
 
-@dataclass(frozen=True)
 class Unrecovered(_TwoOrders):
     """The second order repairs little of what fails under the first."""
 

@@ -1,8 +1,8 @@
-"""Sources: papers whose claims are judged. A source is a package with its printed numbers as TOML files and its
-statements as Python modules; every cell of a printed table becomes part of a claim without being named there."""
+"""Sources: papers whose claims are judged. A source is a package with printed tables and statements as TOML files, and
+the checks of the statements as Python modules. Every cell of a printed table becomes part of a claim by itself."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -14,12 +14,14 @@ from msgspec import Meta, Struct, ValidationError, convert
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import Positive, Share
-from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.combined import Weighted
 from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure
 from hardtail.study.claims.rules import Level
 
 T = TypeVar("T")
+Checks = Mapping[str, Sequence[Check]]
+"""What judges each statement, by its id."""
 Metric = Literal["exact_match", "cell_accuracy", "token_accuracy"]
 
 
@@ -58,15 +60,6 @@ class Template(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     sentence: str
 
-    def __post_init__(self) -> None:
-        try:
-            self.filled(**dict.fromkeys(("order", "scheme", "stratum", "strata", "words", "scheme_words"), ""))
-        except (LookupError, ValueError) as error:
-            raise ValueError(f"`claim` cannot be filled in: {error} in braces") from error
-
-    def filled(self, **words: str) -> tuple[str, str]:
-        return self.id.format(**words), self.sentence.format(**words)
-
 
 class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """A printed table of accuracies."""
@@ -93,9 +86,12 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
         for order in self.orders:
             if odd := (order.numbers.keys() - known) | ({held.key for held in self.rows} - order.numbers.keys()):
                 raise ValueError(f"the strata of `orders.{order.key}.numbers` and `strata` differ in {sorted(odd)}")
-            for key, numbers in order.numbers.items():
-                if len(numbers) != len(self.schemes):
-                    raise ValueError(f"`orders.{order.key}.numbers.{key}` needs {len(self.schemes)} numbers")
+            if misfit := [key for key, numbers in order.numbers.items() if len(numbers) != len(self.schemes)]:
+                raise ValueError(f"`orders.{order.key}.numbers.{misfit[0]}` needs {len(self.schemes)} numbers")
+        try:
+            self.claims()
+        except (LookupError, ValueError) as error:
+            raise ValueError(f"`claim` cannot be filled in: {error} in braces") from error
 
     @property
     def rows(self) -> tuple[Stratum, ...]:
@@ -109,26 +105,23 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
         )
         name = f"{SCHEMES[scheme]}, {order.policy}, {stratum.name}"
         weights = tuple(map(float, stratum.of.values()))
-        figure: Figure = figures[0] if len(figures) == 1 else Weighted(figures, weights, name)
+        figure: Figure = figures[0] if len(figures) == 1 else Weighted(figures, name, weights)
         return Cell(figure, paper, sum(stratum.of.values()))
 
     def claims(self) -> list[Claim]:
-        """That our figures are what is printed, for every cell of the table."""
+        """That our figures are those printed: order by order, by scheme if each has its own claim, else by stratum."""
         made: dict[str, Claim] = {}
-        strata = ", ".join(row.key for row in self.rows)
-        for order, scheme, row in self._places():
-            keys = {"order": order.key, "scheme": scheme, "stratum": row.key, "strata": strata}
-            name, sentence = self.claim.filled(**keys, words=order.words, scheme_words=SCHEMES[scheme])
+        strata, places = ", ".join(row.key for row in self.rows), list(product(self.orders, self.schemes, self.rows))
+        if "{scheme}" not in self.claim.id:
+            places = [(order, scheme, row) for order, row, scheme in product(self.orders, self.rows, self.schemes)]
+        for order, scheme, row in places:
+            words = {"order": order.key, "scheme": scheme, "stratum": row.key, "strata": strata, "words": order.words}
+            name, sentence = (
+                text.format(**words, scheme_words=SCHEMES[scheme]) for text in (self.claim.id, self.claim.sentence)
+            )
             claim = made.get(name) or Claim(name, sentence, self.where, caveat=order.note)
             made[name] = replace(claim, checks=(*claim.checks, Level(self.cell(scheme, order, row))))
         return list(made.values())
-
-    def _places(self) -> Iterator[tuple[Order, str, Stratum]]:
-        """Order by order; by scheme where each has its own claim, else by stratum."""
-        if "{scheme}" in self.claim.id:
-            yield from product(self.orders, self.schemes, self.rows)
-        else:
-            yield from ((order, scheme, row) for order, row, scheme in product(self.orders, self.rows, self.schemes))
 
 
 @dataclass(frozen=True)
@@ -145,12 +138,12 @@ class TaskTables:
         return self._of(key)[1]
 
     def cell(self, scheme: str, order: str, stratum: str, *, learned: bool = False) -> Cell:
-        """A printed number, and the figure it is of."""
+        """A printed number and its figure."""
         table, held = self._of(order)
         return table.cell(scheme, held, next(row for row in table.strata if row.key == stratum), learned=learned)
 
     def tail(self, scheme: str, order: str, stratum: str) -> Cell:
-        """The same of models that are right on natural instances: what comparisons on the hard tail are about."""
+        """The same, only of models that have learned the task, for comparisons on the hard tail."""
         return self.cell(scheme, order, stratum, learned=True)
 
     def row(self, scheme: str, order: str) -> tuple[Cell, ...]:
@@ -163,9 +156,32 @@ class TaskTables:
         return next((table, order) for table in self.tables for order in table.orders if order.key == key)
 
 
+class Statement(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a paper says, in our words; with `each` one claim for every entry, its `{key}` and `{each}` filled in."""
+
+    sentence: str
+    where: str = ""
+    caveat: str = ""
+    reports: str = ""
+    each: dict[str, str] = {}
+
+    def claims(self, name: str, where: str) -> Iterator[Claim]:
+        words = name, self.sentence, self.where or where, self.caveat, self.reports
+        for key, each in self.each.items() or [("", "")]:
+            yield Claim(*(text.format(key=key, each=each) for text in words))
+
+
+class Statements(Struct, frozen=True, forbid_unknown_fields=True):
+    """The statements of one part of a paper by their ids."""
+
+    where: str
+    """Where the paper makes those that name no place of their own."""
+    claims: dict[str, Statement]
+
+
 @dataclass(frozen=True)
 class Source:
-    """A paper. `tables` names files in the package's folder `tables/`, `statements` its modules."""
+    """A paper. `tables` names files in the folder `tables/` of the package, `statements` its modules."""
 
     package: str
     tables: tuple[str, ...]
@@ -178,6 +194,17 @@ class Source:
         """Numbers that the text prints, from the folder `text/`."""
         return _read(self.package, f"text/{name}", kind)
 
+    def stated(self, name: str, checks: Checks) -> list[Claim]:
+        """The statements of one file in the folder `statements/`, each with the checks that judge it, by its id."""
+        held = _read(self.package, f"statements/{name}", Statements)
+        try:
+            claims = [claim for key, statement in held.claims.items() for claim in statement.claims(key, held.where)]
+        except LookupError as error:
+            raise HardtailError(f"{self.package}, statements/{name}.toml has {error} in braces") from error
+        if unmatched := {claim.id for claim in claims} ^ checks.keys():
+            raise HardtailError(f"{self.package}, statements/{name}.toml and its checks differ in {sorted(unmatched)}")
+        return [replace(claim, checks=tuple(checks[claim.id])) for claim in claims]
+
     def about(self, task: str) -> TaskTables:
         return TaskTables(tuple(table for table in map(self.table, self.tables) if table.task == task))
 
@@ -186,7 +213,7 @@ class Source:
 
 
 def _read(package: str, name: str, kind: type[T]) -> T:
-    """A TOML file of a package as `kind`; raises HardtailError with file and key where it is something else."""
+    """A TOML file of a package as `kind`; raises HardtailError with file and key if it does not fit."""
     try:
         return convert(_raw(package, name), kind)
     except ValidationError as error:
@@ -195,7 +222,7 @@ def _read(package: str, name: str, kind: type[T]) -> T:
 
 @cache
 def _raw(package: str, name: str) -> dict[str, Any]:
-    """The content of a TOML file; what it does not say itself it takes from the file that it extends."""
+    """The content of a TOML file, on top of that of the file that it extends."""
     try:
         held = tomllib.loads(files(package).joinpath(f"{name}.toml").read_text("utf-8"))
     except (OSError, ValueError) as error:

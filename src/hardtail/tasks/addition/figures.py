@@ -1,6 +1,6 @@
 """Failures on long carry chains, digit by digit, as a figure.
 
-Shapes: A answer cells, F failing instances.
+Shapes: A answer cells, K failing instances.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from hardtail.tasks.addition.solver import ROLES, G, K
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.parts import Pen
 from hardtail.traces.commits import annotation
-from hardtail.traces.states import hidden_before, standing
+from hardtail.traces.states import hidden_before, standing, steps_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 HEIGHT = 1.9
-"""Inches that a failure takes."""
+"""Inches per failure."""
 GUTTER, WORDS = 0.14, 0.84
-"""Parts of the width that the rows' names take, and the sentence under a drawing."""
+"""The width of the rows' names, and of the sentence under a drawing, as parts of the whole width."""
 DENSE = 40
-"""Columns from which on signs get smaller."""
+"""With more columns than this, signs get smaller."""
 ROWS = ("a", "b", "role", "true sum", "seen", "answer", "commit step")
 A, B, ROLE, GOLD, SEEN, ANSWER, STEP = range(7)
 _SHIFT = (0.0, 0.9, 1.95, 3.0, 4.15, 5.3, 6.35)
@@ -39,22 +39,22 @@ class Failure(Example):
     """A failing sum and the wrong commit that is shown."""
 
     alike: int
-    """Failures of the trace with this role and difference, itself included: how typical it is."""
+    """Failures of the trace with this role and difference, this one included."""
     failures: int
 
 
 def chosen_failures(task: Addition, trace: Trace, most: int = 2) -> list[Failure]:
-    """The failures to show: one in which a k cell lost its carry and one in which a g cell got one that never came,
-    as far as there are such, the surest first; then others of the longest chains. What was wrong first comes first."""
+    """The failures to show: if possible one where a k cell misses its carry and one where a g cell got a carry that
+    never came; then others. Each time the best: wrong first in time, above the chain, a long chain, a sure commit."""
     readings = wrong_commits(task, trace)
     found = readings.lowest_index
-    later_F = found.cell_F != readings.first_in_time.cell_F
+    later_K = found.cell_K != readings.first_in_time.cell_K
     if not len(found):
         raise HardtailError("there is no failure to draw: every sum of this trace is right")
-    best_F = np.lexsort((-found.prob_F, -found.chain_F, ~found.at_chain_msb_F, later_F)).tolist()
-    kinds = list(zip(found.role_F.tolist(), found.difference_F.tolist(), strict=True))
-    typical = [f for kind in ((K, -1), (G, 1)) for f in [f for f in best_F if kinds[f] == kind][:1]]
-    order = list(dict.fromkeys([*typical, *best_F]))[:most]
+    best_K = np.lexsort((-found.prob_K, -found.chain_K, ~found.at_chain_msb_K, later_K)).tolist()
+    kinds = list(zip(found.role_K.tolist(), found.difference_K.tolist(), strict=True))
+    typical = [f for kind in ((K, -1), (G, 1)) for f in [f for f in best_K if kinds[f] == kind][:1]]
+    order = list(dict.fromkeys([*typical, *best_K]))[:most]
     return [Failure(**vars(found.example(f)), alike=kinds.count(kinds[f]), failures=len(found)) for f in order]
 
 
@@ -82,8 +82,8 @@ def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) 
 
     _chain(axes, pen, chain_cells(task, instances)[0])
     for row, name in enumerate(ROWS):
-        said = f"seen at step {failure.step + 1}" if row == SEEN else name
-        axes.text(-0.5, _SHIFT[row] + 0.5, said, ha="right", va="center", color=pen.SOFT)
+        label = f"seen at step {failure.step + 1}" if row == SEEN else name
+        axes.text(-0.5, _SHIFT[row] + 0.5, label, ha="right", va="center", color=pen.SOFT)
     for row, text in {A: f" {a}", B: f" {b}", GOLD: gold}.items():
         for cell, sign in enumerate(text):
             _sign(axes, cell, row, sign, pen.INK, size=8)
@@ -91,22 +91,16 @@ def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) 
     for cell in range(cells):
         kind = ROLES[role_A[cell]][0] if ROLES[role_A[cell]] != "carry_out" else "·"
         _sign(axes, cell, ROLE, kind, *((pen.SOFT, "normal") if kind == "p" else (pen.INK, "bold")))
-        fill, ink = pen.ramp(step_A[cell] / max(_steps(one) - 1, 1))
+        fill, ink = pen.ramp(step_A[cell] / max(steps_of(one) - 1, 1))
         _sign(axes, cell, STEP, str(step_A[cell] + 1), ink, fill=fill, size=6.5)
-        if answer[cell] != gold[cell]:
-            _sign(axes, cell, ANSWER, answer[cell], "white", "bold", fill=pen.WRONG, size=8)
-        else:
-            _sign(axes, cell, ANSWER, answer[cell], pen.INK, size=8)
+        wrong: dict[str, Any] = {"weight": "bold", "fill": pen.WRONG} if answer[cell] != gold[cell] else {}
+        _sign(axes, cell, ANSWER, answer[cell], "white" if wrong else pen.INK, **wrong, size=8)
         if cell == failure.cell:
             _sign(axes, cell, SEEN, "?", pen.WRONG, "bold", fill="white", edge=pen.WRONG, size=8)
         elif hidden_A[cell]:
             _sign(axes, cell, SEEN, "", pen.INK, fill=pen.HIDDEN)
         else:
             _sign(axes, cell, SEEN, answer[cell], ink, fill=fill, size=8)
-
-
-def _steps(one: Trace) -> int:
-    return int(one.step_NT[0][one.happened_NT[0]].max()) + 1
 
 
 def _left(cells: int) -> float:
@@ -132,7 +126,7 @@ def _chain(axes: "Axes", pen: Pen, chain_A: Array) -> None:
 def _sign(
     axes: "Axes", cell: int, row: int, sign: str, ink: str, weight: str = "normal", *, size: float = 7, **box: Any
 ) -> None:
-    """One character, in a box where that has a `fill`."""
+    """One character, in a box if a `fill` is given."""
     from matplotlib.patches import Rectangle
 
     top, size = _SHIFT[row], size * min(1.0, DENSE / axes.get_xlim()[1])
@@ -159,20 +153,20 @@ def _words(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure,
     rank, hidden = failure.gold_rank, round((failure.masked or 0) * failure.chain)
     nth = {1: "second", 2: "third"}.get(rank, f"number {rank + 1}")
     gold_prob = float(one.gold_prob_NT[0, standing(one).event_NA[0, failure.cell]])
-    said = (
-        f"step {failure.step + 1} of {_steps(one)}: writes {wrong} with {_chance(failure.prob)}, while {hidden} of "
+    sentence = (
+        f"step {failure.step + 1} of {steps_of(one)}: writes {wrong} with {_chance(failure.prob)}, while {hidden} of "
         f"{failure.chain} chain cells are masked; the true {gold} is {nth} ({_chance(gold_prob)})"
     )
     fits = at - 1 + WORDS * (end - left) <= end
-    to, side = ((at - 1, _SHIFT[STEP] + 2.1), "left") if fits else ((end, _SHIFT[STEP] + 2.1), "right")
-    arrow = {"arrowstyle": "-|>", "color": pen.WRONG, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
-    arrow["relpos"] = (0 if fits else 0.02, 1)
+    to, side = (at - 1 if fits else end, _SHIFT[STEP] + 2.1), "left" if fits else "right"
+    line = {"color": pen.WRONG, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
+    arrow = line | {"arrowstyle": "-|>", "relpos": (0 if fits else 0.02, 1)}
     tip = at, _SHIFT[STEP] + 1.05
-    axes.annotate(said, xy=tip, xytext=to, ha=side, va="center", color=pen.WRONG, arrowprops=arrow)
+    axes.annotate(sentence, xy=tip, xytext=to, ha=side, va="center", color=pen.WRONG, arrowprops=arrow)
 
 
 def _chance(p: float) -> str:
-    """A probability to four digits that is never said to be 0 or 1."""
+    """A probability to four digits, never shown as 0 or 1."""
     if p > 0.9999:
         return "p > 0.9999"
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.4f}"

@@ -1,6 +1,6 @@
 """Addition's wrong-commit profile (definitions as in docs/study.md §7.1).
 
-Shapes: N instances, F failing instances that have a wrong commit.
+Shapes: N instances, K failing instances that have a wrong commit.
 """
 
 from collections.abc import Mapping
@@ -39,74 +39,68 @@ class Directions:
     other: int
 
     @classmethod
-    def of(cls, difference_F: Array) -> "Directions":
-        counts = [int((difference_F == wanted).sum()) for wanted in (1, -1, 9, -9)]
-        plus_one, minus_one, plus_nine, minus_nine = counts
-        other = len(difference_F) - sum(counts)
-        return cls(len(difference_F), plus_one, minus_one, plus_nine, minus_nine, other)
+    def of(cls, difference_K: Array) -> "Directions":
+        ways = {"plus_one": 1, "minus_one": -1, "plus_nine": 9, "minus_nine": -9}
+        found = {name: int((difference_K == way).sum()) for name, way in ways.items()}
+        return cls(failures=len(difference_K), **found, other=len(difference_K) - sum(found.values()))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The wrong commits of a trace in one reading. Shares and means are None where there is nothing to take them of."""
+    """The wrong commits of a trace in one reading; a share or mean of nothing is None."""
 
     failures: int
     at_chain_msb: float | None
     plus_one_at_g: float | None
-    """Share of the wrong g cells in which the committed digit is one too large: a carry was assumed."""
+    """Share of the wrong g cells whose digit is one too large: a carry was assumed."""
     minus_one_at_k: float | None
-    """Share of the wrong k cells in which it is one too small: no carry was assumed."""
+    """Share of the wrong k cells whose digit is one too small: no carry was assumed."""
     inside_chain: float | None
     """Share of failures at p cells."""
     nine_inside_chain: float | None
     """Share of the wrong p cells that are off by nine."""
     no_digit: int
-    """Failures in which the committed token is not a digit."""
     confidence_mean: float | None
     gold_second: float | None
-    """Share of failures in which one token only was more probable than the gold one."""
     premature: float | None
-    """Share of failures whose commit was made while the digit below it, which it waits for, was hidden."""
+    """Share of failures whose commit was made while the digit below, which it waits for, was hidden."""
     chain_masked_mean: float | None
     chain_masked_median: float | None
-    """Of the longest chain's cells, the part that was hidden when the commit's step looked."""
     step_mean: float | None
     step_median: float | None
     long_failures: int
-    """Failures with a longest chain of 28 and more."""
     long_step_median: float | None
     roles: Mapping[str, Directions]
 
     @classmethod
     def of(cls, wrong: WrongCommits) -> "Summary":
-        role_F, difference_F = wrong.role_F, wrong.difference_F
-        g_F, k_F = role_F == G, role_F == K
-        p_F = (role_F >= P_ABOVE_G) & (role_F <= P_BOTTOM)
-        masked_F, long_F = wrong.masked_F[~np.isnan(wrong.masked_F)], wrong.chain_F >= LONG
+        role_K, difference_K = wrong.role_K, wrong.difference_K
+        p_K = (role_K >= P_ABOVE_G) & (role_K <= P_BOTTOM)
+        masked_K, long_K = wrong.masked_K[~np.isnan(wrong.masked_K)], wrong.chain_K >= LONG
         return cls(
             failures=len(wrong),
-            at_chain_msb=mean(wrong.at_chain_msb_F),
-            plus_one_at_g=mean(difference_F[g_F] == 1),
-            minus_one_at_k=mean(difference_F[k_F] == -1),
-            inside_chain=mean(p_F),
-            nine_inside_chain=mean(np.abs(difference_F[p_F]) == 9),
-            no_digit=int((difference_F == NO_DIGIT).sum()),
-            confidence_mean=mean(wrong.prob_F),
-            gold_second=mean(wrong.gold_rank_F == 1),
-            premature=mean(~wrong.ready_F),
-            chain_masked_mean=mean(masked_F),
-            chain_masked_median=median(masked_F),
-            step_mean=mean(wrong.step_F),
-            step_median=median(wrong.step_F),
-            long_failures=int(long_F.sum()),
-            long_step_median=median(wrong.step_F[long_F]),
-            roles={name: Directions.of(difference_F[role_F == role]) for role, name in enumerate(ROLES)},
+            at_chain_msb=mean(wrong.at_chain_msb_K),
+            plus_one_at_g=mean(difference_K[role_K == G] == 1),
+            minus_one_at_k=mean(difference_K[role_K == K] == -1),
+            inside_chain=mean(p_K),
+            nine_inside_chain=mean(np.abs(difference_K[p_K]) == 9),
+            no_digit=int((difference_K == NO_DIGIT).sum()),
+            confidence_mean=mean(wrong.prob_K),
+            gold_second=mean(wrong.gold_rank_K == 1),
+            premature=mean(~wrong.ready_K),
+            chain_masked_mean=mean(masked_K),
+            chain_masked_median=median(masked_K),
+            step_mean=mean(wrong.step_K),
+            step_median=median(wrong.step_K),
+            long_failures=int(long_K.sum()),
+            long_step_median=median(wrong.step_K[long_K]),
+            roles={name: Directions.of(difference_K[role_K == role]) for role, name in enumerate(ROLES)},
         )
 
 
 @dataclass(frozen=True)
 class ChainLine:
-    """The wrong commits of the instances whose longest chain lies in one bin."""
+    """The wrong commits of the instances whose longest chain is in one bin."""
 
     chain: str
     instances: int
@@ -122,7 +116,7 @@ class ChainLine:
 
     @classmethod
     def of(cls, name: str, inside_N: NDArray[np.bool_], wrong: WrongCommits) -> "ChainLine":
-        found = vars(Summary.of(wrong.take(inside_N[wrong.instance_F])))
+        found = vars(Summary.of(wrong.take(inside_N[wrong.row_K])))
         shared = {field.name: found[field.name] for field in fields(cls) if field.name in found}
         return cls(chain=name, instances=int(inside_N.sum()), **shared)
 
@@ -147,7 +141,7 @@ class Profile:
         return cls(
             failures=failures,
             without_a_wrong_commit=failures - len(wrong.lowest_index),
-            one_cell_in_both_readings=mean(wrong.lowest_index.cell_F == wrong.first_in_time.cell_F),
+            one_cell_in_both_readings=mean(wrong.lowest_index.cell_K == wrong.first_in_time.cell_K),
             wrong_commits=wrong.map(Summary.of),
             by_chain=wrong.map(
                 lambda found: tuple(ChainLine.of(name, inside_N, found) for name, inside_N in bins.items())
@@ -158,9 +152,6 @@ class Profile:
 
 def chain_bins(chain_N: Array) -> dict[str, NDArray[np.bool_]]:
     """The instances of each bin of the longest chain; only bins that have some."""
-    bins = {
-        f"{low}-{high - 1}" if high > low + 1 else f"{low}": (chain_N >= low) & (chain_N < high)
-        for low, high in pairwise(CHAINS)
-    }
+    bins = {f"{low}-{high - 1}": (chain_N >= low) & (chain_N < high) for low, high in pairwise(CHAINS)}
     bins[f">={CHAINS[-1]}"] = chain_N >= CHAINS[-1]
     return {name: inside_N for name, inside_N in bins.items() if inside_N.any()}

@@ -2,8 +2,7 @@
 
 Layout: `a+b=c`, most significant digit first, operands padded to `digits`, the sum to `digits + 1`.
 
-Shapes: N instances, D digits, A = D + 1 answer cells, W random words. Arrays of operands and sums are least significant
-first until they are laid out.
+Shapes: N instances, D digits, A = D + 1 answer cells, W random words. Arrays with D start with the lowest digit.
 """
 
 import re
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 SWEEP = (2, 3, 4, 6, 8, 12, 16, 20, 24, 28)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28, 30, 32)
 MAX_DIGITS = 64
+SPACED = 36
+"""The most answer cells that a drawing writes with spaces between them."""
 _PROMPT = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
 
 
@@ -38,7 +39,7 @@ class Addition(Task):
     """`digits`-digit addition, stratified by the longest carry chain (run of positions whose digits sum to 9).
 
     The extra `chain_msb_N` is the answer cell directly above the longest chain, the one that has to wait for all of it.
-    It is -1 without a chain, and in the reading `modulo` also where that cell is the carry-out, which is 0 regardless.
+    It is -1 without a chain, and with `sum="modulo"` also where that cell is the carry-out, which is then always 0.
     """
 
     name: ClassVar[str] = "addition"
@@ -113,16 +114,16 @@ class Addition(Task):
         top_N2 = word_NW[:, 2 * d : 2 * d + 2]
         if stratum.on("chain").low > 0:
             self._plant(a_ND, b_ND, word_NW, self._lengths(word_NW[:, 2 * d + 3 :], stratum))
-        elif self.operands == "full":  # a range that takes in 0 takes in natural sums, and is drawn from them
+        elif self.operands == "full":  # a range with 0 in it is drawn from natural sums
             a_ND[:, -1] = 1 + below(top_N2[:, 0], 9)
             b_ND[:, -1] = 1 + below(top_N2[:, 1], 9)
         return self._instances(a_ND, b_ND)
 
     def _lengths(self, word_N1: NDArray[np.uint64], stratum: Stratum) -> NDArray[np.int64]:
-        """The chain to plant in each sum: the least one that an open range allows, a uniform one of a closed range."""
-        asked = stratum.on("chain")
-        low = int(np.ceil(asked.low))
-        high = int(min(np.floor(asked.high), self.digits)) if asked.high < np.inf else low
+        """The chain to plant in each sum: the shortest one of an open range, a uniform one of a closed range."""
+        wanted = stratum.on("chain")
+        low = int(np.ceil(wanted.low))
+        high = int(min(np.floor(wanted.high), self.digits)) if wanted.high < np.inf else low
         if low > self.digits:
             raise HardtailError(
                 f"addition: {stratum} does not fit in {self.digits} digits; give at most chain>={self.digits}"
@@ -157,37 +158,28 @@ class Addition(Task):
         n, d = a_ND.shape
         result = add(a_ND, b_ND)
         digit_NS = result.digit_NS
-        if self.sum == "modulo":
-            digit_NS[:, d] = 0
-
-        tokens_NL = np.empty((n, self.seq_len), dtype=np.uint8)
-        tokens_NL[:, :d] = a_ND[:, ::-1]
-        tokens_NL[:, d] = self.vocabulary.id("+")
-        tokens_NL[:, d + 1 : 2 * d + 1] = b_ND[:, ::-1]
-        tokens_NL[:, 2 * d + 1] = self.vocabulary.id("=")
-        tokens_NL[:, 2 * d + 2 :] = digit_NS[:, ::-1]
-
         kind = index_dtype(self.answer_len)
-        role_NA = result.role_NS[:, ::-1]
-        # The digit below propagates: this cell waits for it. Answer cell A-1 is the lowest digit and waits for nothing.
-        below_A = np.append(np.arange(1, d + 1), -1).astype(kind)
-        propagates_NA = np.zeros((n, d + 1), dtype=np.bool_)
-        propagates_NA[:, :-1] = (a_ND + b_ND == 9)[:, ::-1]
-        if self.sum == "modulo":
-            propagates_NA[:, 0] = False
+        # A cell waits for the digit below it where that digit propagates. The lowest digit waits for nothing.
+        waits_NA = np.pad((a_ND + b_ND == 9)[:, ::-1], ((0, 0), (0, 1)))
         chain_msb_N = np.where(result.chain_top_N >= 0, d - (result.chain_top_N + 1), -1).astype(kind)
         if self.sum == "modulo":
+            digit_NS[:, d], waits_NA[:, 0] = 0, False
             chain_msb_N[chain_msb_N == 0] = -1
+        plus_N1, equals_N1 = (np.full((n, 1), self.vocabulary.id(sign), dtype=np.int8) for sign in "+=")
         everywhere_NA = np.ones((n, d + 1), dtype=np.bool_)
         return Instances(
-            tokens_NL=tokens_NL,
+            tokens_NL=np.hstack([a_ND[:, ::-1], plus_N1, b_ND[:, ::-1], equals_N1, digit_NS[:, ::-1]]).view(np.uint8),
             prompt_len_N=np.full(n, 2 * d + 2, dtype=np.int32),
             maskable_NA=everywhere_NA,
             scored_NA=everywhere_NA,
             orders={"lsb": np.tile(np.arange(d, -1, -1, dtype=kind), (n, 1))},
-            parents_NAE=np.where(propagates_NA, below_A, kind(-1))[:, :, None],
+            parents_NAE=np.where(waits_NA, np.arange(1, d + 2, dtype=kind), kind(-1))[:, :, None],
             strata={"chain": result.chain_N},
-            extras={"role_NA": role_NA, "carry_in_NA": result.carry_in_NS[:, ::-1], "chain_msb_N": chain_msb_N},
+            extras={
+                "role_NA": result.role_NS[:, ::-1],
+                "carry_in_NA": result.carry_in_NS[:, ::-1],
+                "chain_msb_N": chain_msb_N,
+            },
         )
 
     # -- reading and judging ------------------------------------------------------------------------------------
@@ -209,8 +201,8 @@ class Addition(Task):
             raise HardtailError(f"addition: {prompt!r} is not a sum; write two whole numbers, e.g. '47+38'")
         if (width := max(map(len, match.groups()))) > self.digits:
             raise HardtailError(
-                f"addition: {prompt!r} has a number of {width} digits; this task takes at most {self.digits}"
-                + (f" (digits={width} takes more)" if width <= MAX_DIGITS else "")
+                f"addition: {prompt!r} has a number of {width} digits; this task accepts at most {self.digits}"
+                + (f" (digits={width} accepts more)" if width <= MAX_DIGITS else "")
             )
         return [[int(digit) for digit in reversed(number.zfill(self.digits))] for number in match.groups()]
 
@@ -235,7 +227,7 @@ class Addition(Task):
         )
 
     def working(self, instances: Instances, i: int) -> Sum:
-        """How sum `i` comes about, from its prompt alone: bare instances have no annotations."""
+        """The carries and roles of sum `i`, from its prompt alone: bare instances have no annotations."""
         a_D, b_D = np.split(np.delete(instances.prompt(i).astype(np.int8), [self.digits, -1]), 2)
         return add(a_D[None, ::-1], b_D[None, ::-1])
 
@@ -245,9 +237,25 @@ class Addition(Task):
         return f"10^{self.digits - cell}"
 
     def drawing(self, one: Instances, look: Look) -> "Text":
-        from hardtail.tasks.addition.draw import drawing
+        """The sum in columns: operands, sum, roles and carries, with the longest chain marked."""
+        from rich.text import Text
 
-        return drawing(self, one, look)
+        a, b = self.render(one)[0].split("+")
+        gap = " " if self.answer_len <= SPACED else ""
+        working = self.working(one, 0)
+        top = self.digits - int(working.chain_top_N[0])
+        chain = range(top, top + int(working.chain_N[0]))
+        roles = (ROLES[role] for role in working.role_NS[0, ::-1])
+        text = Text()
+        text.append(f"chain  {gap.join('━' if cell in chain else ' ' for cell in range(self.answer_len))}\n", "yellow")
+        text.append(f"    a  {gap.join(f' {a}')}\n    b  {gap.join(f'+{b}')}\n")
+        text.append("  sum  ", "bold")
+        for cell in range(self.answer_len):
+            sign, style = look(cell)
+            text.append(sign, style or "bold").append(gap)
+        text.append(f"\n role  {gap.join(' ' if role == 'carry_out' else role[0] for role in roles)}")
+        carries = gap.join("1" if carry else " " for carry in working.carry_in_NS[0, ::-1])
+        return text.append(f"\ncarry  {carries}", "dim")
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "role_NA", ROLES)

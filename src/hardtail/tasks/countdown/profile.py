@@ -1,16 +1,8 @@
 """Wrong chains of Countdown: which token went wrong first, and what the answers are worth (docs/study.md §5, §7.3).
 
-An answer is one of
-`exact`         the gold chain, end mark and padding included
-`valid`         another answer that the task accepts: equations true, target reached, each number of the pool used once
-`cheat`         equations true and target reached, but not by using each number of the pool once
-`wrong_target`  equations true, but the last one does not end in the target
-`arithmetic`    equations throughout, but one is false
-`malformed`     something else than equations
-
-The first wrong token is the first that differs from gold. In a valid chain that is where it took another way, no
+The first wrong token is the first that differs from gold. In a valid chain that is a different solution and not a
 mistake; so there are figures of all inexact answers, and of the *unsolved* ones alone. In them, `all` are the cells of
-the same answers; kinds and equations (from 0; -1 behind the chain) are those of gold.
+the same answers; kinds and equations (from 0; -1 after the chain) are those of gold.
 
 Shapes: N instances (F those that were not exact), A answer cells, K commits.
 """
@@ -30,6 +22,8 @@ from hardtail.traces.summary import share
 
 VALIDITY = ("exact", "valid", "cheat", "wrong_target", "arithmetic", "malformed")
 EXACT, VALID, CHEAT, WRONG_TARGET, ARITHMETIC, MALFORMED = range(6)
+"""The gold answer; another one that the task accepts; true equations that reach the target but do not use each number
+once; true equations that end elsewhere; equations of which one is false; anything else."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,6 @@ class Profile:
     instances: int
     failures: int
     validity: Mapping[str, int]
-    """How many answers are of each of `VALIDITY`."""
     solved: float | None
     inexact: FirstWrong
     unsolved: FirstWrong
@@ -94,14 +87,10 @@ def validity(task: Countdown, instances: Instances, answer_NA: Array) -> NDArray
 def _judged(task: Countdown, instances: Instances, i: int, answer_A: Array, target: int) -> int:
     if task.fault(instances, i, answer_A) is None:
         return VALID
-    last = None
-    verdict = CHEAT
-    for equation in task.answer_text(instances, i, answer_A).split(","):
-        last, wrong = read_equation(equation)
-        if last is None:
-            return MALFORMED
-        if wrong:
-            verdict = ARITHMETIC
-    if verdict == CHEAT and last is not None and last[-1] != target:
-        return WRONG_TARGET
-    return verdict
+    read = [read_equation(equation) for equation in task.answer_text(instances, i, answer_A).split(",")]
+    steps = [step for step, _ in read if step]
+    if len(steps) < len(read):
+        return MALFORMED
+    if any(fault for _, fault in read):
+        return ARITHMETIC
+    return CHEAT if steps[-1][-1] == target else WRONG_TARGET

@@ -1,4 +1,4 @@
-// Countdown: the numbers and the target, then the chain of equations, one a line as gold breaks it.
+// Countdown: the numbers and the target, then the equations, with line breaks where the gold chain has commas.
 
 import { svg } from "hardtail/dom.js";
 import { register } from "hardtail/scenes.js";
@@ -18,7 +18,6 @@ class CountdownScene extends Scene {
       78 + lines.reduce((sum, line) => sum + Math.ceil(line.length / 20), 0) * (HEIGHT + 14),
       420,
     );
-    this.stacked = false;
     this.chips(numbers);
     let y = 70;
     lines.forEach((line, number) => {
@@ -45,7 +44,7 @@ class CountdownScene extends Scene {
   }
 }
 
-// Cells by equation of the gold chain; what stands behind the chain is the last line.
+// Cells by equation of the gold chain; the last line is what comes after the chain.
 function linesOf(stage, gold) {
   const lines = [[]];
   let tail = false;

@@ -4,12 +4,9 @@ A chain combines K numbers in K - 1 steps. A state is a list; for every pair i <
 a·b, larger-smaller and larger/smaller (if exact and the divisor is not 0), in that order, and appends the result to
 what remains of the list. Intermediates are unbounded and may be 0. A *hit* is a list of one number, the target.
 
-`gold`      the first hit
-`m`         the number of hits, every path counted
-`distinct`  the number of different *sets of equations* among the hits: a chain is taken as the multiset of its
-            equations, each being its operation, its larger and its smaller operand. So neither the order of operands
-            of + and ·, nor the order of steps, nor which of two equal numbers a path took makes a chain another one;
-            a·1 and a/1 do.
+`gold` is the first hit and `m` the number of hits, every path counted. `distinct` counts different multisets of
+equations, an equation being its operation and its larger and smaller operand. So chains that differ only in the order
+of operands of + and ·, in the order of steps or in which of two equal numbers they take count once; a·1 and a/1 differ.
 
 Shapes: N instances, K numbers, S = K - 1 steps, 4 entries of a step (left, operation, right, result), T targets,
 A answer cells, E parents, M slots of the table of chains.
@@ -29,21 +26,12 @@ KINDS = ("operand", "operator", "equals", "result", "comma", "eos", "padding")
 OPERAND, OPERATOR, EQUALS, RESULT, COMMA, EOS, PADDING = range(7)
 HIGHEST_NUMBER = 99
 MAX_PARENTS = 9
-"""A result waits for its left side: at most four digits, an operation, four digits (9801-9702), as four numbers up to
-99 cannot come back to a target below 1000 from a number of six digits."""
+"""A result waits for its left side, which is at most `9801-9702`: from a number of six digits, four numbers up to 99
+cannot come back to a target below 1000."""
 
 _OPERATION_CODES = np.frombuffer(OPERATIONS.encode(), dtype=np.uint8)
 _EQUALS_CODE, _COMMA_CODE, _ZERO_CODE = ord("="), ord(","), ord("0")
 _HASH = 0x2545F4914F6CDD1D
-
-
-@jit
-def _precedes(one_3: Int, other_3: Int) -> bool:
-    """Lexicographic order of equations."""
-    for entry in range(3):
-        if one_3[entry] != other_3[entry]:
-            return bool(one_3[entry] < other_3[entry])
-    return False
 
 
 @jit
@@ -52,42 +40,36 @@ def _insert(chain_S4: Int, seen_MS3: Int) -> int:
     slots, steps, _ = seen_MS3.shape
     form_S3 = np.empty((steps, 3), dtype=np.int64)
     for s in range(steps):
-        form_S3[s, 0] = max(chain_S4[s, 0], chain_S4[s, 2])
-        form_S3[s, 1] = min(chain_S4[s, 0], chain_S4[s, 2])
-        form_S3[s, 2] = chain_S4[s, 1]
+        larger, smaller = max(chain_S4[s, 0], chain_S4[s, 2]), min(chain_S4[s, 0], chain_S4[s, 2])
+        equation = larger, smaller, chain_S4[s, 1]
         at = s
-        while at > 0 and _precedes(form_S3[at], form_S3[at - 1]):
-            for entry in range(3):
-                form_S3[at, entry], form_S3[at - 1, entry] = form_S3[at - 1, entry], form_S3[at, entry]
+        while at > 0 and equation < (form_S3[at - 1, 0], form_S3[at - 1, 1], form_S3[at - 1, 2]):
+            form_S3[at] = form_S3[at - 1]
             at -= 1
+        form_S3[at, 0], form_S3[at, 1], form_S3[at, 2] = equation
     mixed = 0
-    for s in range(steps):
-        for entry in range(3):
-            mixed = (mixed ^ form_S3[s, entry]) * _HASH
-            mixed ^= mixed >> 29
+    for entry in form_S3.flat:
+        mixed = (mixed ^ int(entry)) * _HASH
+        mixed ^= mixed >> 29
     slot = mixed & (slots - 1)
     while seen_MS3[slot, 0, 2] >= 0:
-        same = True
-        for s in range(steps):
-            for entry in range(3):
-                same = same and seen_MS3[slot, s, entry] == form_S3[s, entry]
-        if same:
+        if (seen_MS3[slot] == form_S3).all():
             return 0
         slot = (slot + 1) & (slots - 1)
-    for s in range(steps):
-        for entry in range(3):
-            seen_MS3[slot, s, entry] = form_S3[s, entry]
+    seen_MS3[slot] = form_S3
     return 1
 
 
 @jit
-def _search(target: int, list_KK: Int, chain_S4: Int, gold_S4: Int, seen_MS3: Int, count_2: Int) -> None:
+def _search(target: int, list_KK: Int, gold_S4: Int, seen_MS3: Int) -> tuple[int, int]:
     """Search below the list `list_KK[-1]`; a list of n numbers is kept in row n - 1.
 
-    Adds hits to `count_2[0]` and writes the first one to `gold_S4`; where `seen_MS3` has slots, new chains are put
-    there and added to `count_2[1]`. It is one loop and not a recursion, as calls that pass arrays are what costs here.
+    Returns the number of hits and writes the first one to `gold_S4`. Where `seen_MS3` has slots, it also collects
+    distinct chains there and returns their number. A loop, since recursive calls that pass arrays are slow here.
     """
     k = list_KK.shape[0]
+    hits, distinct = 0, 0
+    chain_S4 = np.empty((k - 1, 4), dtype=np.int64)
     next_K3 = np.zeros((k + 1, 3), dtype=np.int64)  # for lists of n numbers: i, j and operation to try next
     next_K3[:, 1] = 1
     n = k
@@ -134,31 +116,27 @@ def _search(target: int, list_KK: Int, chain_S4: Int, gold_S4: Int, seen_MS3: In
             list_KK[n - 2, kept] = result
             n -= 1
             continue
-        if count_2[0] == 0:
-            for s in range(k - 1):
-                for entry in range(4):
-                    gold_S4[s, entry] = chain_S4[s, entry]
-        count_2[0] += 1
+        if hits == 0:
+            gold_S4[:] = chain_S4
+        hits += 1
         if seen_MS3.shape[0] > 0:
-            count_2[1] += _insert(chain_S4, seen_MS3)
+            distinct += _insert(chain_S4, seen_MS3)
+    return hits, distinct
 
 
 @jit
-def _solve_one(number_K: Int, target: int, list_KK: Int, chain_S4: Int, gold_S4: Int, count_2: Int) -> None:
+def _solve_one(number_K: Int, target: int, gold_S4: Int) -> tuple[int, int]:
     """Gold and both counts. Distinct chains are counted in a second search, when the table's size is known."""
     k = number_K.size
-    count_2[:] = 0
-    for j in range(k):
-        list_KK[k - 1, j] = number_K[j]
-    _search(target, list_KK, chain_S4, gold_S4, np.empty((0, k - 1, 3), dtype=np.int64), count_2)
-    if count_2[0] <= 1:
-        count_2[1] = count_2[0]
-        return
+    list_KK = np.empty((k, k), dtype=np.int64)
+    list_KK[k - 1] = number_K
+    hits, _ = _search(target, list_KK, gold_S4, np.empty((0, k - 1, 3), dtype=np.int64))
+    if hits <= 1:
+        return hits, hits
     slots = 4
-    while slots < 2 * count_2[0]:
+    while slots < 2 * hits:
         slots *= 2
-    count_2[0] = 0
-    _search(target, list_KK, chain_S4, gold_S4, np.full((slots, k - 1, 3), -1, dtype=np.int64), count_2)
+    return _search(target, list_KK, gold_S4, np.full((slots, k - 1, 3), -1, dtype=np.int64))
 
 
 @jit
@@ -166,82 +144,42 @@ def solve(number_NK: Int, target_N: Int) -> tuple[Int, Int, Int]:
     """`gold_NS4`, `m_N`, `distinct_N` of given puzzles of 2 to 6 numbers; `m` is 0 where there is no solution."""
     n, k = number_NK.shape
     gold_NS4 = np.zeros((n, k - 1, 4), dtype=np.int64)
-    list_KK = np.zeros((k, k), dtype=np.int64)
-    chain_S4 = np.zeros((k - 1, 4), dtype=np.int64)
     m_N, distinct_N = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    count_2 = np.zeros(2, dtype=np.int64)
     for i in range(n):
-        _solve_one(number_NK[i], target_N[i], list_KK, chain_S4, gold_NS4[i], count_2)
-        m_N[i], distinct_N[i] = count_2[0], count_2[1]
+        m_N[i], distinct_N[i] = _solve_one(number_NK[i], target_N[i], gold_NS4[i])
     return gold_NS4, m_N, distinct_N
 
 
 @jit
 def draw(key_N: State, target_T: Int, k: int) -> tuple[Int, Int, Int, Int, Int]:
-    """Solvable puzzles: a target from `target_T`, kept, and `k` numbers uniform on 1 … 99, redrawn until solvable.
+    """Solvable puzzles: a target from `target_T`, and `k` numbers uniform on 1 … 99, redrawn until solvable.
 
-    Returns `number_NK`, `target_N` and what `solve` says about them.
+    Returns `number_NK`, `target_N` and what `solve` returns for them.
     """
     n = key_N.size
-    number_NK = np.zeros((n, k), dtype=np.int64)
-    target_N = np.zeros(n, dtype=np.int64)
-    gold_NS4 = np.zeros((n, k - 1, 4), dtype=np.int64)
-    m_N, distinct_N = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    list_KK = np.zeros((k, k), dtype=np.int64)
-    chain_S4 = np.zeros((k - 1, 4), dtype=np.int64)
-    count_2 = np.zeros(2, dtype=np.int64)
+    number_NK, gold_NS4 = np.zeros((n, k), dtype=np.int64), np.zeros((n, k - 1, 4), dtype=np.int64)
+    target_N, m_N, distinct_N = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     state = np.zeros(1, dtype=np.uint64)
     for i in range(n):
         state[0] = key_N[i]
         target_N[i] = target_T[below(state, target_T.size)]
-        count_2[0] = 0
-        while count_2[0] == 0:
+        while m_N[i] == 0:
             for j in range(k):
                 number_NK[i, j] = 1 + below(state, HIGHEST_NUMBER)
-            _solve_one(number_NK[i], target_N[i], list_KK, chain_S4, gold_NS4[i], count_2)
-        m_N[i], distinct_N[i] = count_2[0], count_2[1]
+            m_N[i], distinct_N[i] = _solve_one(number_NK[i], target_N[i], gold_NS4[i])
     return number_NK, target_N, gold_NS4, m_N, distinct_N
 
 
 @jit
 def _write_number(number: int, at: int, code_A: NDArray[np.uint8]) -> int:
-    """Decimal digits of `number` from cell `at` on; the cell after them."""
-    width, rest = 1, number // 10
-    while rest > 0:
-        width, rest = width + 1, rest // 10
-    rest = number
-    for cell in range(at + width - 1, at - 1, -1):
-        code_A[cell] = _ZERO_CODE + rest % 10
-        rest //= 10
-    return at + width
-
-
-@jit
-def write_prompts(number_NK: Int, target_N: Int, separator: int, width: int) -> tuple[NDArray[np.uint8], Int]:
-    """`code_NP` and `length_N`: the numbers and the target, comma between them, the code `separator` behind them."""
-    n, k = number_NK.shape
-    code_NP = np.zeros((n, width), dtype=np.uint8)
-    length_N = np.zeros(n, dtype=np.int64)
-    for i in range(n):
-        at = 0
-        for j in range(k):
-            at = _write_number(number_NK[i, j], at, code_NP[i])
-            code_NP[i, at] = _COMMA_CODE
-            at += 1
-        at = _write_number(target_N[i], at, code_NP[i])
-        code_NP[i, at] = separator
-        length_N[i] = at + 1
-    return code_NP, length_N
-
-
-@jit
-def _take(value: int, pool: Int, size: int) -> int:
-    """Index of the first number in `pool[:size]` that equals `value`; it is struck out."""
-    at = 0
-    while at < size - 1 and pool[at] != value:
-        at += 1
-    pool[at] = -1
-    return at
+    """Write the decimal digits of `number` from cell `at` on; returns the cell after them."""
+    end = at + 1
+    while number >= 10 ** (end - at):
+        end += 1
+    for cell in range(end - 1, at - 1, -1):
+        code_A[cell] = _ZERO_CODE + number % 10
+        number //= 10
+    return end
 
 
 @jit
@@ -254,12 +192,11 @@ def write_chains(
     `length_N`     characters of the chain
     `kind_NA`      index into `KINDS`; the cell after the chain is the end mark, the rest is padding
     `step_NA`      the equation a cell belongs to, its comma included; -1 after the chain
-    `parents_NAE`  the digits of a result wait for its whole left side, an operand that is an earlier result for the
-                   digits of that result, = for the last digit before it, the comma and the end mark for the last digit
-                   of the result, padding for the end mark
+    `parents_NAE`  a result waits for its whole left side, an operand that is an earlier result for that result, `=`
+                   for the digit before it, comma and end mark for the last digit, padding for the end mark
 
-    An operand that could be a given number or a result is the one that comes first in the search's list: so the search
-    takes it, since of two equal numbers the earlier is tried first and leads to the same values.
+    An operand that could be a given number or a result is the one that comes first in the search's list, since the
+    search tries the earlier of two equal numbers first.
     """
     n, k = number_NK.shape
     code_NA = np.zeros((n, cells), dtype=np.uint8)
@@ -270,20 +207,18 @@ def write_chains(
     pool = np.empty(2 * k, dtype=np.int64)
     result_at = np.zeros((k, 2), dtype=np.int64)
     for i in range(n):
-        for j in range(k):
-            pool[j] = number_NK[i, j]
+        pool[:k] = number_NK[i]
         at = 0
         for s in range(k - 1):
             start = at
             for side in (0, 2):
-                source = _take(chain_NS4[i, s, side], pool, k + s)
+                source = np.flatnonzero(pool[: k + s] == chain_NS4[i, s, side])[0]
+                pool[source] = -1
                 end = _write_number(chain_NS4[i, s, side], at, code_NA[i])
                 kind_NA[i, at:end] = OPERAND
                 if source >= k:
                     first, last = result_at[source - k, 0], result_at[source - k, 1]
-                    for cell in range(at, end):
-                        for parent in range(first, last):
-                            parents_NAE[i, cell, parent - first] = parent
+                    parents_NAE[i, at:end, : last - first] = np.arange(first, last)
                 at = end
                 code_NA[i, at] = _OPERATION_CODES[chain_NS4[i, s, 1]] if side == 0 else _EQUALS_CODE
                 kind_NA[i, at] = OPERATOR if side == 0 else EQUALS
@@ -293,9 +228,7 @@ def write_chains(
             pool[k + s] = chain_NS4[i, s, 3]
             end = _write_number(chain_NS4[i, s, 3], at, code_NA[i])
             kind_NA[i, at:end] = RESULT
-            for cell in range(at, end):
-                for parent in range(start, equals):
-                    parents_NAE[i, cell, parent - start] = parent
+            parents_NAE[i, at:end, : equals - start] = np.arange(start, equals)
             result_at[s, 0], result_at[s, 1] = at, end
             parents_NAE[i, end, 0] = end - 1
             at = end

@@ -2,7 +2,7 @@
 
 Layout: `86,28,13,31,96|86+28=114,31-13=18,114-18=96$abc…`, the answer in 40 cells with rainbow padding, then padding.
 
-Shapes: N instances, K = 4 numbers, S = 3 steps, L sequence, A answer cells, T targets.
+Shapes: N instances, K = 4 numbers, S = 3 steps, P prompt, L sequence, A answer cells, T targets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,9 @@ from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
+from hardtail.tasks import reading
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, draw, solve, write_chains, write_prompts
+from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, draw, solve, write_chains
 from hardtail.tasks.countdown.text import NUMBERS, read_chain, read_puzzle, read_row
 from hardtail.tasks.parts import Look, Roles
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
@@ -32,8 +33,7 @@ TARGETS = range(10, 101)
 HELD_OUT = (14, 39, 41, 57, 62, 81, 87, 89, 96)
 BINS = ("m>=11", "m=4-10", "m=1-3")
 SHARES = {"raw": (0.358, 0.171, 0.471), "distinct": (0.347, 0.064, 0.589)}
-"""Natural shares of `BINS` among targets that are not held out (400,000 puzzles; standard error below 0.001). CD4's
-500,000 training rows have .358/.172/.471."""
+"""Natural shares of `BINS` among targets that are not held out, from 400,000 puzzles (standard error below 0.001)."""
 _CELLS, _LENGTH, _PROMPT_CELLS = 40, 60, 16
 _CHARACTERS = f"0123456789{OPERATIONS}=,"
 _VOCABULARIES = {
@@ -92,11 +92,10 @@ class Countdown(Task):
         return BINS[0], BINS[-1]
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
-        kept = (1, 1, self.keep_low)
-        shares = SHARES[self.multiplicity]
-        count = [round(self.train_raw * share * keep) for share, keep in zip(shares, kept, strict=True)]
+        bins = zip(BINS, SHARES[self.multiplicity], (1, 1, self.keep_low), strict=True)
+        counts = {name: round(self.train_raw * share * keep) for name, share, keep in bins}
         return {
-            "train": [Part(f"heldout=0,{name}", n) for name, n in zip(BINS, count, strict=True) if n],
+            "train": [Part(f"heldout=0,{name}", n) for name, n in counts.items() if n],
             "test": [Part("heldout=1", 1000)],
         }
 
@@ -119,13 +118,15 @@ class Countdown(Task):
         self, number_NK: Array, target_N: Array, gold_NS4: Array, m_N: Array, distinct_N: Array
     ) -> Instances:
         n = len(number_NK)
-        prompt_NP, prompt_len_N = write_prompts(number_NK, target_N, ord(self.separator), _PROMPT_CELLS)
+        puzzles = np.column_stack([number_NK, target_N]).tolist()
+        prompts = [",".join(map(str, row)) + self.separator for row in puzzles]
+        prompt_len_N = np.array([len(prompt) for prompt in prompts], dtype=np.int32)
+        prompt_NP = np.array(prompts, dtype=f"S{_PROMPT_CELLS}").view(np.uint8).reshape(n, _PROMPT_CELLS)
         code_NA, length_N, kind_NA, step_NA, parents_NAE = write_chains(number_NK, gold_NS4, _CELLS)
-        answer_NA = pad_codes(code_NA, length_N)
         everywhere_NA = np.ones((n, _CELLS), dtype=np.bool_)
         return Instances(
-            tokens_NL=lay_out(self.vocabulary, _LENGTH, prompt_NP, prompt_len_N, answer_NA),
-            prompt_len_N=prompt_len_N.astype(np.int32),
+            tokens_NL=lay_out(self.vocabulary, _LENGTH, prompt_NP, prompt_len_N, pad_codes(code_NA, length_N)),
+            prompt_len_N=prompt_len_N,
             maskable_NA=everywhere_NA,
             scored_NA=everywhere_NA,
             orders={"step_sequential": np.tile(np.arange(_CELLS, dtype=np.int8), (n, 1))},
@@ -143,23 +144,12 @@ class Countdown(Task):
     # -- reading ------------------------------------------------------------------------------------------------
 
     def parse(self, prompts: Sequence[str]) -> Instances:
-        return self._solved(prompts)
-
-    def _solved(self, prompts: Sequence[str], numbered: bool = False) -> Instances:
-        """The given puzzles; errors name the entry of the puzzle where they are `numbered`."""
-        rows = []
-        for number, prompt in enumerate(prompts, start=1):
-            try:
-                rows.append(read_puzzle(prompt))
-            except HardtailError as error:
-                raise HardtailError(f"entry {number}: {error}" if numbered else str(error)) from None
-        number_NK, target_N = _split(rows)
+        number_NK, target_N = _split([read_puzzle(prompt) for prompt in prompts])
         gold_NS4, m_N, distinct_N = solve(number_NK, target_N)
         if not m_N.all():
             first = int(np.argmin(m_N))
             raise HardtailError(
-                (f"entry {first + 1}: " if numbered else "")
-                + f"countdown: {prompts[first]!r} has no solution: no three steps with +, -, * and / that use each of "
+                f"countdown: {prompts[first]!r} has no solution: no three steps with +, -, * and / that use each of "
                 f"the four numbers once end in {target_N[first]}"
             )
         return self._instances(number_NK, target_N, gold_NS4, m_N, distinct_N)
@@ -174,13 +164,12 @@ class Countdown(Task):
         A row's `output` becomes the gold answer; without one, gold is the first chain the search finds.
         """
         rows = [read_row(line, number) for number, line in enumerate(read_lines(path), start=1)]
-        instances = self._solved([prompt for prompt, _ in rows], numbered=True)
-        found = [meaning(text.tobytes().decode()) for text in self.vocabulary.decode_codes(instances.answer_NA)]
-        differing = [i for i, (_, chain) in enumerate(rows) if chain and chain != found[i]]
-        return self._with_chains(instances, {i: rows[i][1] for i in differing}) if differing else instances
+        instances = reading.solve(self, [prompt for prompt, _ in rows], fit=False)[0].instances
+        differing = {i: chain for i, (_, chain) in enumerate(rows) if chain not in ("", self.answer_text(instances, i))}
+        return self._with_chains(instances, differing) if differing else instances
 
     def _with_chains(self, instances: Instances, chains: Mapping[int, str]) -> Instances:
-        """The same instances; those at the given places get other chains as their gold answers."""
+        """The same instances with other gold answers at the given places."""
         rows, steps = [], []
         for i, chain in chains.items():
             numbers, target = self._numbers(instances, i)
@@ -188,7 +177,7 @@ class Countdown(Task):
             if len(chain) <= _CELLS:
                 chain_steps, fault = read_chain(chain, numbers, target)
             if fault:
-                raise HardtailError(f"entry {i + 1}: countdown: {chain!r} is not a valid chain: {fault}")
+                raise HardtailError(f"problem {i + 1}: countdown: {chain!r} is not a valid chain: {fault}")
             rows.append([*numbers, target])
             steps.append(chain_steps)
         index_D = np.array(list(chains), dtype=np.int64)
@@ -200,7 +189,7 @@ class Countdown(Task):
         return Instances.from_arrays(merged)
 
     def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
-        """`train` keeps every m <= 3 puzzle with probability `keep_low` and all others, but never a held-out target."""
+        """`train` keeps puzzles with m <= 3 with probability `keep_low` and all others, but no held-out target."""
         if split != "train":
             return super().curate(instances, split, rng)
         unit_N = (rng.keys(len(instances)) >> np.uint64(11)) * 2.0**-53
@@ -213,7 +202,7 @@ class Countdown(Task):
     def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
         chain = meaning("".join(text.split()))
         if len(chain) > _CELLS:
-            raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer takes {_CELLS}")
+            raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer has room for {_CELLS}")
         if stranger := next((character for character in chain if character not in _CHARACTERS), None):
             raise HardtailError(
                 f"countdown: {stranger!r} in {chain!r} does not belong in a chain; write it as "
@@ -227,10 +216,7 @@ class Countdown(Task):
         return before_end(self.vocabulary, instances.answer_NA)
 
     def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
-        """Which answers are *valid* chains: each number used once, arithmetic right, target reached.
-
-        Exact match with the gold chain is another question; that is what `scored_NA` is for.
-        """
+        """Which answers are *valid* chains, gold or not: each number used once, arithmetic right, target reached."""
         valid_N = np.asarray((answer_NA == instances.answer_NA).all(axis=1))
         for i in np.flatnonzero(~valid_N):
             valid_N[i] = self.fault(instances, int(i), answer_NA[i]) is None
@@ -246,9 +232,24 @@ class Countdown(Task):
     # -- for people ---------------------------------------------------------------------------------------------
 
     def drawing(self, one: Instances, look: Look) -> "Text":
-        from hardtail.tasks.countdown.draw import drawing
+        """The numbers and the target, then one equation a line."""
+        from rich.text import Text
 
-        return drawing(self, one, look)
+        *numbers, target = self.render(one)[0].split(",")
+        text = Text(f"{' '.join(numbers)}  →  {target}\n  ")
+        ended = False
+        for cell, gold in enumerate(self.vocabulary.decode(one.answer(0))):
+            sign, style = look(cell)
+            if not sign:
+                continue
+            mark = sign if sign in self.vocabulary.characters else gold  # a hidden cell breaks the line as gold does
+            if mark == EOS and not ended:
+                ended = True
+                text.append("\n  end  ", "dim")
+            text.append(sign, style or "bold")
+            if mark == "," and not ended:
+                text.append("\n  ")
+        return text
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "kind_NA", KINDS)

@@ -17,7 +17,7 @@ Step = tuple[int, int, int, int]
 
 
 def read_puzzle(prompt: str) -> list[int]:
-    """The numbers and the target of a prompt; commas or spaces part them, the separator behind them may be there."""
+    """The numbers and the target of a prompt, separated by commas or spaces; `|` or `=` may follow them."""
     text = prompt.strip().removesuffix("|").removesuffix("=").strip()
     parts = _BETWEEN.split(text) if text else []
     for place, part in enumerate(parts):
@@ -46,7 +46,7 @@ def read_row(line: str, number: int) -> tuple[str, str]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     raise HardtailError(
-        f"entry {number}: countdown: {line!r} is not a row such as "
+        f"problem {number}: countdown: {line!r} is not a row such as "
         '{"input": "86,28,13,31,96", "output": "86+28=114,31-13=18,114-18=96"}'
     )
 
@@ -79,20 +79,15 @@ def read_chain(text: str, numbers: Sequence[int], target: int) -> tuple[list[Ste
 
 
 def read_equation(text: str) -> tuple[Step | None, str | None]:
-    """The step that an equation is (None: it is none) and what is wrong with it (None: it is true)."""
+    """The step of an equation (None: the text is not an equation) and what is wrong with it (None: it is true)."""
     match = _EQUATION.fullmatch(text)
     if match is None:
         return None, f"{text!r} is not an equation such as '86+28=114'"
     left, sign, right, result = int(match[1]), match[2], int(match[3]), int(match[4])
-    return (left, OPERATIONS.index(sign), right, result), _arithmetic(left, sign, right, result)
-
-
-def _arithmetic(left: int, sign: str, right: int, result: int) -> str | None:
-    """What is wrong with an equation; None where it is true."""
-    if sign == "/":
-        if right == 0:
-            return f"{left}/{right} divides by zero"
-        if left % right:
-            return f"{left}/{right} is not a whole number"
     true = {"+": left + right, "-": left - right, "*": left * right, "/": left // max(right, 1)}[sign]
-    return None if true == result else f"{left}{sign}{right} is {true}, not {result}"
+    fault = None if true == result else f"{left}{sign}{right} is {true}, not {result}"
+    if sign == "/" and right == 0:
+        fault = f"{left}/{right} divides by zero"
+    elif sign == "/" and left % right:
+        fault = f"{left}/{right} is not a whole number"
+    return (left, OPERATIONS.index(sign), right, result), fault

@@ -1,11 +1,11 @@
 """Wrong nodes of ListOps: how deep they are, whether their children were known, what was guessed (docs/study.md §7.3).
 
-A node is one operator, so one cell of the trace. Its *depth* is its distance from the root, which has 1; its *height*
-is the number of levels of its own expression, 1 where all its arguments are digits. The *leaf-only* value of a node is
-its operator applied to the arguments that are digits, as if its sub-expressions were not there: a guess that needs no
-child. It is defined for nodes that have arguments of both kinds, and it *could* have misled where it is not gold.
+A node is one operator, so one cell of the trace. Its *depth* is its distance from the root, which has depth 1; its
+*height* is the number of levels of its own expression, 1 where all arguments are digits. The *leaf-only* value of a
+node is its operator applied to its digits alone: a guess that needs no child. It is defined for nodes with arguments of
+both kinds, and it *could* have misled where it is not gold.
 
-Shapes: N instances (F those that failed), L sequence, A answer cells, E children, K commits, 10 digits.
+Shapes: N instances (F those that failed), A answer cells, E children, K commits, 10 digits.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Instances, Trace
-from hardtail.tasks.listops.solver import EOS, KINDS, MAX, MEDIAN, MIN, OPERATORS
+from hardtail.tasks.listops.solver import EOS, KINDS, OPERATORS, value_of
 from hardtail.tasks.listops.task import ListOps
 from hardtail.traces.commits import (
     Commits,
@@ -37,13 +36,12 @@ from hardtail.traces.summary import share
 NONE = -1
 """The value of an operator without arguments."""
 CHILDREN = ("none", "revealed_right", "revealed_wrong", "hidden_right", "hidden_wrong")
-"""A node's children when it was committed: it has none; the forward pass saw all of them, or some were still hidden;
-and all of them are right at the end, or some are not."""
+"""The children of a committed node: none; all revealed at the commit or some hidden, all right at the end or not."""
 
 
 @dataclass(frozen=True)
 class LeafOnly:
-    """How many nodes hold their leaf-only value: of those where it could have misled, and of all."""
+    """How many nodes have their leaf-only value, among those where it could have misled and among all."""
 
     nodes: int
     could: int
@@ -67,10 +65,7 @@ class LeafOnly:
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything this module measures; a trace without failures has zero counts and None means.
-
-    `all` are the nodes of failing trees, for comparison with the wrong ones.
-    """
+    """Everything this module measures; `all` are the nodes of failing trees, for comparison with the wrong ones."""
 
     instances: int
     failures: int
@@ -123,62 +118,41 @@ def heights(task: ListOps, instances: Instances) -> NDArray[np.int64]:
 
 
 def digit_arguments(task: ListOps, instances: Instances) -> NDArray[np.int64]:
-    """`count_NA10`: how many 0s, 1s … 9s each node has among its own arguments.
-
-    A digit belongs to the innermost bracket that is open, which is the next one of its level to close; and the t-th
-    bracket that closes is that of trace cell t.
-    """
-    opened, closed, zero = (task.vocabulary.id(character) for character in "[]0")
-    token_NL = np.where(
-        np.arange(instances.tokens_NL.shape[1]) < instances.prompt_len_N[:, None], instances.tokens_NL, closed + 1
-    )
-    opens_NL, closes_NL = token_NL == opened, token_NL == closed
-    level_NL = np.cumsum(opens_NL, axis=1) - np.cumsum(closes_NL, axis=1) + closes_NL  # a bracket has its inside's
-    cell_NL = np.cumsum(closes_NL, axis=1) - 1
-    digit_NL = (token_NL >= zero) & (token_NL < zero + 10)
+    """`count_NA10`: how many 0s, 1s … 9s each node has among its own arguments."""
     count_NA10 = np.zeros((*instances.maskable_NA.shape, 10), dtype=np.int64)
-    for level in range(1, int(level_NL.max(initial=0)) + 1):
-        here_NL = level_NL == level
-        next_NL = np.where(here_NL & closes_NL, cell_NL, instances.answer_len)
-        next_NL = np.minimum.accumulate(next_NL[:, ::-1], axis=1)[:, ::-1]
-        row_K, at_K = np.nonzero(here_NL & digit_NL)
-        np.add.at(count_NA10, (row_K, next_NL[row_K, at_K], token_NL[row_K, at_K] - zero), 1)
+    for n, expression in enumerate(task.render(instances)):
+        cell, opened = 0, []
+        for sign in expression:
+            if sign == "[":
+                opened.append(np.zeros(10, dtype=np.int64))
+            elif sign == "]":
+                count_NA10[n, cell] = opened.pop()
+                cell += 1
+            elif sign.isdigit():
+                opened[-1][int(sign)] += 1
     return count_NA10
 
 
 def values(task: ListOps, instances: Instances, count_NA10: NDArray[np.int64]) -> NDArray[np.int64]:
     """Each node's operator applied to arguments given as the number of 0s, 1s … 9s; `NONE` where there are none."""
     kind_NA = annotation(task, instances.extras, "kind_NA")
-    seen_NA10 = np.cumsum(count_NA10, axis=-1)
-    total_NA = seen_NA10[..., -1]
-
-    def nth(place_NA: Array) -> NDArray[np.int64]:
-        """The argument at a place of the sorted list."""
-        return np.argmax(seen_NA10 > place_NA[..., None], axis=-1)
-
-    upper_NA, lower_NA = nth(total_NA // 2), nth((total_NA - 1) // 2)
-    middle_NA = upper_NA if task.median == "upper" else (lower_NA + upper_NA) // 2
-    value_NA = np.select(
-        [kind_NA == MAX, kind_NA == MIN, kind_NA == MEDIAN],
-        [nth(total_NA - 1), nth(np.zeros_like(total_NA)), middle_NA],
-        (count_NA10 * np.arange(10)).sum(axis=-1) % 10,
-    )
-    return np.where((total_NA > 0) & (kind_NA < EOS), value_NA, NONE)
+    value_NA = np.full(kind_NA.shape, NONE, dtype=np.int64)
+    for at in zip(*np.nonzero((kind_NA < EOS) & count_NA10.any(axis=-1)), strict=True):
+        value_NA[at] = value_of(kind_NA[at], count_NA10[at], task.median == "upper")
+    return value_NA
 
 
 def leaf_only(task: ListOps, instances: Instances) -> NDArray[np.int64]:
     """The leaf-only value of each node; `NONE` for nodes that lack digits or lack sub-expressions."""
     value_NA = values(task, instances, digit_arguments(task, instances))
-    return np.where((_children(task, instances) >= 0).any(axis=-1), value_NA, NONE)
+    return np.where((_children(instances) >= 0).any(axis=-1), value_NA, NONE)
 
 
 def from_children(task: ListOps, instances: Instances, answer_NA: Array) -> NDArray[np.int64]:
-    """The value that each node should have, given what an answer says of its children.
-
-    `NONE` after the trace, and where a child's answer is not a digit.
-    """
+    """The value that follows from an answer's values of a node's children; `NONE` after the trace and where a child's
+    value is not a digit."""
     count_NA10 = digit_arguments(task, instances)
-    row_K, cell_K, place_K = np.nonzero((child_NAE := _children(task, instances)) >= 0)
+    row_K, cell_K, place_K = np.nonzero((child_NAE := _children(instances)) >= 0)
     digit_K = answer_NA[row_K, child_NAE[row_K, cell_K, place_K]].astype(np.int64) - task.vocabulary.id("0")
     is_digit_K = (digit_K >= 0) & (digit_K < 10)
     np.add.at(count_NA10, (row_K[is_digit_K], cell_K[is_digit_K], digit_K[is_digit_K]), 1)
@@ -188,8 +162,8 @@ def from_children(task: ListOps, instances: Instances, answer_NA: Array) -> NDAr
 
 
 def children_states(task: ListOps, trace: Trace, commits: Commits) -> NDArray[np.int64]:
-    """`state_K`: what was known of each committed node's children; an index into `CHILDREN`."""
-    child_KE = _children(task, trace.instances)[commits.row_K, commits.cell_K].astype(np.int64)
+    """`state_K`: what was known about each committed node's children; an index into `CHILDREN`."""
+    child_KE = _children(trace.instances)[commits.row_K, commits.cell_K].astype(np.int64)
     there_KE, at_KE = child_KE >= 0, np.maximum(child_KE, 0)
     right_KA = (trace.answer_NA == trace.instances.answer_NA)[commits.row_K]
     revealed_K, right_K = (
@@ -199,14 +173,13 @@ def children_states(task: ListOps, trace: Trace, commits: Commits) -> NDArray[np
     return np.where(there_KE.any(axis=1), 1 + 2 * ~revealed_K + ~right_K, 0)
 
 
-def _children(task: ListOps, instances: Instances) -> Array:
-    if instances.parents_NAE is None:
-        raise HardtailError(f"{task.name}: these instances carry no parents; build them without `--bare`")
+def _children(instances: Instances) -> Array:
+    assert instances.parents_NAE is not None  # `annotation` has refused bare instances
     return instances.parents_NAE
 
 
 def _following(task: ListOps, trace: Trace, wrong_NA: NDArray[np.bool_]) -> float | None:
-    """The share of wrong nodes that only passed an error on: their value is right for what their children hold."""
+    """The share of wrong nodes whose value is right given their children's values: they only pass an error on."""
     value_NA = from_children(task, trace.instances, trace.answer_NA)
     follows_NA = (value_NA != NONE) & (value_NA + task.vocabulary.id("0") == trace.answer_NA)
     return share((wrong_NA & follows_NA).sum(), wrong_NA.sum())

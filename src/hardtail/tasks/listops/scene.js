@@ -57,7 +57,7 @@ class ListOpsScene extends Scene {
     super(wide, high, Math.min(640, wide));
     this.stacked = wide > 760;
     this.draw(root);
-    if (tail) this.write(12, high - 36, "behind the trace: end mark and padding", "stub", 11);
+    if (tail) this.write(12, high - 36, "after the trace: end mark and padding", "stub", 11);
     for (let place = 0; place < tail; place++)
       this.add(new Tile(operators + place, 12 + place * 21, high - 28, 19, 24, true));
   }

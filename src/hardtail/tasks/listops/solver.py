@@ -1,4 +1,4 @@
-"""ListOps: random expression trees as text, and what their post-order trace is and waits for.
+"""ListOps: random expression trees as text, their post-order traces, and what each trace cell waits for.
 
 An expression is `[`, an operator, arguments that are digits or expressions, `]`; the value of an expression is a digit.
 Its *trace* has one digit per operator in post-order: the t-th `]` of the text closes the expression of trace cell t.
@@ -28,11 +28,11 @@ _OPEN, _CLOSE, _SPACE, _ZERO, _NINE = ord("["), ord("]"), ord(" "), ord("0"), or
 def _grow(
     depth: int, count_C: Int, expand: float, nodes: int, state: State, left_D: Int, must_D: Int, text: Codes
 ) -> int:
-    """Write one random expression of `depth` into `text`; its length, or 0 where `nodes` or the room are exceeded.
+    """Write one random expression of `depth` into `text`; its length, or 0 if `nodes` or the room are exceeded.
 
-    At the deepest level arguments are digits; above it each is an expression with probability `expand`. The first one
-    that an expression bound to reach the full depth has inherits that duty; if none came before the last argument, the
-    last one is made an expression.
+    At the deepest level arguments are digits; above it each is an expression with probability `expand`. The root must
+    reach the full depth and passes this duty to its first sub-expression, and so on; if no argument before the last one
+    is an expression, the last one is made an expression.
     """
     at, made, level = 0, 0, 0
     opens, duty = True, 1
@@ -62,10 +62,7 @@ def _grow(
             return 0
         text[at] = _SPACE
         at += 1
-        opens = False
-        if level < depth:
-            forced = must_D[top] == 1 and left_D[top] == 0
-            opens = unit(state) < expand or forced
+        opens = level < depth and (unit(state) < expand or (must_D[top] == 1 and left_D[top] == 0))
         if opens:
             duty, must_D[top] = must_D[top], 0
         else:
@@ -86,8 +83,8 @@ def draw(
 ) -> tuple[Codes, Int]:
     """`text_NP`, `length_N`: random expressions of at most `nodes` operators and `room` characters.
 
-    Depth d has the cumulative share `share_D[d - 1]`; after a draw that does not fit the depth is drawn again
-    (`redraw`) or kept. A length of 0 says that nothing fitted in `tries` draws; nothing is drawn after it.
+    Depth d has the cumulative share `share_D[d - 1]`; after a draw that does not fit, the depth is drawn again
+    (`redraw`) or kept. A length of 0 means that nothing fitted in `tries` draws; nothing is drawn after it.
     """
     n = key_N.size
     text_NP = np.zeros((n, room), dtype=np.uint8)
@@ -109,28 +106,18 @@ def draw(
 
 
 @jit
-def _value(operator: int, count_10: Int, upper: bool) -> int:
-    """The value of an operator on arguments given as the number of 0s, 1s, … 9s among them."""
-    total, arguments, low, high = 0, 0, 9, 0
-    for digit in range(10):
-        if count_10[digit] > 0:
-            low, high = min(low, digit), digit
-            total += digit * count_10[digit]
-            arguments += count_10[digit]
-    if operator == MAX:
-        return high
-    if operator == MIN:
-        return low
+def value_of(operator: int, count_10: Int, upper: bool) -> int:
+    """The value of an operator on one or more arguments, given as the number of 0s, 1s, … 9s among them."""
+    digit_10 = np.arange(10)
     if operator == SUM:
-        return total % 10
-    below_middle, above_middle, seen = -1, -1, 0
-    for digit in range(10):
-        seen += count_10[digit]
-        if below_middle < 0 and seen > (arguments - 1) // 2:
-            below_middle = digit
-        if above_middle < 0 and seen > arguments // 2:
-            above_middle = digit
-    return above_middle if upper else (below_middle + above_middle) // 2
+        return (digit_10 * count_10).sum() % 10
+    argument_C = np.repeat(digit_10, count_10)
+    if operator == MAX:
+        return argument_C[-1]
+    if operator == MIN:
+        return argument_C[0]
+    above_middle = argument_C[argument_C.size // 2]
+    return above_middle if upper else (argument_C[(argument_C.size - 1) // 2] + above_middle) // 2
 
 
 @jit
@@ -172,25 +159,20 @@ def annotate(
                 count_A10[level - 1, code - _ZERO] += 1
             elif code == _CLOSE:
                 level -= 1
-                value = _value(operator_A[level], count_A10[level], upper)
+                value = value_of(operator_A[level], count_A10[level], upper)
                 code_NA[i, cell] = _ZERO + value
                 kind_NA[i, cell] = operator_A[level]
                 node_depth_NA[i, cell] = level + 1
-                rank = 0
-                for child in range(first_child_A[level], children):
-                    parents_NAE[i, cell, child - first_child_A[level]] = child_A[child]
-                    rank = max(rank, rank_NA[i, child_A[child]] + 1)
-                rank_NA[i, cell] = rank
-                children = first_child_A[level]
-                child_A[children] = cell
-                children += 1
+                first, rank_NA[i, cell] = first_child_A[level], 0
+                for place, child in enumerate(child_A[first:children]):
+                    parents_NAE[i, cell, place] = child
+                    rank_NA[i, cell] = max(rank_NA[i, cell], rank_NA[i, child] + 1)
+                child_A[first], children = cell, first + 1
                 cell += 1
                 if level > 0:
                     count_A10[level - 1, value] += 1
             elif code != _SPACE:
-                for operator in range(4):
-                    if code == _OPERATOR_CODES[operator]:
-                        operator_A[level - 1] = operator
+                operator_A[level - 1] = np.flatnonzero(code == _OPERATOR_CODES)[0]
         nodes_N[i] = cell
         if cell < cells:
             kind_NA[i, cell] = EOS

@@ -18,7 +18,7 @@ from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
-from hardtail.tasks.listops.text import canonical, spans
+from hardtail.tasks.listops.text import canonical, folded, spans
 from hardtail.tasks.parts import Look, Roles
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
@@ -60,8 +60,8 @@ class ListOps(Task):
     """Of an even number of arguments: the upper middle one, or the mean of both middle ones without its fraction. The
     paper is silent on it."""
     depth_law: Literal["coin", "ratio"] = "coin"
-    """`coin`: one level more as long as a fair coin says so; a tree that does not fit is drawn anew, depth included, so
-    deep ones lose share. `ratio`: shares exactly proportional to 0.5^depth; the depth is kept until a tree fits."""
+    """`coin`: a fair coin decides about each further level; a tree that does not fit is drawn again, depth included, so
+    deep trees get rarer. `ratio`: shares exactly proportional to 0.5^depth; the depth is kept until a tree fits."""
     max_train_depth: int = 5
     """The greatest depth of natural trees, so of the training set."""
     max_depth: int = 5
@@ -129,10 +129,9 @@ class ListOps(Task):
 
     def _depth_shares(self, stratum: Stratum) -> NDArray[np.float64]:
         """Cumulative shares of the depths 1, 2, …: the law of natural trees, or that law continued to `max_depth` and
-        restricted to the depths a stratum asks for."""
-        asked = stratum.on("depth")
+        restricted to the depths of a stratum."""
         depth_D = np.arange(1, self.max_depth + 1)
-        inside_D = asked.holds(depth_D)
+        inside_D = stratum.on("depth").holds(depth_D)
         if not inside_D.any():
             raise HardtailError(
                 f"listops: no depth fits {stratum}; depths are 1 to {self.max_depth} (max_depth is a field)"
@@ -162,7 +161,7 @@ class ListOps(Task):
             maskable_NA=everywhere_NA,
             scored_NA=trace_NA if self.metric == "trace" else everywhere_NA,
             orders={"post_order": rank_NA},
-            # The end mark and padding wait for nothing: the prompt alone says how long the trace is.
+            # The end mark and padding wait for nothing: the prompt alone determines how long the trace is.
             parents_NAE=parents_NAE,
             strata={"depth": depth_N.astype(np.int8), "nodes": nodes_N.astype(np.int8)},
             extras={"node_depth_NA": node_depth_NA, "kind_NA": kind_NA},
@@ -172,19 +171,17 @@ class ListOps(Task):
 
     def parse(self, prompts: Sequence[str]) -> Instances:
         texts = [self._fitting(prompt) for prompt in prompts]
-        length_N = np.array([len(text) for text in texts], dtype=np.int64)
-        joined = "".join(text.ljust(self._room) for text in texts).encode("ascii")
-        text_NP = np.frombuffer(bytearray(joined), dtype=np.uint8).reshape(len(texts), self._room)
-        return self._instances(text_NP, length_N)
+        text_NP = np.array(texts, dtype=f"S{self._room}").view(np.uint8).reshape(len(texts), self._room)
+        return self._instances(text_NP, np.array([len(text) for text in texts], dtype=np.int64))
 
     def _fitting(self, prompt: str) -> str:
         """The expression with single spaces before arguments and nowhere else, if there is room for it."""
         text = canonical(prompt)
         if (nodes := text.count("[")) > _CELLS:
-            raise HardtailError(f"listops: {prompt!r} has {nodes} operators; the answer takes at most {_CELLS}")
+            raise HardtailError(f"listops: {prompt!r} has {nodes} operators; the answer has room for {_CELLS}")
         if len(text) > self._room:
             raise HardtailError(
-                f"listops: {prompt!r} takes {len(text)} characters with single spaces; there is room for {self._room}"
+                f"listops: {prompt!r} has {len(text)} characters with single spaces; there is room for {self._room}"
             )
         return text
 
@@ -210,29 +207,35 @@ class ListOps(Task):
         return before_end(self.vocabulary, instances.answer_NA)
 
     def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
-        """Which traces are right; the end mark and padding are exact match's business (`scored_NA`)."""
+        """Which traces are right; the end mark and padding only count for exact match (`scored_NA`)."""
         after_NA = np.arange(_CELLS) >= self._trace_len(instances)[:, None]
         return ((answer_NA == instances.answer_NA) | after_NA).all(axis=1)
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
-        expression = self._expression(instances, i)
-        gold_A = instances.answer(i)
-        gold, given = (_VOCABULARY.decode(row) for row in (gold_A, answer_A))
+        expression = self.render(instances.take(slice(i, i + 1)))[0]
+        gold, given = (_VOCABULARY.decode(row) for row in (instances.answer(i), answer_A))
         for cell, (start, end) in enumerate(spans(expression)):
             if given[cell] != gold[cell]:
                 shown = given[cell] if given[cell].isdigit() else repr(given[cell])
                 return f"{expression[start:end]} is {gold[cell]}, not {shown}"
         return None
 
-    def _expression(self, instances: Instances, i: int) -> str:
-        return _VOCABULARY.decode(instances.prompt(i)).removesuffix(self._equals)
-
     # -- for people ---------------------------------------------------------------------------------------------
 
     def drawing(self, one: Instances, look: Look) -> "Text":
-        from hardtail.tasks.listops.draw import drawing
+        """The expression, and its tree: one operator a line with its value, sub-expressions below it."""
+        from rich.text import Text
 
-        return drawing(self, one, look)
+        expression = self.render(one)[0]
+        cells = sorted((start, end, cell) for cell, (start, end) in enumerate(spans(expression)))
+        text = Text(expression)
+        for start, end, cell in cells:
+            level = sum(outer < start and end < outer_end for outer, outer_end, _ in cells)
+            text.append(f"\n  {'  ' * level}{folded(expression[start:end])} = ")
+            sign, style = look(cell)
+            text.append(sign, style or "bold")
+        rest = Text.assemble(*(look(cell) for cell in range(len(cells), self.answer_len)))
+        return text.append("\n  end  ", "dim").append(rest) if rest else text
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "kind_NA", KINDS)

@@ -30,13 +30,12 @@ def folded(expression: str) -> str:
 
 
 def canonical(prompt: str) -> str:
-    """A well-formed expression with one space before every argument and no other; an error says what is malformed."""
+    """The expression with one space before every argument and no other; raises HardtailError if it is malformed."""
     text = prompt.strip().removesuffix("=").rstrip()
     offset = prompt.find(text[:1])
     spaced = any(character.isspace() for character in text)
     if not text.startswith("["):
         raise HardtailError(f"listops: {prompt!r} is not an expression; write one in brackets, {_EXAMPLE}")
-    pieces: list[str] = []
     opened: list[int] = []
     before = ""
     for at, character in enumerate(text):
@@ -46,26 +45,22 @@ def canonical(prompt: str) -> str:
             found, problem = fault
             raise HardtailError(f"listops: {found}, character {offset + at + 1} of {prompt!r}, {problem}")
         if character == "[":
-            pieces.append(" [" if opened else "[")
             opened.append(at)
         elif character == "]":
-            pieces.append("]")
             opened.pop()
-        else:
-            pieces.append(character if before == "[" else f" {character}")
         before = character
     if opened:
         raise HardtailError(
             f"listops: the bracket that opens at character {offset + opened[-1] + 1} of {prompt!r} is never closed"
         )
-    return "".join(pieces)
+    return re.sub(r"(?<!^)([\[0-9])", r" \1", "".join(text.split()))
 
 
 def _fault_at(text: str, at: int, before: str, inside: bool, spaced: bool) -> tuple[str, str] | None:
-    """What is at a place where it must not be, and why; None if nothing is wrong.
+    """What must not be at a place, and why; None if nothing is wrong.
 
     `before` is the last character that is not a space, `inside` whether a bracket is open, and `spaced` whether the
-    text has spaces at all: without them, digits in a row are arguments of their own.
+    text has any spaces: without them, each digit in a row of digits is an argument.
     """
     character = text[at]
     if before and not inside:

@@ -36,7 +36,7 @@ def chosen_mazes(trace: Trace, most: int = ACROSS) -> list[int]:
 
 
 def regions_figure(task: Maze, trace: Trace, pen: Pen, rows: Sequence[int] | None = None) -> "Figure":
-    """Mazes with their answer paths; half of each wrong cell says how it errs, a ring which wrong commit was first."""
+    """Mazes with their gold paths; half of each wrong cell shows its error, a ring marks the first wrong commit."""
     rows = chosen_mazes(trace) if rows is None else rows
     lines = ceil(len(rows) / ACROSS)
     figure = pen.sheet(pen.PAGE, 0.3 + lines * (pen.PAGE / ACROSS + 0.18))

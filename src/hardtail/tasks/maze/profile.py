@@ -1,21 +1,8 @@
 """Wrong regions of mazes: what shape they have, which way they err, and where they began (docs/study.md §7.2).
 
-Wrong cells are put together into 4-connected regions. A region's **width** is the side of the greatest square of wrong
-cells in it, so width 1 means no 2 × 2 block. A region is a **path** when it has width 1 and no cell with more than two
-wrong neighbours, that is when it does not branch. Where only open cells are hidden, the walls alone keep every region
-at width 1, as a tree of corridors has no 2 × 2 block: what then says something is that there is one region and that it
-does not branch.
-
-Each failing maze has a share of its wrong cells' neighbours that are wrong, and a baseline, the share of all cells that
-are; both are averaged over failures. `grid` takes all four neighbours and all cells, walls included, which is what the
-study's figures must have been; `open` takes only cells that are open in the puzzle, S and E excepted.
-
-*Path removal and path addition.* Gold 1 answered 0, and gold 0 answered 1; `other` is any other token.
-
-Roles: `junction`, with three or more open neighbours, on the path or off it. On the path, the longest corridor is
-`corridor_endpoint` next to S or E, `corridor_entrance` next to a junction, else `corridor`, and every other cell is
-`backbone`. Off the path, `dead_end_tip` is filled in the first three rounds of dead-end filling, `dead_end` later.
-`fixed` are walls, S and E, which are wrong only where the whole answer is hidden.
+Wrong cells form 4-connected regions. A region's *width* is the side of the largest square of wrong cells in it. It is a
+*path* when it has width 1 and no cell with more than two wrong neighbours. Where only open cells are hidden, the walls
+alone keep every region at width 1; then the informative figures are `single` and `single_path`.
 
 Shapes: N mazes (F those that failed), A = H × W answer cells, R regions, K commits, 4 neighbours.
 """
@@ -29,50 +16,37 @@ from numpy.typing import NDArray
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.maze.regions import Grids, Regions, neighbours, regions, squares
 from hardtail.tasks.maze.task import Maze
-from hardtail.traces.commits import (
-    Commits,
-    Groups,
-    Readings,
-    Spread,
-    Timing,
-    annotation,
-    count,
-    readings_of,
-    wrong_cells,
-)
+from hardtail.traces.commits import Groups, Readings, Spread, Timing, Wrong, annotation, count, readings_of, wrong_cells
 from hardtail.traces.summary import mean, share
 
-ROLES = (
-    "backbone",
-    "junction",
-    "corridor_endpoint",
-    "corridor_entrance",
-    "corridor",
-    "dead_end_tip",
-    "dead_end",
-    "fixed",
-)
+_CORRIDOR = "corridor_endpoint", "corridor_entrance", "corridor"
+ROLES = ("backbone", "junction", *_CORRIDOR, "dead_end_tip", "dead_end", "fixed")
 BACKBONE, JUNCTION, ENDPOINT, ENTRANCE, CORRIDOR, TIP, DEAD_END, FIXED = range(8)
+"""A junction, on the path or off it, has three or more open neighbours. The longest corridor of the path has endpoints
+next to S or E and entrances next to junctions; the rest of the path is backbone. Off the path, tips are filled in the
+first `TIP_ROUNDS` rounds of dead-end filling. Walls, S and E are fixed."""
+TIP_ROUNDS = 3
 DIRECTIONS = ("removal", "addition", "other")
 REMOVAL, ADDITION, OTHER = range(3)
-TIP_ROUNDS = 3
+"""Gold 1 answered 0; gold 0 answered 1; any other token."""
 
 
 @dataclass(frozen=True)
 class Directions(Readings[Mapping[str, int]]):
-    """Wrong cells by direction, failures that have such cells, failures that have no others, and the wrong commits."""
+    """Wrong commits and wrong cells by direction, failures that have such cells, and failures that have no others."""
 
     wrong_cells: Mapping[str, int]
     failures_with: Mapping[str, int]
     failures_only: Mapping[str, int]
 
     @classmethod
-    def of(cls, wrong_FA: NDArray[np.bool_], direction_FA: NDArray[np.int8], firsts: Readings[Commits]) -> "Directions":
+    def of(cls, counted: Wrong[Mapping[str, int]], wrong_FA: Array, direction_FA: Array) -> "Directions":
         has_F3 = np.stack([(wrong_FA & (direction_FA == way)).any(axis=1) for way in range(3)], axis=1)
         only_F3 = has_F3 & (has_F3.sum(axis=1) == 1)[:, None]
         return cls(
-            **vars(firsts.map(lambda commits: count(direction_FA[commits.row_K, commits.cell_K], DIRECTIONS))),
-            wrong_cells=count(direction_FA[wrong_FA], DIRECTIONS),
+            first_in_time=counted.first_in_time,
+            lowest_index=counted.lowest_index,
+            wrong_cells=counted.wrong,
             failures_with=count(np.nonzero(has_F3)[1], DIRECTIONS),
             failures_only=count(np.nonzero(only_F3)[1], DIRECTIONS),
         )
@@ -109,8 +83,6 @@ class Shape:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large failures and regions are."""
-
     wrong_cells_of_a_failure: Spread
     regions_of_a_failure: Spread
     cells_of_a_region: Spread
@@ -119,7 +91,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class WrongNeighbours:
-    """How many wrong cells have none, one … four wrong neighbours, and two shares of them."""
+    """How many wrong cells have no, one … four wrong neighbours, and two shares of them."""
 
     none: int
     one: int
@@ -141,21 +113,24 @@ class WrongNeighbours:
 
 @dataclass(frozen=True)
 class Clustering:
-    """`neighbour_wrong`, averaged over failures."""
+    """P(neighbour wrong | wrong) and P(wrong) of each failing maze, averaged over failures."""
 
     wrong_given_wrong: float | None
     baseline: float | None
 
     @classmethod
     def of(cls, wrong_FHW: Grids, within_FHW: Grids) -> "Clustering":
-        p_F, baseline_F = neighbour_wrong(wrong_FHW, within_FHW)
-        known_F = ~np.isnan(p_F)
-        return cls(mean(p_F[known_F]), mean(baseline_F[known_F]))
+        """Among the cells of `within` alone, over the mazes where a wrong cell has a neighbour."""
+        wrong_FHW = wrong_FHW & within_FHW
+        pairs_F = (neighbours(within_FHW).sum(axis=-1) * wrong_FHW).sum(axis=(1, 2))
+        wrong_pairs_F = (neighbours(wrong_FHW).sum(axis=-1) * wrong_FHW).sum(axis=(1, 2))
+        baseline_F, known_F = wrong_FHW.sum(axis=(1, 2)) / within_FHW.sum(axis=(1, 2)), pairs_F > 0
+        return cls(mean(wrong_pairs_F[known_F] / pairs_F[known_F]), mean(baseline_F[known_F]))
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Clustering among all cells, and among the open ones."""
+    """Clustering among all cells, walls included, as the study must have measured it; and among the open ones."""
 
     grid: Clustering
     open: Clustering
@@ -163,10 +138,7 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything this module measures; a trace without failures has zero counts and None means.
-
-    `all` are the scored cells of failing mazes, for comparison with the wrong ones.
-    """
+    """Everything this module measures; `all` are the scored cells of failing mazes, to compare the wrong ones with."""
 
     instances: int
     failures: int
@@ -200,7 +172,9 @@ class Profile:
             neighbours=Neighbours(
                 Clustering.of(wrong_FHW, np.ones_like(wrong_FHW)), Clustering.of(wrong_FHW, open_FHW)
             ),
-            directions=Directions.of(wrong_FA, direction_FA, firsts),
+            directions=Directions.of(
+                Wrong.among(firsts, wrong_FA, lambda at: count(direction_FA[at], DIRECTIONS)), wrong_FA, direction_FA
+            ),
             roles=Groups.of(firsts, wrong_FA, failing.instances.scored_NA, lambda at: count(role_FA[at], ROLES)),
         )
 
@@ -214,14 +188,14 @@ def grids(task: Maze, cell_NA: Array) -> Array:
 
 
 def directions(task: Maze, gold_NA: Array, answer_NA: Array) -> NDArray[np.int8]:
-    """Which way each cell errs, as an index into `DIRECTIONS`; it says nothing about cells that are right."""
+    """Which way each cell errs, as an index into `DIRECTIONS`; meaningless for cells that are right."""
     off, on = task.vocabulary.id("0"), task.vocabulary.id("1")
     removed_NA, added_NA = (gold_NA == on) & (answer_NA == off), (gold_NA == off) & (answer_NA == on)
     return np.where(removed_NA, REMOVAL, np.where(added_NA, ADDITION, OTHER)).astype(np.int8)
 
 
 def open_cells(task: Maze, instances: Instances) -> NDArray[np.bool_]:
-    """`open_NA`: the cells that are open in the puzzle, S and E excepted."""
+    """`open_NA`: the cells that are open in the puzzle, except S and E."""
     return np.asarray(instances.tokens_NL[:, : task.answer_len] == task.vocabulary.id("."))
 
 
@@ -234,8 +208,7 @@ def roles(task: Maze, instances: Instances) -> NDArray[np.int8]:
     path_NHW = grids(task, instances.answer_NA == task.vocabulary.id("1"))
     junction_NHW = inner_NHW & (neighbours(open_NHW).sum(axis=-1) >= 3)
 
-    run_NHW = path_NHW & ~junction_NHW
-    corridors = regions(run_NHW)
+    corridors = regions(path_NHW & ~junction_NHW)
     longest_N = np.zeros(len(instances), dtype=np.int64)
     np.maximum.at(longest_N, corridors.grid_R, corridors.size_R)
     in_longest_R = corridors.size_R == longest_N[corridors.grid_R]
@@ -243,31 +216,11 @@ def roles(task: Maze, instances: Instances) -> NDArray[np.int8]:
 
     copied = int(task.maskable == "answer")  # then walls, S and E are a round of their own, before the others
     tip_NHW = grids(task, round_NA < TIP_ROUNDS + copied)
+    endpoint_NHW = corridor_NHW & neighbours(open_NHW & ~inner_NHW).any(axis=-1)
+    entrance_NHW = corridor_NHW & neighbours(junction_NHW).any(axis=-1)
     role_NHW = np.select(
-        [
-            ~inner_NHW,
-            junction_NHW,
-            corridor_NHW & neighbours(open_NHW & ~inner_NHW).any(axis=-1),
-            corridor_NHW & neighbours(junction_NHW).any(axis=-1),
-            corridor_NHW,
-            path_NHW,
-            tip_NHW,
-        ],
+        [~inner_NHW, junction_NHW, endpoint_NHW, entrance_NHW, corridor_NHW, path_NHW, tip_NHW],
         [FIXED, JUNCTION, ENDPOINT, ENTRANCE, CORRIDOR, BACKBONE, TIP],
         DEAD_END,
     )
     return role_NHW.reshape(puzzle_NA.shape).astype(np.int8)
-
-
-def neighbour_wrong(
-    wrong_FHW: NDArray[np.bool_], within_FHW: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each maze P(neighbour wrong | wrong) and the baseline P(wrong), with only the cells of `within` looked at.
-
-    NaN where no wrong cell has a neighbour.
-    """
-    wrong_FHW = wrong_FHW & within_FHW
-    pairs_F = (neighbours(within_FHW).sum(axis=-1) * wrong_FHW).sum(axis=(1, 2))
-    wrong_pairs_F = (neighbours(wrong_FHW).sum(axis=-1) * wrong_FHW).sum(axis=(1, 2))
-    p_F = np.where(pairs_F > 0, wrong_pairs_F / np.maximum(pairs_F, 1), np.nan)
-    return p_F, wrong_FHW.sum(axis=(1, 2)) / within_FHW.sum(axis=(1, 2))

@@ -20,7 +20,7 @@ class Regions:
     label_NHW: NDArray[np.int64]
     """The region of each cell; -1 where a cell is not marked."""
     grid_R: NDArray[np.int64]
-    """The grid that a region lies in."""
+    """The grid that a region is in."""
     size_R: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -31,7 +31,7 @@ class Regions:
         return np.bincount(self.label_NHW[chosen_NHW & (self.label_NHW >= 0)], minlength=len(self))
 
     def most(self, value_NHW: Array) -> NDArray[np.int64]:
-        """The greatest value, at least 0, that each region has."""
+        """The largest value in each region, at least 0."""
         most_R = np.zeros(len(self), dtype=np.int64)
         marked_NHW = self.label_NHW >= 0
         np.maximum.at(most_R, self.label_NHW[marked_NHW], value_NHW[marked_NHW])
@@ -39,10 +39,10 @@ class Regions:
 
 
 def regions(marked_NHW: Grids) -> Regions:
-    """Regions by hooking and pointer jumping: a few passes over all cells, however long a region winds.
+    """Regions by hooking and pointer jumping, which takes few passes even for long winding regions.
 
-    Every cell points to one with a lower number, at first itself. A pass lets the cell that a region's cells point to
-    point to the lowest that any neighbour's points to, then shortens all chains to one link.
+    Every cell points to itself at first. A pass makes the targets of two neighbouring cells point to the lower of them,
+    then shortens all chains of pointers to one link.
     """
     number_NHW = np.cumsum(marked_NHW).reshape(marked_NHW.shape) - 1
     right_NHW, down_NHW = marked_NHW[:, :, :-1] & marked_NHW[:, :, 1:], marked_NHW[:, :-1] & marked_NHW[:, 1:]
@@ -61,14 +61,14 @@ def regions(marked_NHW: Grids) -> Regions:
 
 
 def neighbours(marked_NHW: Grids) -> NDArray[np.bool_]:
-    """`marked_NHW4`: which of a cell's neighbours are marked; what lies beyond the edge is not."""
+    """`marked_NHW4`: which of a cell's neighbours are marked; nothing beyond the edge is."""
     wide_NHW = np.pad(marked_NHW, ((0, 0), (1, 1), (1, 1)))
     around = wide_NHW[:, 1:-1, 2:], wide_NHW[:, 1:-1, :-2], wide_NHW[:, 2:, 1:-1], wide_NHW[:, :-2, 1:-1]
     return np.stack(around, axis=-1)
 
 
 def squares(marked_NHW: Grids) -> NDArray[np.int64]:
-    """For each cell the side of the greatest all-marked square whose top left corner it is; 0 where not marked."""
+    """The side of the largest all-marked square with its top left corner at each cell; 0 where not marked."""
     side_NHW = np.zeros(marked_NHW.shape, dtype=np.int64)
     here_NHW = marked_NHW
     while here_NHW.any():

@@ -14,8 +14,7 @@ class MazeCell {
     this.flag = svg("circle", { cx: x + SIZE - 4.5, cy: y + SIZE - 4.5, r: 2.6, class: "flag" });
     this.edge = svg("rect", { x: x + 1, y: y + 1, width: SIZE - 2, height: SIZE - 2, class: "edge" });
     this.node = svg("g", { class: "room", "data-cell": cell }, this.base, this.half, this.flag, this.edge);
-    this.end = sign === "S" || sign === "E";
-    if (this.end) {
+    if (sign === "S" || sign === "E") {
       this.node.append(svg("circle", { cx: x + SIZE / 2, cy: y + SIZE / 2, r: SIZE * 0.42, class: "end" }));
       this.node.append(
         svg("text", { x: x + SIZE / 2, y: y + SIZE / 2, class: "end-sign", "font-size": 11, text: sign }),
@@ -29,13 +28,10 @@ class MazeCell {
     if (key === this.key) return;
     this.key = key;
     const meaning = { "#": "wall", 0: "off", 1: "on", S: "on", E: "on" };
-    const ground = look.hidden
-      ? "unknown"
-      : look.wrong
-        ? (meaning[look.goldSign] ?? "off")
-        : (meaning[look.sign] ?? "off");
-    const said = look.wrong ? (look.sign === "1" ? " adds" : " removes") : "";
-    this.node.setAttribute("class", `room ${ground}${said}${look.now ? " now" : ""}${look.unready ? " unready" : ""}`);
+    const shown = meaning[look.wrong ? look.goldSign : look.sign] ?? "off";
+    const ground = look.hidden ? "unknown" : shown;
+    const error = look.wrong ? (look.sign === "1" ? " adds" : " removes") : "";
+    this.node.setAttribute("class", `room ${ground}${error}${look.now ? " now" : ""}${look.unready ? " unready" : ""}`);
     this.base.style.fillOpacity = ground === "on" && look.prob ? String(0.55 + 0.45 * look.prob) : "";
   }
 }
@@ -55,7 +51,6 @@ class MazeScene extends Scene {
     const side = Math.round(Math.sqrt(stage.cells));
     super(side * SIZE, side * SIZE, 260);
     this.node.style.maxWidth = "560px";
-    this.stacked = false;
     const prompt = promptOf(stage, problem);
     for (let cell = 0; cell < stage.cells; cell++) {
       this.add(new MazeCell(cell, (cell % side) * SIZE, Math.floor(cell / side) * SIZE, prompt[cell]));

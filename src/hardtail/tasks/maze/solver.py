@@ -2,12 +2,12 @@
 
 A maze of `size` × `size` rooms is a grid of side 2·size + 1 whose odd/odd cells are rooms; cells are row-major indices.
 Its open cells form a tree, so the path between two of them is unique and dead-end filling finds it: a cell with one
-open neighbour (other than start and goal) is off the path, fill it and look again.
+open neighbour (other than start and goal) is off the path; fill it and look again.
 
 Shapes: N mazes, C cells.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,13 @@ from hardtail.tasks.jit import jit
 
 SOLVED, NO_PATH, LOOP, ISLAND = range(4)
 PARENTS = 3
-"""What a cell can wait for at most: three dead ends, or the path cell before it and the dead ends of that one."""
+"""The most cells that a cell waits for: three dead ends, or the path cell before it and the dead ends of that one."""
 
 Cells = NDArray[np.bool_]
 Index = NDArray[np.int64]
+Order = NDArray[np.int16]
+KEPT = 9
+"""The number of open neighbours that start and goal pretend to have, so that they are never filled."""
 
 
 class Annotation(NamedTuple):
@@ -28,9 +31,9 @@ class Annotation(NamedTuple):
 
     status_N: NDArray[np.int64]
     on_path_NC: Cells
-    rank_NC: NDArray[np.int16]
+    rank_NC: Order
     """Dead-end filling, one cell after another; then the path from start to goal. Start and goal have no rank."""
-    round_NC: NDArray[np.int16]
+    round_NC: Order
     """The same with all dead ends of a round tied."""
     parent_NCE: NDArray[np.int16]
     corridor_N: NDArray[np.int16]
@@ -59,8 +62,8 @@ def generate_many(
         root = rng.below(state, size * size) if random_root else 0
         _carve(state, open_NC[n], size, root, bias)
         if farthest:
-            start_N[n] = _farthest_from(open_NC[n], side, side + 1)
-            goal_N[n] = _farthest_from(open_NC[n], side, start_N[n])
+            start_N[n] = search(open_NC[n], side, side + 1)[0][-1]  # the cell that is reached last
+            goal_N[n] = search(open_NC[n], side, start_N[n])[0][-1]
     return open_NC, start_N, goal_N
 
 
@@ -78,12 +81,8 @@ def _carve(state: rng.State, open_C: Cells, size: int, root: int, bias: float) -
         cell = stack[depth]
         row, column = cell // side, cell % side
         found, straight = 0, False
-        for step, inside in (
-            (1, column + 2 < side),
-            (-1, column - 2 > 0),
-            (side, row + 2 < side),
-            (-side, row - 2 > 0),
-        ):
+        right, left, down, up = column + 2 < side, column - 2 > 0, row + 2 < side, row - 2 > 0
+        for step, inside in ((1, right), (-1, left), (side, down), (-side, up)):
             if inside and not open_C[cell + 2 * step]:
                 choice[found] = step
                 found += 1
@@ -101,7 +100,7 @@ def _carve(state: rng.State, open_C: Cells, size: int, root: int, bias: float) -
 
 
 @jit
-def _search(open_C: Cells, side: int, start: int) -> tuple[Index, Index, int]:
+def search(open_C: Cells, side: int, start: int) -> tuple[Index, Index, int]:
     """Breadth-first search: the cells reached in order, where each was reached from, how many passages there are."""
     came_from = np.full(open_C.size, -1, dtype=np.int64)
     queue = np.empty(open_C.size, dtype=np.int64)
@@ -121,29 +120,22 @@ def _search(open_C: Cells, side: int, start: int) -> tuple[Index, Index, int]:
     return queue[:tail], came_from, passages // 2
 
 
-@jit
-def _farthest_from(open_C: Cells, side: int, start: int) -> int:
-    """The last cell that a breadth-first search reaches; the end of a tree's longest path from `start`."""
-    return _search(open_C, side, start)[0][-1]
-
-
 # -- solving ----------------------------------------------------------------------------------------------------
 
 
 @jit
-def _annotate_many(open_NC: Cells, start_N: Index, goal_N: Index, side: int) -> tuple[Any, ...]:
+def annotate_many(open_NC: Cells, start_N: Index, goal_N: Index, side: int) -> Annotation:
+    """Solve and describe mazes. The border must be closed; a maze that is not a tree only gets its status."""
     n, c = open_NC.shape
     status_N = np.zeros(n, dtype=np.int64)
     on_path_NC = np.zeros((n, c), dtype=np.bool_)
-    rank_NC = np.full((n, c), -1, dtype=np.int16)
-    round_NC = np.full((n, c), -1, dtype=np.int16)
+    rank_NC, round_NC = np.full((n, c), -1, dtype=np.int16), np.full((n, c), -1, dtype=np.int16)
     parent_NCE = np.full((n, c, PARENTS), -1, dtype=np.int16)
-    corridor_N = np.zeros(n, dtype=np.int16)
-    path_N = np.zeros(n, dtype=np.int16)
+    corridor_N, path_N = np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16)
     straightness_N = np.zeros(n, dtype=np.float32)
     for i in range(n):
         open_C, start, goal = open_NC[i], start_N[i], goal_N[i]
-        reached, came_from, passages = _search(open_C, side, start)
+        reached, came_from, passages = search(open_C, side, start)
         if came_from[goal] < 0:
             status_N[i] = NO_PATH
             continue
@@ -155,47 +147,26 @@ def _annotate_many(open_NC: Cells, start_N: Index, goal_N: Index, side: int) -> 
             continue
         path = _walk(came_from, start, goal)
         path_N[i] = path.size
-        for cell in path:
-            on_path_NC[i, cell] = True
+        on_path_NC[i][path] = True
         degree = _degrees(open_C, side)
         corridor_N[i] = _longest_corridor(path, degree)
         straightness_N[i] = _straightness(open_C, side, degree)
-        ranked, rounds = _fill_dead_ends(open_C, side, start, goal, degree, rank_NC[i], round_NC[i])
-        for step in range(1, path.size - 1):
-            rank_NC[i, path[step]] = ranked + step - 1
-            round_NC[i, path[step]] = rounds + step - 1
+        degree[start], degree[goal] = KEPT, KEPT
+        ranked, rounds = _fill_dead_ends(open_C, side, degree, rank_NC[i], round_NC[i])
+        for step in range(path.size - 2):
+            rank_NC[i, path[step + 1]] = ranked + step
+            round_NC[i, path[step + 1]] = rounds + step
         _link_parents(open_C, side, path, on_path_NC[i], round_NC[i], parent_NCE[i])
-    return status_N, on_path_NC, rank_NC, round_NC, parent_NCE, corridor_N, path_N, straightness_N
-
-
-def annotate_many(open_NC: Cells, start_N: Index, goal_N: Index, side: int) -> Annotation:
-    """Solve and describe mazes. The border must be closed; a maze that is no tree only gets its status."""
-    return Annotation(*_annotate_many(open_NC, start_N, goal_N, side))
-
-
-@jit
-def first_unreached(open_C: Cells, side: int, start: int) -> int:
-    """The first open cell that `start` is not connected with; the number of cells where there is none."""
-    came_from = _search(open_C, side, start)[1]
-    cell = 0
-    while cell < open_C.size and (came_from[cell] >= 0 or not open_C[cell]):
-        cell += 1
-    return cell
+    return Annotation(status_N, on_path_NC, rank_NC, round_NC, parent_NCE, corridor_N, path_N, straightness_N)
 
 
 @jit
 def _walk(came_from: Index, start: int, goal: int) -> Index:
     """The path from `start` to `goal`."""
-    length, cell = 1, goal
-    while cell != start:
-        cell = came_from[cell]
-        length += 1
-    path = np.empty(length, dtype=np.int64)
-    cell = goal
-    for step in range(length - 1, -1, -1):
-        path[step] = cell
-        cell = came_from[cell]
-    return path
+    path = [goal]
+    while path[-1] != start:
+        path.append(came_from[path[-1]])
+    return np.array(path[::-1])
 
 
 @jit
@@ -230,50 +201,33 @@ def _straightness(open_C: Cells, side: int, degree: Index) -> float:
 
 
 @jit
-def _fill_dead_ends(
-    open_C: Cells,
-    side: int,
-    start: int,
-    goal: int,
-    degree: Index,
-    rank_C: NDArray[np.int16],
-    round_C: NDArray[np.int16],
-) -> tuple[int, int]:
-    """Fill in rounds, cells of a round in ascending order; returns how many cells and rounds there were."""
-    left = degree.copy()
-    frontier = np.empty(open_C.size, dtype=np.int64)
-    found = 0
-    for cell in range(open_C.size):
-        if open_C[cell] and left[cell] == 1 and cell != start and cell != goal:
-            frontier[found] = cell
-            found += 1
+def _fill_dead_ends(open_C: Cells, side: int, left_C: Index, rank_C: Order, round_C: Order) -> tuple[int, int]:
+    """Fill in rounds, cells of a round in ascending order; returns how many cells and rounds there were.
+
+    `left_C` counts the open neighbours of each cell that are not filled yet; it is updated.
+    """
     ranked, rounds = 0, 0
-    while found:
-        current = np.sort(frontier[:found])
-        found = 0
+    current = np.flatnonzero(left_C == 1)
+    while current.size:
         for cell in current:
             rank_C[cell] = ranked
             round_C[cell] = rounds
             ranked += 1
+        found = []
         for cell in current:
             for neighbour in (cell + 1, cell - 1, cell + side, cell - side):
                 if open_C[neighbour] and rank_C[neighbour] < 0:
-                    left[neighbour] -= 1
-                    if left[neighbour] == 1 and neighbour != start and neighbour != goal:
-                        frontier[found] = neighbour
-                        found += 1
+                    left_C[neighbour] -= 1
+                    if left_C[neighbour] == 1:
+                        found.append(neighbour)
+        current = np.sort(np.array(found, dtype=np.int64))
         rounds += 1
     return ranked, rounds
 
 
 @jit
 def _link_parents(
-    open_C: Cells,
-    side: int,
-    path: Index,
-    on_path_C: Cells,
-    round_C: NDArray[np.int16],
-    parent_CE: NDArray[np.int16],
+    open_C: Cells, side: int, path: Index, on_path_C: Cells, round_C: Order, parent_CE: NDArray[np.int16]
 ) -> None:
     """A dead end waits for the dead ends that open into it; a path cell for the one before it and that one's dead ends.
 
@@ -287,11 +241,9 @@ def _link_parents(
                     parent_CE[cell, found] = neighbour
                     found += 1
     for step in range(1, path.size - 1):
-        cell, before = path[step], path[step - 1]
-        found = 0
+        cell, before, found = path[step], path[step - 1], 0
         if step > 1:
-            parent_CE[cell, 0] = before
-            found = 1
+            parent_CE[cell, 0], found = before, 1
         for neighbour in (before + 1, before - 1, before + side, before - side):
             if open_C[neighbour] and not on_path_C[neighbour]:
                 parent_CE[cell, found] = neighbour

@@ -1,4 +1,4 @@
-"""Mazes: which open cells lie on the path from S to E; a whole corridor hangs together or is off the path.
+"""Mazes: which open cells are on the path from S to E; a corridor is on the path or off it as a whole.
 
 Layout: the grid row by row, `=`, the same grid with every open cell marked 1 (on the path) or 0, padding.
 
@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 SWEEP = (2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28)
 MAX_SIZE = 32
+_LOOKS = {"#": ("██", "bright_black"), "0": ("  ", ""), "1": ("• ", "bold cyan")}
 
 
 @dataclass(frozen=True)
 class Maze(Task):
     """Mazes of `size` × `size` rooms, stratified by the longest corridor of the path.
 
-    The released strata draw longer corridors from straighter mazes, so that what really changes along them is the
-    texture of the walls: see `stratum_bias` and the axis `straightness`.
+    The released strata draw longer corridors from straighter mazes, so that along them the texture of the walls changes
+    too: see `stratum_bias` and the axis `straightness`.
     """
 
     name: ClassVar[str] = "maze"
@@ -61,13 +62,13 @@ class Maze(Task):
 
     size: int = 10
     bias: float = 0.0
-    """Probability that carving goes straight on where it can."""
+    """Probability that carving continues straight on where it can."""
     root: Literal["corner", "random"] = "corner"
     """Where carving starts."""
     endpoints: Literal["corners", "farthest"] = "corners"
     """Start and goal: opposite corners, or the two cells farthest apart."""
     maskable: Literal["open", "answer"] = "open"
-    """Hidden cells: the open cells but S and E, or the whole answer grid, walls included."""
+    """Hidden cells: the open cells except S and E, or the whole answer grid, walls included."""
     stratum_bias: Literal["rising", "none"] = "rising"
     """`rising`: `corridor>=L` is drawn with bias min(0.95, 0.3 + 0.03·L); `none`: with `bias` like every maze."""
     trailing_pad: int = 1
@@ -170,7 +171,8 @@ class Maze(Task):
             raise HardtailError("maze: the open cells form a loop, so the path is not unique; close one cell of it")
         if (status_N == solver.ISLAND).any():
             i = int(np.argmax(status_N == solver.ISLAND))
-            cell = solver.first_unreached(open_NC[i], self.side, start_N[i])
+            came_from_C = solver.search(open_NC[i], self.side, start_N[i])[1]
+            cell = int(np.argmax(open_NC[i] & (came_from_C < 0)))
             raise HardtailError(
                 f"maze: the open cell at {self._place(cell)} is not connected with S; close it or open a way to it"
             )
@@ -211,11 +213,11 @@ class Maze(Task):
                 f"{len(rows)} rows of {_span([len(row) for row in rows])}" if len(rows) > 1 else f"{len(flat)} cells"
             )
             raise HardtailError(
-                f"maze: the grid has {given}; it takes {self.side} rows of {self.side} (size={self.size})"
+                f"maze: the grid has {given}; it must have {self.side} rows of {self.side} (size={self.size})"
             )
         for end in "SE":
             if flat.count(end) != 1:
-                raise HardtailError(f"maze: the grid has {flat.count(end)} cells {end}; it takes exactly one")
+                raise HardtailError(f"maze: the grid has {flat.count(end)} cells {end}; it must have exactly one")
         grid_C = np.frombuffer(flat.encode("ascii"), dtype=np.uint8)
         border = np.pad(np.zeros((self.side - 2, self.side - 2), dtype=np.bool_), 1, constant_values=True).ravel()
         if (grid_C[border] != ord("#")).any():
@@ -244,9 +246,15 @@ class Maze(Task):
     # -- for people ---------------------------------------------------------------------------------------------
 
     def drawing(self, one: Instances, look: Look) -> "Text":
-        from hardtail.tasks.maze.draw import drawing
+        """Walls, the path, start and goal."""
+        from rich.text import Text
 
-        return drawing(self, one, look)
+        text = Text()
+        for cell in range(self.answer_len):
+            sign, style = look(cell)
+            drawn, usual = _LOOKS.get(sign, (f"{sign} ", "bold yellow"))
+            text.append("\n" if cell and cell % self.side == 0 else "").append(drawn, style or usual)
+        return text
 
     def roles(self, instances: Instances) -> Roles:
         from hardtail.tasks.maze.profile import ROLES, roles

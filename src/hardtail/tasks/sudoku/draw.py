@@ -1,4 +1,4 @@
-"""A puzzle and its answer side by side on a terminal: filled cells in the colour of their technique level."""
+"""A puzzle and its answer side by side on a terminal, filled cells in the colour of their technique level."""
 
 import numpy as np
 from rich.text import Text

@@ -12,46 +12,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.tasks.sudoku.solver.board import UNITS, Board
+from hardtail.tasks.sudoku.solver.board import Board, digit_masks, once_and_twice
 
 HUB = "hub:"
-HUB_OWNER, HUB_SET = "sapientinc", "sudoku-extreme"
+SUDOKU_EXTREME = "sapientinc/sudoku-extreme"
 HIGHEST_RATING = 999_999
-"""What a file's rating may be; *sudoku-extreme* goes up to 465."""
-_BAD = 255
-_DIGIT_OF_CODE = np.full(256, _BAD, dtype=np.uint8)
+"""The highest rating that a file may give; *sudoku-extreme* goes up to 465."""
+_NOT_A_CELL = 255
+_DIGIT_OF_CODE = np.full(256, _NOT_A_CELL, dtype=np.uint8)
 _DIGIT_OF_CODE[[ord(character) for character in "0123456789"]] = np.arange(10)
 _DIGIT_OF_CODE[ord(".")] = 0
-_LINES = str.maketrans("", "", "|-+│─┼")  # what boxes are drawn with
-
-Place = Callable[[int], str]
-"""What a message about puzzle `i` begins with, e.g. `entry 7: `."""
-
-
-def nowhere(i: int) -> str:
-    """The place of a single puzzle: nothing to say."""
-    return ""
+_BOX_DRAWING = str.maketrans("", "", "|-+│─┼")
 
 
 @dataclass(frozen=True)
 class Puzzles:
-    """What a file holds: puzzles, and solutions and ratings where it has them ('' and -1 where not)."""
+    """Puzzles as text, with solutions and ratings where they are given ('' and -1 where not)."""
 
-    question: list[str]
-    answer: list[str]
+    question: Sequence[str]
+    answer: Sequence[str]
     rating_N: NDArray[np.int32]
-    first_line: int = 1
+    first_line: int | None
+    """The line of the file with the first puzzle; None for puzzles that are not from a file."""
 
     @classmethod
-    def alone(cls, question: Sequence[str]) -> "Puzzles":
+    def alone(cls, question: Sequence[str], first_line: int | None = None) -> "Puzzles":
         """Puzzles without answers and ratings."""
-        return cls(list(question), [""] * len(question), np.full(len(question), -1, dtype=np.int32))
+        return cls(question, [""] * len(question), np.full(len(question), -1, dtype=np.int32), first_line)
 
     def place(self, i: int) -> str:
-        return f"entry {i + self.first_line}: "
+        """The beginning of a message about puzzle `i`."""
+        return "" if self.first_line is None else f"entry {i + self.first_line}: "
 
 
-def place_of(cell: int) -> str:
+def cell_place(cell: int) -> str:
     return f"row {cell // 9 + 1}, column {cell % 9 + 1}"
 
 
@@ -60,66 +54,58 @@ def unit_name(unit: int) -> str:
 
 
 def _cells(text: str) -> str:
-    """The cells of a drawn board: spaces, line breaks and the lines between boxes left out."""
-    return "".join(text.split()).translate(_LINES)
+    """The cells of a drawn board, without spaces, line breaks and the lines between boxes."""
+    return "".join(text.split()).translate(_BOX_DRAWING)
 
 
-def read_boards(texts: Sequence[str], place: Place = nowhere, what: str = "puzzle") -> Board:
-    """81 cells each, blanks as `.` or `0`, drawn in any way; the first fault is an error."""
+def read_boards(texts: Sequence[str], place: Callable[[int], str] = lambda i: "", what: str = "puzzle") -> Board:
+    """Boards of 81 cells, blanks as `.` or `0`, drawn in any way; raises HardtailError at the first fault."""
     flat = [_cells(text).removesuffix("=") for text in texts]
     for i, text in enumerate(flat):
         if len(text) != 81:
             raise HardtailError(
-                f"{place(i)}sudoku: the {what} has {len(text)} characters; it takes 81, row by row, "
-                "with . or 0 for blanks"
+                f"{place(i)}sudoku: the {what} has {len(text)} characters; give 81, row by row, with . or 0 for blanks"
             )
     codes = np.frombuffer("".join(flat).encode("latin-1", errors="replace"), dtype=np.uint8)
     board_NC = _DIGIT_OF_CODE[codes].reshape(len(flat), 81)
-    if (board_NC == _BAD).any():
-        i, cell = divmod(int(np.argmax(board_NC == _BAD)), 81)
+    if (board_NC == _NOT_A_CELL).any():
+        i, cell = divmod(int(np.argmax(board_NC == _NOT_A_CELL)), 81)
         raise HardtailError(
-            f"{place(i)}sudoku: {flat[i][cell]!r} at {place_of(cell)} is not a cell; write 1 to 9, . or 0 for blanks"
+            f"{place(i)}sudoku: {flat[i][cell]!r} at {cell_place(cell)} is not a cell; write 1 to 9, . or 0 for blanks"
         )
     return board_NC
 
 
-def check_givens(board_NC: Board, place: Place = nowhere) -> None:
-    """No digit occurs twice in a unit, and something is left to solve."""
-    bit_NC = np.where(board_NC > 0, 1 << board_NC.astype(np.int16), 0)
-    once_NU = np.zeros((len(board_NC), 27), dtype=bit_NC.dtype)
-    twice_NU = np.zeros_like(once_NU)
-    for cell_U in UNITS.T:
-        bit_NU = bit_NC[:, cell_U]
-        twice_NU |= once_NU & bit_NU
-        once_NU |= bit_NU
+def read_givens(puzzles: Puzzles) -> Board:
+    """The boards of puzzles in which no digit occurs twice in a unit and something is left to solve."""
+    board_NC = read_boards(puzzles.question, puzzles.place)
+    twice_NU = once_and_twice(digit_masks(board_NC))[1]
     wrong_N = twice_NU.any(axis=1) | (board_NC > 0).all(axis=1)
-    if not wrong_N.any():
-        return
-    i = int(np.argmax(wrong_N))
-    if not twice_NU[i].any():
-        raise HardtailError(f"{place(i)}sudoku: the puzzle has no blank cell; leave some as . or 0")
-    unit = int(np.argmax(twice_NU[i] > 0))
-    digit = int(twice_NU[i, unit] & -twice_NU[i, unit]).bit_length() - 1
-    raise HardtailError(f"{place(i)}sudoku: the {digit} occurs twice in {unit_name(unit)}; no digit may")
+    if wrong_N.any():
+        i = int(np.argmax(wrong_N))
+        if not twice_NU[i].any():
+            raise HardtailError(f"{puzzles.place(i)}sudoku: the puzzle has no blank cell; leave some as . or 0")
+        unit = int(np.argmax(twice_NU[i] > 0))
+        digit = int(twice_NU[i, unit] & -twice_NU[i, unit]).bit_length()
+        raise HardtailError(
+            f"{puzzles.place(i)}sudoku: the {digit} occurs twice in {unit_name(unit)}; a digit may occur once"
+        )
+    return board_NC
 
 
-def check_solutions(count_N: NDArray[np.integer], place: Place = nowhere) -> None:
-    """Every puzzle has one solution (`count_N` is capped at 2)."""
+def check_solutions(puzzles: Puzzles, count_N: NDArray[np.integer], solution_NC: Board) -> None:
+    """Each puzzle has one solution (`count_N` is capped at 2), and the file's answer, if any, is that solution."""
     if (count_N != 1).any():
         i = int(np.argmax(count_N != 1))
         found = "several solutions" if count_N[i] else "no solution"
-        raise HardtailError(f"{place(i)}sudoku: the puzzle has {found}; it must have exactly one")
-
-
-def check_answers(puzzles: Puzzles, solution_NC: Board) -> None:
-    """The solutions that the file gives are the puzzles' own."""
+        raise HardtailError(f"{puzzles.place(i)}sudoku: the puzzle has {found}; it must have exactly one")
     held = [i for i, answer in enumerate(puzzles.answer) if answer]
     given_HC = read_boards([puzzles.answer[i] for i in held], lambda h: puzzles.place(held[h]), what="answer")
     wrong_HC = given_HC != solution_NC[held]
     if wrong_HC.any():
         h, cell = divmod(int(np.argmax(wrong_HC)), 81)
         raise HardtailError(
-            f"{puzzles.place(held[h])}sudoku: the answer has {given_HC[h, cell]} at {place_of(cell)}; "
+            f"{puzzles.place(held[h])}sudoku: the answer has {given_HC[h, cell]} at {cell_place(cell)}; "
             f"the puzzle's only solution has {solution_NC[held[h], cell]}"
         )
 
@@ -127,61 +113,50 @@ def check_answers(puzzles: Puzzles, solution_NC: Board) -> None:
 # -- files ------------------------------------------------------------------------------------------------------
 
 
-def is_table(lines: Sequence[str]) -> bool:
-    """Whether the first line is a header with the column `question`."""
-    return bool(lines) and "question" in _fields(lines[0])
-
-
-def read_list(lines: Sequence[str]) -> list[str]:
-    """One puzzle a line, or drawn as nine lines of nine cells each, with or without lines between boxes."""
-    rows = [row for line in lines if (row := _cells(line))]
-    if rows and len(rows) % 9 == 0 and all(len(row) == 9 for row in rows):
-        return ["\n".join(rows[at : at + 9]) for at in range(0, len(rows), 9)]
-    return list(lines)
-
-
 def read_puzzles(lines: Sequence[str]) -> Puzzles:
     """A table with the columns `question[,answer][,rating]`, or a plain list."""
-    if not is_table(lines):
-        if lines and "," in lines[0]:
+    rows = _rows(lines)
+    header = [name.strip().lower() for name in next(rows, [])]
+    if "question" not in header:
+        if len(header) > 1:
             raise HardtailError(
                 f"sudoku: the first line, {lines[0][:60]!r}, names no column 'question'; give a table with the columns "
                 "question[,answer][,rating], or a plain list of puzzles of 81 characters"
             )
-        return Puzzles.alone(read_list(lines))
-    header = _fields(lines[0])
+        return Puzzles.alone(_read_list(lines), first_line=1)
     at = {name: header.index(name) for name in ("question", "answer", "rating") if name in header}
-    last = max(at.values())
     question, answer, rating = [], [], []
-    for number, row in enumerate(_rows(lines[1:], first=2), start=2):
-        if len(row) <= last:
+    for number, row in enumerate(rows, start=2):
+        if len(row) <= max(at.values()):
             raise HardtailError(f"entry {number}: sudoku: the row has {len(row)} columns; its header has {len(header)}")
         question.append(row[at["question"]])
         answer.append(row[at["answer"]].strip() if "answer" in at else "")
-        rating.append(_rating(row[at["rating"]], number) if "rating" in at else -1)
+        rating.append(_rating(row[at["rating"]].strip(), number) if "rating" in at else -1)
     return Puzzles(question, answer, np.array(rating, dtype=np.int32), first_line=2)
 
 
-def _rows(lines: Sequence[str], first: int) -> Iterator[list[str]]:
-    """The fields of every row of a table whose first line here has the number `first`."""
+def _read_list(lines: Sequence[str]) -> Sequence[str]:
+    """One puzzle a line, or drawn as nine lines of nine cells each, with or without lines between boxes."""
+    rows = [row for line in lines if (row := _cells(line))]
+    if rows and len(rows) % 9 == 0 and all(len(row) == 9 for row in rows):
+        return ["\n".join(rows[at : at + 9]) for at in range(0, len(rows), 9)]
+    return lines
+
+
+def _rows(lines: Sequence[str]) -> Iterator[list[str]]:
     reader = csv.reader(lines)
     try:
         yield from reader
     except csv.Error as error:
-        raise HardtailError(f"entry {first - 1 + reader.line_num}: sudoku: the row cannot be read: {error}") from None
-
-
-def _fields(line: str) -> list[str]:
-    return [name.strip().lower() for row in _rows([line], first=1) for name in row]
+        raise HardtailError(f"entry {reader.line_num}: sudoku: the row cannot be read: {error}") from None
 
 
 def _rating(text: str, number: int) -> int:
-    text = text.strip()
     if not text:
         return -1
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(HIGHEST_RATING)):
         raise HardtailError(
-            f"entry {number}: sudoku: the rating {text[:40]!r} is not a count of guesses; it is 0 to {HIGHEST_RATING}"
+            f"entry {number}: sudoku: the rating {text[:40]!r} is not a count of guesses; give 0 to {HIGHEST_RATING}"
         )
     return int(text)
 
@@ -190,18 +165,14 @@ def _rating(text: str, number: int) -> int:
 
 
 def fetch(source: str) -> Path:
-    """The file that `source` names; `hub:OWNER/NAME[:SPLIT]` is downloaded (once) from the Hugging Face hub.
+    """The file that `source` names; `hub:OWNER/NAME[:SPLIT]` is downloaded once from the Hugging Face hub.
 
     `hub:` and `hub:sudoku-extreme` mean `hub:sapientinc/sudoku-extreme`.
     """
     if not source.startswith(HUB):
         return Path(source)
     name, _, split = source.removeprefix(HUB).partition(":")
-    return fetch_hub(f"{HUB_OWNER}/{HUB_SET}" if name in ("", HUB_SET) else name, split or "train")
-
-
-def fetch_hub(name: str, split: str) -> Path:
-    """`SPLIT.csv` of a data set on the hub, in the hub's own cache."""
+    name, split = SUDOKU_EXTREME if name in ("", "sudoku-extreme") else name, split or "train"
     try:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import LocalEntryNotFoundError
@@ -218,4 +189,4 @@ def fetch_hub(name: str, split: str) -> Path:
         ) from None
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise HardtailError(f"sudoku: the hub gives no {split}.csv of the data set {name!r}: {reason}") from None
+        raise HardtailError(f"sudoku: the hub has no {split}.csv in the data set {name!r}: {reason}") from None

@@ -1,15 +1,13 @@
-"""Wrong cells of Sudoku: the technique they take, whether they clash, whether they cluster (docs/study.md §7.3).
+"""Wrong cells of Sudoku: the technique they need, whether they clash, whether they cluster (docs/study.md §7.3).
 
-Only blanks count. Levels are the task's technique levels, TL0 to TL4. A wrong cell *clashes* when its digit occurs in
-its row, column or box a second time, or when it holds no digit at all; one that does not clash cannot be told wrong by
-looking at its own units. Wrong digits at random places nearly all clash: a lower share speaks of errors that fit
-together.
+Only blanks count. Levels are the task's technique levels, TL0 to TL4. A wrong cell *clashes* if its digit occurs again
+in its row, column or box, or if it holds no digit. Random wrong digits nearly all clash; a lower share shows errors
+that are consistent with each other.
 
-*Clustering*: a pair of cells is related when they share a unit. Of a failing board's wrong cells and their blank peers,
-what share of the peers is wrong too? If w of b blanks were wrong at random places it would be (w - 1) / (b - 1) on
-average. Both are averaged over the boards with at least two wrong cells.
+*Clustering*: the share of the blank peers of a wrong cell that are wrong too. If w of b blanks were wrong at random, it
+would be (w - 1) / (b - 1) on average. Both are averaged over the boards with at least two wrong cells.
 
-Shapes: N instances (F those that failed), A = C = 81 cells, K commits.
+Shapes: N instances (F those that failed), A = C = 81 cells, K commits or boards that count.
 """
 
 from collections.abc import Mapping
@@ -49,9 +47,13 @@ class Clusters:
 
     @classmethod
     def of(cls, wrong_FA: NDArray[np.bool_], blank_FA: NDArray[np.bool_]) -> "Clusters":
-        p_F, baseline_F = peers_wrong(wrong_FA, blank_FA)
-        known_F = ~np.isnan(p_F)
-        return cls(int(known_F.sum()), mean(p_F[known_F]), mean(baseline_F[known_F]))
+        wrong_F, blank_F = wrong_FA.sum(axis=1), blank_FA.sum(axis=1)
+        pairs_F = (blank_FA[:, PEERS].sum(axis=2) * wrong_FA).sum(axis=1)
+        wrong_pairs_F = (wrong_FA[:, PEERS].sum(axis=2) * wrong_FA).sum(axis=1)
+        known_F = (wrong_F > 1) & (pairs_F > 0)
+        given_wrong_K = wrong_pairs_F[known_F] / pairs_F[known_F]
+        baseline_K = (wrong_F[known_F] - 1) / (blank_F[known_F] - 1)
+        return cls(int(known_F.sum()), mean(given_wrong_K), mean(baseline_K))
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class FirstWrong(Timing):
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything this module measures; a trace without failures has zero counts and None means.
+    """All measurements; a trace without failures has zero counts and None means.
 
     `all` are the blanks of failing boards, for comparison with the wrong ones; calibration is over all boards.
     """
@@ -115,23 +117,13 @@ class Profile:
 
 
 def clashes(answer_NA: Array) -> NDArray[np.bool_]:
-    """`clash_NA`: cells whose digit one of their peers has too, and cells without a digit."""
+    """`clash_NA`: cells whose digit a peer also has, and cells without a digit."""
     return (answer_NA[:, PEERS] == answer_NA[:, :, None]).any(axis=2) | ~_is_digit(answer_NA)
 
 
-def peers_wrong(wrong_NA: NDArray[np.bool_], blank_NA: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """`p_N` and `baseline_N` of clustering; NaN where fewer than two cells are wrong, or no wrong cell has a peer."""
-    wrong_N, blank_N = wrong_NA.sum(axis=1), blank_NA.sum(axis=1)
-    pairs_N = (blank_NA[:, PEERS].sum(axis=2) * wrong_NA).sum(axis=1)
-    wrong_pairs_N = (wrong_NA[:, PEERS].sum(axis=2) * wrong_NA).sum(axis=1)
-    known_N = (wrong_N > 1) & (pairs_N > 0)
-    p_N = np.where(known_N, wrong_pairs_N / np.maximum(pairs_N, 1), np.nan)
-    return p_N, np.where(known_N, (wrong_N - 1) / np.maximum(blank_N - 1, 1), np.nan)
-
-
 def candidates(instances: Instances) -> NDArray[np.int16]:
-    """`mask_NA`: the digits that propagating the givens leaves to each cell; bit d - 1 is digit d."""
-    return candidates_many(np.ascontiguousarray(instances.tokens_NL[:, :81]))[0]
+    """`mask_NA`: the candidates of each cell after propagation of the givens; bit d - 1 is digit d."""
+    return candidates_many(np.ascontiguousarray(instances.tokens_NL[:, :81]))
 
 
 def _is_digit(answer_NA: Array) -> NDArray[np.bool_]:

@@ -19,21 +19,13 @@ from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.base import Part, Task
+from hardtail.tasks.base import Part, Task, shuffled
 from hardtail.tasks.parts import Look, Roles
 from hardtail.tasks.strata import Stratum
 from hardtail.tasks.sudoku import files
-from hardtail.tasks.sudoku.solver.beyond import BEYOND
-from hardtail.tasks.sudoku.solver.board import (
-    PEERS,
-    UNITS,
-    UNITS_OF,
-    Board,
-    candidate_count_many,
-    singles,
-    solver_order_many,
-)
-from hardtail.tasks.sudoku.solver.generate import COMMON, MOST, rated_many
+from hardtail.tasks.sudoku.solver import board
+from hardtail.tasks.sudoku.solver.board import Board
+from hardtail.tasks.sudoku.solver.generate import BEYOND, COMMON, MOST, rated_many
 from hardtail.tasks.sudoku.solver.rating import rate_many
 from hardtail.tasks.sudoku.solver.search import solve_many
 from hardtail.tasks.sudoku.solver.techniques import LEVELS, SEARCH, levels_many, technique_order
@@ -45,15 +37,16 @@ TIERS = ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")
 CUTS = {"release": (0, 21, 41, 68, 105), "paper": (0, 17, 34, 51, 101)}
 TRAIN = (554_000, 16_000, 100, 1, 1, 1)
 TEST = (1000, 1000, 500, 200, 100, 500)
-KEPT = 0.01
+SHARE_KEPT = 0.01
+"""Of a loaded file, training keeps this share to the power of i of tier i."""
 REACH = 200
-"""The highest rating that can be asked of the generator: it takes about a second. *sudoku-extreme* goes up to 465."""
-MIXED = 0.5
-"""The share of puzzles beyond technique in ranges of the rating that both kinds of generated puzzles reach."""
+"""The highest rating that the generator reaches, in about a second. *sudoku-extreme* goes up to 465."""
+SHARE_BEYOND = 0.5
+"""The share of puzzles beyond technique in rating ranges that both kinds of generated puzzles reach."""
 MOST_EXTRA = 4
 """The most extra clues that leave enough puzzles beyond technique."""
 _ROWS_AT_ONCE = 50_000
-_TRIES = 200  # of a proposal that has not hit its range yet
+_TRIES = 200  # until a proposal is given up that has not hit its range
 _VOCABULARIES = {blank: Vocabulary(f"{blank}123456789=") for blank in "0."}
 
 
@@ -64,11 +57,11 @@ class Sudoku(Task):
     `rating`  guesses of a tdoku-like solver until the first solution; a loaded file's own rating where it has one
     `tl4`     fraction of the blanks that no technique short of search determines
 
-    Generated puzzles are of two kinds. Random minimal ones have `tl4` 0, and 3 in 1,000 are rated 8 or more. Walks
-    among hard puzzles (`solvers.sudoku.beyond`) have `tl4` 0.95 or more and ratings from 2 to about 200. Natural and
-    easy puzzles are minimal, `tier=hard` and above come from walks; what lies between, so `tier=medium`, is half and
-    half, so that high ratings do not always come with being beyond technique (`tier=medium,tl4=0` and
-    `tier=medium,tl4>=0.95` tell them apart). More walks would make the training set slow to build: one takes 20 ms.
+    There are two kinds of generated puzzles. Random minimal ones have `tl4` 0, and 3 in 1,000 are rated 8 or more.
+    Walks among hard puzzles have `tl4` 0.95 or more and ratings from 2 to about 200. Natural and easy
+    puzzles are minimal, `tier=hard` and above come from walks. `tier=medium` is half and half, so that not every high
+    rating is beyond technique (`tier=medium,tl4=0` and `tier=medium,tl4>=0.95` tell them apart). More walks would make
+    the training set slow to build: one takes 20 ms.
     """
 
     name: ClassVar[str] = "sudoku"
@@ -91,16 +84,16 @@ class Sudoku(Task):
     """Technique levels: the weakened hierarchy of the released code, or the order-independent closure of the same
     techniques. They decide `tl4`, the order `technique` and the extra `level_NA`."""
     maskable: Literal["blanks", "answer"] = "blanks"
-    """Which answer cells are ever hidden: those that are blank in the puzzle, or all 81; copies of givens are then the
-    first of every order and always ready. Scored are the blanks in both."""
+    """Which answer cells can be hidden: those that are blank in the puzzle, or all 81. In the latter case copies of
+    givens come first in every order and are always ready. Only blanks are scored in both."""
     extra_clues: int = 0
-    """Clues of the solution put back into a minimal puzzle. Puzzles beyond technique, so `tier=hard` and above, take up
-    to 4; `tier=medium` takes more, but easier and easier puzzles come of it."""
+    """Clues of the solution put back into a minimal puzzle. Puzzles beyond technique (`tier=hard` and above) allow at
+    most 4; `tier=medium` allows more, but its puzzles become easier with each."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.extra_clues <= 40:
-            raise HardtailError(f"sudoku: extra_clues is {self.extra_clues}; it is 0 to 40")
+            raise HardtailError(f"sudoku: extra_clues is {self.extra_clues}; it must be 0 to 40")
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -156,24 +149,23 @@ class Sudoku(Task):
                 f"most {MOST_EXTRA}, or ask for tier=medium or below"
             )
         if minimal and beyond:
-            return MIXED if low > 0 and high > COMMON and self.extra_clues <= MOST_EXTRA else 0.0
+            return SHARE_BEYOND if low > 0 and high > COMMON and self.extra_clues <= MOST_EXTRA else 0.0
         return float(beyond)
 
     # -- laying out ---------------------------------------------------------------------------------------------
 
     def _instances(self, puzzle_NC: Board, solution_NC: Board, rating_N: NDArray[np.int32]) -> Instances:
-        """Annotate in portions, because the arrays that sorting takes are many times the result."""
+        """Annotate in portions, because sorting needs many times the memory of the result."""
         portions = [slice(at, at + _ROWS_AT_ONCE) for at in range(0, max(len(puzzle_NC), 1), _ROWS_AT_ONCE)]
-        parts = [self._annotated(puzzle_NC[rows], solution_NC[rows], rating_N[rows]) for rows in portions]
-        return parts[0] if len(parts) == 1 else Instances.concat(parts)
+        return Instances.concat([self._annotated(puzzle_NC[at], solution_NC[at], rating_N[at]) for at in portions])
 
     def _annotated(self, puzzle_NC: Board, solution_NC: Board, rating_N: NDArray[np.int32]) -> Instances:
         n = len(puzzle_NC)
         blank_NC = puzzle_NC == 0
         level_NC, pass_NC = levels_many(puzzle_NC, self.levels)
         orders = {
-            "constraint_propagation": solver_order_many(puzzle_NC),
-            "candidate_count": candidate_count_many(puzzle_NC),
+            "constraint_propagation": board.solver_order_many(puzzle_NC),
+            "candidate_count": board.candidate_count_many(puzzle_NC),
             "technique": technique_order(level_NC, pass_NC),
         }
         maskable_NC = blank_NC
@@ -188,7 +180,7 @@ class Sudoku(Task):
             maskable_NA=maskable_NC,
             scored_NA=blank_NC,
             orders=orders,
-            # What a cell waits for depends on what else is known, so `ready` asks the board instead.
+            # The prerequisites of a cell depend on what else is known, so `ready` looks at the board instead.
             parents_NAE=np.empty((n, 81, 0), dtype=np.int8),
             strata={
                 "rating": rating_N.astype(np.int32),
@@ -203,10 +195,10 @@ class Sudoku(Task):
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
         """One puzzle a line, grids of nine lines, or the column `question` of a table."""
-        return files.read_puzzles(lines).question if files.is_table(lines) else files.read_list(lines)
+        return list(files.read_puzzles(lines).question)
 
     def parse(self, prompts: Sequence[str]) -> Instances:
-        return self._parse(files.Puzzles.alone(prompts), files.nowhere)
+        return self._solved(files.Puzzles.alone(prompts))
 
     def fetch(self, source: str) -> Path:
         """A file's path, or `hub:OWNER/NAME:SPLIT`: a data set of the Hugging Face hub, such as *sudoku-extreme*."""
@@ -217,15 +209,12 @@ class Sudoku(Task):
 
         The file's answers are checked; its ratings are kept, and decide the tier.
         """
-        puzzles = files.read_puzzles(read_lines(path))
-        return self._parse(puzzles, puzzles.place)
+        return self._solved(files.read_puzzles(read_lines(path)))
 
-    def _parse(self, puzzles: files.Puzzles, place: files.Place) -> Instances:
-        puzzle_NC = files.read_boards(puzzles.question, place)
-        files.check_givens(puzzle_NC, place)
+    def _solved(self, puzzles: files.Puzzles) -> Instances:
+        puzzle_NC = files.read_givens(puzzles)
         count_N, solution_NC = solve_many(puzzle_NC)
-        files.check_solutions(count_N, place)
-        files.check_answers(puzzles, solution_NC)
+        files.check_solutions(puzzles, count_N, solution_NC)
         rating_N = puzzles.rating_N.copy()
         unrated_N = rating_N < 0
         rating_N[unrated_N] = rate_many(puzzle_NC[unrated_N])
@@ -235,13 +224,11 @@ class Sudoku(Task):
         """For training all easy puzzles and a share 0.01^i of tier i, at least one, shuffled (docs/study.md §6)."""
         if split != "train":
             return super().curate(instances, split, rng)
-        chosen: list[NDArray[np.intp]] = []
+        chosen = []
         for i, tier in enumerate(TIERS):
             inside = np.flatnonzero(instances.strata["tier"] == tier)
-            kept = max(1, int(inside.size * KEPT**i))
-            chosen.append(inside[np.argsort(rng.child(tier).keys(inside.size), kind="stable")][:kept])
-        together = np.concatenate(chosen)
-        return instances.take(together[np.argsort(rng.child("shuffle").keys(together.size), kind="stable")])
+            chosen.append(shuffled(inside, rng.child(tier))[: max(1, int(inside.size * SHARE_KEPT**i))])
+        return instances.take(shuffled(np.concatenate(chosen), rng.child("shuffle")))
 
     def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
         return files.read_boards([text], what="answer")[0]
@@ -259,15 +246,15 @@ class Sudoku(Task):
         puzzle_C = instances.tokens_NL[i, :81]
         if (changed_A := wrong_A & (puzzle_C > 0)).any():
             cell = int(np.argmax(changed_A))
-            return f"{files.place_of(cell)} is {self._sign(answer_A[cell])}; the puzzle gives {puzzle_C[cell]} there"
+            return f"{files.cell_place(cell)} is {self._sign(answer_A[cell])}; the puzzle gives {puzzle_C[cell]} there"
         if (empty_A := (answer_A < 1) | (answer_A > 9)).any():
             cell = int(np.argmax(empty_A))
-            return f"{files.place_of(cell)} is {self._sign(answer_A[cell])}; it takes a digit from 1 to 9"
+            return f"{files.cell_place(cell)} is {self._sign(answer_A[cell])}; it must be a digit from 1 to 9"
         # The solution is the only grid without a clash, and two right cells never clash: some wrong cell does.
-        cell = int(np.argmax(wrong_A & (answer_A[PEERS] == answer_A[:, None]).any(axis=1)))
-        unit = next(unit for unit in UNITS_OF[cell] if (answer_A[UNITS[unit]] == answer_A[cell]).sum() > 1)
+        cell = int(np.argmax(wrong_A & (answer_A[board.PEERS] == answer_A[:, None]).any(axis=1)))
+        unit = next(unit for unit in board.UNITS_OF[cell] if (answer_A[board.UNITS[unit]] == answer_A[cell]).sum() > 1)
         return (
-            f"{files.place_of(cell)} is wrong: the {answer_A[cell]} occurs twice in {files.unit_name(unit)}; "
+            f"{files.cell_place(cell)} is wrong: the {answer_A[cell]} occurs twice in {files.unit_name(unit)}; "
             f"{int(wrong_A.sum())} of {int((puzzle_C == 0).sum())} cells are wrong"
         )
 
@@ -278,7 +265,7 @@ class Sudoku(Task):
     def ready(self, instances: Instances, revealed_NA: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Cells that are known, or that givens and revealed cells determine by a naked or hidden single now."""
         known_NC = revealed_NA | (instances.tokens_NL[:, :81] > 0)
-        return known_NC | singles(np.where(known_NC, instances.answer_NA, 0).astype(np.uint8))
+        return known_NC | board.singles(np.where(known_NC, instances.answer_NA, 0).astype(np.uint8))
 
     # -- for people ---------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-// What is shown, as the part of the address behind #: `#theatre?task=0&a=…`. A link reproduces the view.
+// The part of the address after # says what is shown, `#theatre?stage=0&a=…`, so a link reproduces the view.
 
 const LATER = 200; // browsers refuse a page that rewrites its address many times a second
 let pending = 0;
@@ -14,7 +14,7 @@ export function addressOf(view, entries) {
   return text ? `#${view}?${text}` : `#${view}`;
 }
 
-// Rewritten in place and a little later: stepping through a trace leaves no trail in the history.
+// Rewrite the address in place and a little later, so that stepping through a trace does not fill the history.
 export function noteAddress(view, entries) {
   clearTimeout(pending);
   pending = setTimeout(() => history.replaceState(null, "", addressOf(view, entries)), LATER);

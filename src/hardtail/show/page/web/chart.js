@@ -4,10 +4,10 @@ import { clamp, el, hideTip, showTip, shown, svg } from "./dom.js";
 import { DASHES } from "./colours.js";
 
 const WIDE = 620;
-const NARROW = 420; // on a phone, so that words keep their size
+const NARROW = 420; // on a phone, so that text keeps its size
 const HIGH = 320;
 const ROOM = { left: 58, right: 22, top: 12, bottom: 52 };
-const AT_FIRST = 14; // series shown at most before anyone has chosen
+const AT_FIRST = 14; // the most series that are shown at first
 
 export function drawChart(given) {
   const chart = { ...given, wide: innerWidth < 760 ? NARROW : WIDE };
@@ -18,12 +18,8 @@ export function drawChart(given) {
     dash: DASHES[styles.indexOf(one.style) % DASHES.length],
     on: first.includes(one),
   }));
-  const plot = svg("svg", {
-    class: "plot",
-    viewBox: `0 0 ${chart.wide} ${HIGH}`,
-    role: "img",
-    "aria-label": chart.title,
-  });
+  const viewBox = `0 0 ${chart.wide} ${HIGH}`;
+  const plot = svg("svg", { class: "plot", viewBox, role: "img", "aria-label": chart.title });
   const redraw = () => drawPlot(plot, chart, series);
   redraw();
   return el(
@@ -38,10 +34,9 @@ export function drawChart(given) {
 function legend(series, redraw) {
   const list = el("div", { class: "legend" });
   for (const one of series) {
-    const sample = svg("svg", { width: 26, height: 12, "aria-hidden": "true" });
-    sample.append(
-      svg("line", { x1: 0, x2: 26, y1: 6, y2: 6, stroke: one.colour, "stroke-width": 3, "stroke-dasharray": one.dash }),
-    );
+    const stroke = { stroke: one.colour, "stroke-width": 3, "stroke-dasharray": one.dash };
+    const line = svg("line", { x1: 0, x2: 26, y1: 6, y2: 6, ...stroke });
+    const sample = svg("svg", { width: 26, height: 12, "aria-hidden": "true" }, line);
     const entry = el("button", { type: "button", "aria-pressed": String(one.on) }, sample, one.name);
     entry.addEventListener("click", () => {
       one.on = !one.on;
@@ -116,10 +111,8 @@ function scaleOf(axis, points, column, from, to) {
 }
 
 function logScale(low, high, from, to) {
-  const [first, last] = [
-    Math.floor(Math.log10(low)),
-    Math.max(Math.ceil(Math.log10(high)), Math.floor(Math.log10(low)) + 1),
-  ];
+  const first = Math.floor(Math.log10(low));
+  const last = Math.max(Math.ceil(Math.log10(high)), first + 1);
   const every = Math.ceil((last - first) / 6);
   const ticks = [];
   for (let power = first; power <= last; power += every)
@@ -145,39 +138,29 @@ function tidy(value) {
 function axes(chart, x, y) {
   const group = svg("g", { class: "axes" });
   const [left, right, bottom] = [ROOM.left, chart.wide - ROOM.right, HIGH - ROOM.bottom];
+  const rule = (y, kind) => group.append(svg("line", { x1: left, x2: right, y1: y, y2: y, class: kind }));
+  const write = (x, y, text, more = {}) => group.append(svg("text", { x, y, "text-anchor": "middle", text, ...more }));
   for (const [value, label] of y.ticks) {
-    group.append(svg("line", { x1: left, x2: right, y1: y.at(value), y2: y.at(value), class: "rule" }));
-    group.append(svg("text", { x: left - 8, y: y.at(value) + 4, "text-anchor": "end", text: label }));
+    rule(y.at(value), "rule");
+    write(left - 8, y.at(value) + 4, label, { "text-anchor": "end" });
   }
-  const crowded = x.ticks.length > 8;
-  x.ticks.forEach(([value, label], place) => {
-    const low = crowded && chart.x.categories && place % 2 ? 30 : 18;
-    group.append(svg("text", { x: x.at(value), y: bottom + low, "text-anchor": "middle", text: label }));
-  });
-  group.append(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "base" }));
-  group.append(
-    svg("text", { x: (left + right) / 2, y: HIGH - 4, "text-anchor": "middle", class: "label", text: chart.x.label }),
-  );
+  const crowded = x.ticks.length > 8 && chart.x.categories;
+  x.ticks.forEach(([value, label], place) => write(x.at(value), bottom + (crowded && place % 2 ? 30 : 18), label));
+  rule(bottom, "base");
+  write((left + right) / 2, HIGH - 4, chart.x.label, { class: "label" });
   const middle = (ROOM.top + bottom) / 2;
-  const turned = `rotate(-90 14 ${middle})`;
-  group.append(
-    svg("text", { x: 14, y: middle, "text-anchor": "middle", class: "label", transform: turned, text: chart.y.label }),
-  );
+  write(14, middle, chart.y.label, { class: "label", transform: `rotate(-90 14 ${middle})` });
   return group;
 }
 
 function hover(event, plot, chart, visible, x, cursor) {
   const box = plot.getBoundingClientRect();
   const at = ((event.clientX - box.left) / box.width) * chart.wide;
-  const places = [
-    ...new Set(visible.flatMap((one) => one.lines.flatMap((line) => line.points.map((point) => point[0])))),
-  ];
+  const places = visible.flatMap((one) => one.lines.flatMap((line) => line.points.map((point) => point[0])));
   if (!places.length) return;
-  const nearest = places.reduce((best, place) =>
-    Math.abs(x.at(place) - at) < Math.abs(x.at(best) - at) ? place : best,
-  );
-  cursor.setAttribute("x1", clamp(x.at(nearest), ROOM.left, chart.wide));
-  cursor.setAttribute("x2", clamp(x.at(nearest), ROOM.left, chart.wide));
+  const distance = (place) => Math.abs(x.at(place) - at);
+  const nearest = places.reduce((best, place) => (distance(place) < distance(best) ? place : best));
+  for (const end of ["x1", "x2"]) cursor.setAttribute(end, clamp(x.at(nearest), ROOM.left, chart.wide));
   cursor.setAttribute("visibility", "visible");
   const title = chart.x.categories ? chart.x.categories[nearest] : `${chart.x.label} ${shown(nearest)}`;
   const lines = [el("b", { text: title })];

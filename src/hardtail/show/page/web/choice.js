@@ -17,7 +17,7 @@ export class Choice {
     return [this.a, this.b].filter((place) => place !== NONE).map((place) => this.stage.decoders[place]);
   }
 
-  // Take a task: first the decoder that fails most, by confidence if one does; then its model under another policy.
+  // Select a task: first the decoder that fails most, by confidence if one does; then its model under another policy.
   select(at) {
     this.at = at;
     const { decoders } = this.stage;
@@ -30,7 +30,7 @@ export class Choice {
     this.settle();
   }
 
-  // Take names from an address; those that this page does not have are ignored.
+  // Read names from an address; ignore those that this page does not have.
   read(query) {
     const named = this.stages.findIndex((stage, place) => String(place) === query.get("stage"));
     if (named >= 0 && (named !== this.at || query.has("a"))) this.select(named);
@@ -83,20 +83,16 @@ export class Choice {
 
   // Roles of the chosen decoders' first wrong commits.
   roles() {
-    const found = new Set(
-      this.decoders.flatMap((decoder) =>
-        Array.from(decoder.row, (problem, row) => this.firstRole(decoder, row, problem)),
-      ),
-    );
+    const rolesOf = (decoder) => Array.from(decoder.row, (problem, row) => this.firstRole(decoder, row, problem));
+    const found = new Set(this.decoders.flatMap(rolesOf));
     return this.stage.roleNames.filter((name) => found.has(name));
   }
 
-  // Keep the problem if it passes the filters, otherwise take the first that does.
+  // Keep the problem if it passes the filters, otherwise select the first that does.
   settle() {
     if (!this.roles().includes(this.role)) this.role = "";
     const left = this.problems();
     if (!left.includes(this.problem)) this.problem = left[0] ?? NONE;
     this.step = null;
-    return left;
   }
 }

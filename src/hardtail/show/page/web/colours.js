@@ -2,7 +2,7 @@
 
 import { STEP_RAMP } from "./palette.js";
 
-// From a decode's first commit, dark, to its last, light: the fill and the ink that is read on it.
+// The fill of a commit, from dark (first) to light (last), and a legible colour for text on it.
 export function stepColour(part) {
   const at = Math.min(Math.max(part, 0), 1) * (STEP_RAMP.length - 1);
   const low = Math.min(Math.floor(at), STEP_RAMP.length - 2);

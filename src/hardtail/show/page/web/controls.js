@@ -1,4 +1,4 @@
-// What a person chooses by: task, decoders, filters, the list of problems; and what the colours mean.
+// The boxes for task, decoders and filters, the list of problems, and the key of colours.
 
 import { el, plural } from "./dom.js";
 import { OUTCOMES } from "./choice.js";
@@ -6,7 +6,7 @@ import { sceneOf } from "./scenes.js";
 
 const LISTED = 1000;
 
-// The boxes above the stage; `changed` is told which of them was used, after the choice has taken it in.
+// The boxes above the stage; `changed` is called with the name of a box after the choice has been updated.
 export function pickers(choice, changed) {
   const { stage, stages } = choice;
   const several = (name) => stages.filter((one) => one.task === name).length > 1;
@@ -39,7 +39,7 @@ function picker(label, name, options, chosen, change) {
   return el("label", { class: label.startsWith("Decoder") ? "long" : null }, el("span", { text: label }), select);
 }
 
-// The list of problems, as long as a list is of use; the keys walk through all of them.
+// The list of problems, up to a useful length; the keys reach all of them.
 export function problemEntries(choice, problems) {
   const { stage, decoders } = choice;
   const axis = Object.keys(stage.axes)[0];

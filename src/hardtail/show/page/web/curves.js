@@ -1,6 +1,6 @@
 // The view of plots: one task at a time, section by section.
 
-import { chips, el } from "./dom.js";
+import { chips, el, emptyPage } from "./dom.js";
 import { addressOf } from "./address.js";
 import { drawChart } from "./chart.js";
 
@@ -13,17 +13,12 @@ const SECTIONS = {
 
 export function curvesView(content, query) {
   const tasks = [...new Set(content.charts.map((chart) => chart.task))];
-  if (!tasks.length) {
-    return el(
-      "section",
-      { class: "page" },
-      el("h1", { text: "Curves" }),
-      el("p", { class: "empty", text: "There is nothing to plot yet: no recorded run and no decode is in this page." }),
-    );
-  }
+  if (!tasks.length)
+    return emptyPage("Curves", "There is nothing to plot: this page has no recorded runs and no decodes.");
   const task = tasks.includes(query.get("task")) ? query.get("task") : tasks[0];
   const links = tasks.map((name) => [addressOf("curves", { task: name }), name, name === task]);
-  const page = el("section", { class: "page" }, el("div", { class: "headline" }, el("h1", { text: "Curves" }), chips("Tasks", links)));
+  const head = el("div", { class: "headline" }, el("h1", { text: "Curves" }), chips("Tasks", links));
+  const page = el("section", { class: "page" }, head);
   for (const [section, title] of Object.entries(SECTIONS)) {
     const charts = content.charts.filter((chart) => chart.task === task && chart.section === section);
     if (!charts.length) continue;

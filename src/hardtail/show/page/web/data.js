@@ -1,4 +1,4 @@
-// The page's data: JSON, and arrays one after the other in gzipped bytes (written by `pack.py`).
+// The page's data: JSON, and arrays one after another in gzipped bytes (written by `pack.py`).
 
 const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i2: Int16Array };
 

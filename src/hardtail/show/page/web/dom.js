@@ -1,4 +1,4 @@
-// Elements. Text always goes in as text, never as markup: names and problems come from data.
+// Elements. Text is always inserted as text, never as markup: names and problems come from data.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -6,7 +6,6 @@ function filled(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "class") node.setAttribute("class", value);
     else if (name === "text") node.textContent = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
@@ -27,7 +26,12 @@ export function headline(id, text, links) {
   return el("div", { class: "headline", id }, el("h2", { text }), links);
 }
 
-// Links of which one is current: `[address, text, current]` each.
+// A page that has nothing to show, and why.
+export function emptyPage(title, reason) {
+  return el("section", { class: "page" }, el("h1", { text: title }), el("p", { class: "empty", text: reason }));
+}
+
+// Links, each as `[address, text, current]`.
 export function chips(label, links) {
   const entry = ([href, text, current]) => el("a", { href, "aria-current": current ? "true" : null, text });
   return el("nav", { class: "chips", "aria-label": label }, ...links.map(entry));
@@ -48,7 +52,7 @@ export function clamp(value, low, high) {
   return Math.min(Math.max(value, low), high);
 }
 
-// A number as a person reads it; whole ones in groups of three.
+// A number for display; whole numbers have digits in groups of three.
 export function shown(value, digits = 3) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
@@ -60,7 +64,7 @@ export function plural(count, word) {
   return `${count.toLocaleString("en-GB")} ${word}${count === 1 ? "" : "s"}`;
 }
 
-// The page's only tooltip, next to the pointer and inside the window.
+// Show the page's only tooltip next to the pointer and inside the window.
 export function showTip(lines, x, y) {
   const tip = document.getElementById("tip");
   tip.replaceChildren(...lines);

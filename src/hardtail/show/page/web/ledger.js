@@ -21,22 +21,16 @@ export function ledgerSection(ledger, query) {
     ...Object.keys(VERDICTS).map((verdict) => [verdict, claims.filter((claim) => claim.verdict === verdict)]),
     ["all", claims],
   ];
+  const address = (verdict) => addressOf("overview", { verdict, weights });
   const links = choices
     .filter(([, held]) => held.length)
-    .map(([name, held]) => [
-      addressOf("overview", { verdict: name, weights }),
-      `${name} ${held.length}`,
-      name === wanted,
-    ]);
+    .map(([name, held]) => [address(name), `${name} ${held.length}`, name === wanted]);
   const shownClaims = new Map(choices).get(wanted) ?? claims;
   const list = el("div", { class: "ledger" });
   for (const part of new Set(shownClaims.map(partOf))) {
-    list.append(
-      el("h3", { text: part }),
-      ...shownClaims
-        .filter((claim) => partOf(claim) === part)
-        .map((claim) => claimEntry(claim, ledger, weights, claim === asked)),
-    );
+    const held = shownClaims.filter((claim) => partOf(claim) === part);
+    const entries = held.map((claim) => claimEntry(claim, ledger, weights, claim === asked));
+    list.append(el("h3", { text: part }), ...entries);
   }
   return [headline("ledger", "The paper's claims", chips("Verdicts", links)), list];
 }
@@ -47,18 +41,15 @@ function partOf(claim) {
 
 function claimEntry(claim, ledger, weights, open) {
   const [kind, sign] = VERDICTS[claim.verdict];
-  const entry = el(
-    "details",
-    { class: "claim", open },
-    el(
-      "summary",
-      {},
-      el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.verdict}` }),
-      el("span", { class: "sentence", text: claim.claim }),
-      el("span", { class: "note", text: claim.where }),
-    ),
+  const summary = el(
+    "summary",
+    {},
+    el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.verdict}` }),
+    el("span", { class: "sentence", text: claim.claim }),
+    el("span", { class: "note", text: claim.where }),
   );
-  // A ledger has hundreds of records: they are written down when someone asks for them.
+  const entry = el("details", { class: "claim", open }, summary);
+  // A ledger has hundreds of records, so they are added when their claim is opened.
   entry.addEventListener(
     "toggle",
     () => entry.open && entry.childElementCount === 1 && entry.append(evidence(claim, ledger, weights)),
@@ -74,32 +65,22 @@ function evidence(claim, ledger, weights) {
     ["seeds", claim.seeds],
     ["id", claim.id],
   ];
-  if (claim.left_out.length) facts.push(["left out", `not learned: ${claim.left_out.join(", ")}`]);
+  if (claim.left_out.length) facts.push(["left out", `never learned the task: ${claim.left_out.join(", ")}`]);
   if (claim.caveat) facts.push(["note", claim.caveat]);
   const list = el("dl", {}, ...facts.flatMap(([term, value]) => [el("dt", { text: term }), el("dd", { text: value })]));
   const box = el("div", { class: "evidence" }, list);
   const parts = claim.parts.map((part) => [part.rule, part.paper, part.ours ?? "–", part.verdict, part.remark ?? ""]);
   if (parts.length > 1 && claim.ours) box.append(plainTable(["rule", "paper", "ours", "verdict", "remark"], parts));
-  const records = claim.records.map((number) =>
-    ledger.records[number].map((value) =>
-      Array.isArray(value) ? value.map((end) => shown(end)).join("–") : shown(value),
-    ),
-  );
+  const text = (value) => (Array.isArray(value) ? value.map((end) => shown(end)).join("–") : shown(value));
+  const records = claim.records.map((number) => ledger.records[number].map(text));
   if (records.length) box.append(plainTable(ledger.columns, records));
-  else box.append(el("p", { class: "note", text: "No recorded result bears on it yet." }));
-  box.append(
-    el(
-      "p",
-      { class: "note" },
-      el("a", { href: addressOf("overview", { claim: claim.id, weights }), text: "Link to this claim" }),
-    ),
-  );
+  else box.append(el("p", { class: "note", text: "There is no recorded result for this claim yet." }));
+  const href = addressOf("overview", { claim: claim.id, weights });
+  box.append(el("p", { class: "note" }, el("a", { href, text: "Link to this claim" })));
   return box;
 }
 
 function plainTable(columns, rows) {
-  return table(
-    columns,
-    rows.map((row) => row.map((text) => el("td", { text }))),
-  );
+  const cells = rows.map((row) => row.map((text) => el("td", { text })));
+  return table(columns, cells);
 }

@@ -48,7 +48,7 @@ function partOf(query) {
   return query.get("weights") ? "#tables" : null;
 }
 
-// An address behind # is a view here, so that the link to the content must not change it.
+// The part of the address after # names a view, so the link to the content must not change it.
 function keepSkip() {
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
@@ -66,7 +66,7 @@ async function start() {
     show(content, theatre);
     document.body.dataset.ready = "yes";
   } catch (error) {
-    const words = `This page's data cannot be unpacked (${error.message}). It takes a browser of 2024 or later.`;
+    const words = `This page's data cannot be unpacked (${error.message}). It needs a browser from 2024 or later.`;
     document.getElementById("main").replaceChildren(el("p", { class: "loading", text: words }));
     throw error;
   }

@@ -10,15 +10,12 @@ export function overviewView(content, query) {
   page.append(content.runs.length ? runsTable(content.runs) : noRuns());
   if (!judged) return page;
   if (content.judged.some((choice) => measuredTables(choice).length)) {
-    // The paper took the weights with the best probe for its tables; the last ones often tell another story.
-    const choices = content.judged.map((choice) => [
-      addressOf("overview", { weights: choice.weights }),
-      choice.weights,
-      choice === judged,
-    ]);
+    // The paper's tables use the weights with the best probe; the last weights often give other results.
+    const link = (choice) => [addressOf("overview", { weights: choice.weights }), choice.weights, choice === judged];
     const tables = measuredTables(judged).map(studyTable);
-    if (!tables.length) tables.push(el("p", { class: "empty", text: "Nothing is recorded of these weights." }));
-    page.append(headline("tables", "The study's tables", chips("Weights", choices)), tablesKey(), ...tables);
+    if (!tables.length) tables.push(el("p", { class: "empty", text: "Nothing is recorded for these weights." }));
+    const links = chips("Weights", content.judged.map(link));
+    page.append(headline("tables", "The study's tables", links), tablesKey(), ...tables);
   }
   page.append(...ledgerSection(judged.ledger, query));
   return page;
@@ -29,54 +26,39 @@ function measuredTables(judged) {
 }
 
 function heading(content, ledger, weights) {
-  const decoders = content.stages.reduce((sum, stage) => sum + stage.decoders.length, 0);
-  const problems = content.stages.reduce((sum, stage) => sum + stage.strata.length, 0);
+  const total = (count) => content.stages.reduce((sum, stage) => sum + count(stage), 0);
   const held = ledger ? ledger.claims.filter((claim) => claim.verdict !== "not measured") : [];
   const facts = [
     [content.runs.length, "runs", "#overview"],
-    [decoders, "decoders to watch", "#theatre"],
-    [problems, "problems decoded", "#theatre"],
+    [total((stage) => stage.decoders.length), "decoders to watch", "#theatre"],
+    [total((stage) => stage.strata.length), "problems decoded", "#theatre"],
   ];
   if (ledger) {
     const address = addressOf("overview", { verdict: "measured", weights });
     facts.push([`${held.length}/${ledger.claims.length}`, "claims measured", address]);
   }
+  const lede =
+    "Masked diffusion models on reasoning tasks whose logical order is known exactly: what was trained, " +
+    "how it decodes, and which commits came before their prerequisites.";
+  const link = ([number, words, href]) =>
+    el("a", { class: "fact", href }, el("b", { text: number.toLocaleString("en-GB") }), words);
+  const theatre = el("a", { class: "action", href: "#theatre", text: "Open the decoder theatre" });
   return el(
     "header",
     { class: "hero" },
     el("h1", { text: "Where a decoder commits too early" }),
-    el("p", {
-      class: "lede",
-      text:
-        "Masked diffusion models on reasoning tasks whose logical order is known exactly: what was trained, " +
-        "how it decodes, and which commits came before their prerequisites.",
-    }),
-    el(
-      "div",
-      { class: "facts" },
-      ...facts.map(([number, words, href]) =>
-        el(
-          "a",
-          { class: "fact", href },
-          el("b", { text: typeof number === "number" ? number.toLocaleString("en-GB") : number }),
-          words,
-        ),
-      ),
-    ),
-    content.stages.length
-      ? el("p", {}, el("a", { class: "action", href: "#theatre", text: "Open the decoder theatre" }))
-      : null,
+    el("p", { class: "lede", text: lede }),
+    el("div", { class: "facts" }, ...facts.map(link)),
+    content.stages.length ? el("p", {}, theatre) : null,
     el("p", { class: "note", text: `hardtail ${content.version}` }),
   );
 }
 
 function noRuns() {
-  return el("p", {
-    class: "empty",
-    text:
-      "No recorded run is in this page. Runs that “hardtail study” trains and records are listed here, with the " +
-      "study’s tables and the paper’s claims.",
-  });
+  const text =
+    "This page has no recorded runs. Runs that “hardtail study” trains and records are listed here, with the " +
+    "study’s tables and the paper’s claims.";
+  return el("p", { class: "empty", text });
 }
 
 function runsTable(runs) {
@@ -99,11 +81,8 @@ function runsTable(runs) {
 
 function duration(seconds) {
   if (typeof seconds !== "number") return "–";
-  return seconds < 90
-    ? `${Math.round(seconds)} s`
-    : seconds < 5400
-      ? `${Math.round(seconds / 60)} min`
-      : `${(seconds / 3600).toFixed(1)} h`;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
 
 function tablesKey() {
@@ -112,46 +91,32 @@ function tablesKey() {
   return el(
     "p",
     { class: "key" },
-    "In each cell our mean over seeds, its 95 % interval, and below it the paper's figure. ",
+    "Each cell shows our mean over seeds, its 95 % interval, and the paper's figure below. ",
     entry("holds", "agrees"),
-    entry("holds weaker", "within 0.05, intervals apart"),
+    entry("holds weaker", "within 0.05, but the intervals do not overlap"),
     entry("does not hold", "differs"),
   );
 }
 
 function studyTable(held) {
-  const width = held.columns.length;
+  const column = (text) => el("th", { scope: "col", text });
+  const group = (text) => el("th", { scope: "colgroup", colspan: held.columns.length, class: "group", text });
+  const columns = held.groups.flatMap(() => held.columns.map(column));
   const head = el(
     "thead",
     {},
-    el(
-      "tr",
-      {},
-      el("td", {}),
-      ...held.groups.map((text) => el("th", { scope: "colgroup", colspan: width, class: "group", text })),
-    ),
-    el(
-      "tr",
-      {},
-      el("th", { scope: "col", text: held.stub }),
-      ...held.groups.flatMap(() => held.columns.map((text) => el("th", { scope: "col", text }))),
-    ),
+    el("tr", {}, el("td", {}), ...held.groups.map(group)),
+    el("tr", {}, column(held.stub), ...columns),
   );
   const body = held.rows.map(([name, cells]) =>
     el("tr", {}, el("th", { scope: "row", text: name }), ...cells.map(studyCell)),
   );
+  const notes = [`The paper's ${held.where}`];
+  if (held.unlearned.length) notes.push(`Included although it never learned the task: ${held.unlearned.join(", ")}`);
   return el(
     "figure",
     { class: "card" },
-    el(
-      "figcaption",
-      {},
-      el("h3", { text: held.title }),
-      el("p", { class: "note", text: `The paper's ${held.where}` }),
-      held.unlearned.length
-        ? el("p", { class: "note", text: `Included although it never learned the task: ${held.unlearned.join(", ")}` })
-        : null,
-    ),
+    el("figcaption", {}, el("h3", { text: held.title }), ...notes.map((text) => el("p", { class: "note", text }))),
     scrolling(el("table", { class: "study" }, head, el("tbody", {}, ...body))),
   );
 }

@@ -30,7 +30,7 @@ export class Pane {
   }
 
   // The step after the first wrong commit that was kept; the last step if nothing is wrong.
-  get telling() {
+  get firstMistake() {
     const { replay } = this;
     const wrong = replay.events().filter((event) => event.wrong && event.cell === replay.firstWrong);
     return wrong.length ? wrong.at(-1).step + 1 : replay.steps;
@@ -40,13 +40,8 @@ export class Pane {
     const events = this.replay.events();
     this.marks = events;
     this.cursor = svg("rect", { y: 0, height: STRIP + 8, width: 1, class: "place" });
-    const node = svg("svg", {
-      class: "strip",
-      viewBox: `0 0 ${Math.max(events.length, 1)} ${STRIP + 8}`,
-      preserveAspectRatio: "none",
-      "aria-hidden": "true",
-    });
-    node.append(this.cursor);
+    const frame = { viewBox: `0 0 ${Math.max(events.length, 1)} ${STRIP + 8}`, preserveAspectRatio: "none" };
+    const node = svg("svg", { class: "strip", ...frame, "aria-hidden": "true" }, this.cursor);
     events.forEach((event, place) => {
       const high = event.again ? 3 : 3 + (STRIP - 3) * event.prob;
       const bar = { x: place + 0.08, width: 0.84, y: STRIP + 8 - high, height: high };
@@ -74,18 +69,12 @@ export class Pane {
     const end = next < 0 ? this.marks.length : next;
     this.cursor.setAttribute("x", first < 0 ? 0 : first);
     this.cursor.setAttribute("width", first < 0 ? 0 : end - first);
-    const wrong = this.marks.slice(0, end).filter((event) => event.wrong).length;
-    const unready = this.marks.slice(0, end).filter((event) => event.unready).length;
+    const made = this.marks.slice(0, end);
+    const wrong = made.filter((event) => event.wrong).length;
+    const unready = made.filter((event) => event.unready).length;
     const outcome = now < replay.steps ? "" : replay.exact ? "✓ solved" : "✗ failed";
-    const words = [
-      `${now}/${replay.steps}`,
-      wrong ? `${wrong} wrong` : "",
-      unready ? `${unready} unready` : "",
-      outcome,
-    ]
-      .filter(Boolean)
-      .join(" · ");
-    this.state.textContent = words;
+    const counts = [wrong && `${wrong} wrong`, unready && `${unready} unready`];
+    this.state.textContent = [`${now}/${replay.steps}`, ...counts, outcome].filter(Boolean).join(" · ");
     this.state.className = `state${outcome ? (replay.exact ? " good" : " bad") : ""}`;
     requestAnimationFrame(() => this.follow()); // not before the pane is in the page
   }
@@ -101,15 +90,15 @@ export class Pane {
     frame.scrollLeft += box.left + box.width / 2 - sight.left - sight.width / 2;
   }
 
-  // What is known of one cell now, as a line of text.
-  told(cell, step) {
+  // Describe one cell's commit in a line of text.
+  describe(cell, now) {
+    const step = Math.min(now, this.replay.steps);
     const commit = this.replay.commit(cell, step);
     const look = this.replay.looks(step)[cell];
     if (look.given) return "given by the problem";
     if (!commit || look.hidden) return "still hidden";
-    const place = commit.goldRank < 1 ? "first" : `no. ${commit.goldRank + 1}`;
-    const rank = look.wrong ? `; gold ${look.goldSign} came ${place} with ${shown(commit.goldProb)}` : "";
-    const ready = commit.ready ? "prerequisites revealed" : "before its prerequisites";
-    return `${look.sign} in step ${commit.step}, probability ${shown(commit.prob)}${rank}; ${ready}`;
+    const gold = `; gold ${look.goldSign} ranked ${commit.goldRank + 1}, probability ${shown(commit.goldProb)}`;
+    const ready = commit.ready ? "after its prerequisites" : "before its prerequisites";
+    return `${look.sign} in step ${commit.step}, probability ${shown(commit.prob)}${look.wrong ? gold : ""}; ${ready}`;
   }
 }

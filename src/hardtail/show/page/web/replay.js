@@ -54,13 +54,9 @@ export class Replay {
     for (let event = this.from; event < this.to && decoder.step[event] < step; event++)
       if (decoder.cell[event] === cell) found = event;
     if (found < 0) return null;
-    return {
-      step: decoder.step[found] + 1,
-      prob: decoder.prob[found] / 65535,
-      goldProb: decoder.goldProb[found] / 65535,
-      goldRank: decoder.goldRank[found],
-      ready: decoder.ready[found] === 1,
-    };
+    const [prob, goldProb] = [decoder.prob[found] / 65535, decoder.goldProb[found] / 65535];
+    const ready = decoder.ready[found] === 1;
+    return { step: decoder.step[found] + 1, prob, goldProb, goldRank: decoder.goldRank[found], ready };
   }
 
   // Every event as the strip under a decoder shows it.

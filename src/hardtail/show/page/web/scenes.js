@@ -7,7 +7,7 @@ const WIDTH = 30;
 const HEIGHT = 40;
 const ACROSS = 24;
 
-// Any other task: its prompt as text, its answer as rows of cells.
+// The drawing of a task without its own: its prompt as text, its answer as rows of cells.
 class PlainScene extends Scene {
   constructor(stage, problem) {
     const prompt = promptOf(stage, problem).join("");

@@ -1,6 +1,6 @@
-// The decoder theatre: pick a task, one or two decoders and a problem, and step through what they committed.
+// The decoder theatre: pick a task, one or two decoders and a problem, and step through their commits.
 
-import { clamp, el, plural } from "./dom.js";
+import { clamp, el, emptyPage, plural } from "./dom.js";
 import { noteAddress } from "./address.js";
 import { Choice } from "./choice.js";
 import { colourKey, pickers, problemEntries } from "./controls.js";
@@ -22,13 +22,8 @@ export class Theatre {
 
   view(query) {
     if (!this.choice) {
-      const words = "Nothing was decoded for this page. Name models or traces: hardtail report RUN TRACE.npz …";
-      return el(
-        "section",
-        { class: "page" },
-        el("h1", { text: "Decoder theatre" }),
-        el("p", { class: "empty", text: words }),
-      );
+      const reason = "Nothing was decoded for this page. Name models or traces: hardtail report RUN TRACE.npz …";
+      return emptyPage("Decoder theatre", reason);
     }
     this.choice.read(query);
     this.controls = el("form", { class: "controls", "aria-label": "What is shown" });
@@ -60,7 +55,7 @@ export class Theatre {
     this.controls.elements[name].focus();
   }
 
-  // Redraw everything at `step`; null is the step with something to see.
+  // Redraw everything at `step`; null is the first step that shows a mistake.
   refresh(step) {
     const { choice } = this;
     this.problems = choice.problems();
@@ -77,17 +72,16 @@ export class Theatre {
     this.stop();
     this.cell = null;
     const pane = (decoder, place) =>
-      new Pane(choice.stage, decoder, choice.problem, "AB"[place], (to) => this.stand(to));
+      new Pane(choice.stage, decoder, choice.problem, "AB"[place], (to) => this.goTo(to));
     this.panes = choice.problem < 0 ? [] : choice.decoders.map(pane);
     const nothing = el("p", { class: "empty", text: "No problem passes these filters." });
     this.paneRow.replaceChildren(...(this.panes.length ? this.panes.map((one) => one.node) : [nothing]));
-    const stacked = this.panes.some((one) => one.scene.stacked);
-    this.paneRow.classList.toggle("stacked", stacked);
+    this.paneRow.classList.toggle("stacked", this.panes.some((one) => one.scene.stacked));
     this.watchCells();
     this.last = Math.max(0, ...this.panes.map((one) => one.replay.steps));
     this.slider.max = this.last;
-    const telling = this.panes.filter((one) => !one.replay.exact).map((one) => one.telling);
-    this.stand(step ?? Math.min(...telling, this.last));
+    const mistakes = this.panes.filter((one) => !one.replay.exact).map((one) => one.firstMistake);
+    this.goTo(step ?? Math.min(...mistakes, this.last));
     this.paint();
     const entry = this.list.querySelector(`[data-problem="${choice.problem}"]`);
     this.list.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
@@ -101,7 +95,7 @@ export class Theatre {
     this.raise(null);
   }
 
-  // Walk along the list; `keep` says which problems count.
+  // Go to the next problem of the list (`by` is 1) or the previous one (-1) that `keep` accepts.
   walk(by, keep = () => true) {
     const { problems, choice } = this;
     const here = problems.indexOf(choice.problem);
@@ -118,41 +112,25 @@ export class Theatre {
   // -- stepping -------------------------------------------------------------------------------------------------------
 
   transport() {
-    this.play = el("button", {
-      type: "button",
-      class: "play",
-      "aria-label": "Play",
-      title: "Play (space)",
-      text: "▶",
-      onclick: () => this.toggle(),
-    });
-    const back = el("button", {
-      type: "button",
-      "aria-label": "One step back",
-      title: "One step back (←)",
-      text: "‹",
-      onclick: () => this.stand(this.choice.step - 1),
-    });
-    const on = el("button", {
-      type: "button",
-      "aria-label": "One step on",
-      title: "One step on (→)",
-      text: "›",
-      onclick: () => this.stand(this.choice.step + 1),
-    });
+    const button = (label, key, text, onclick) =>
+      el("button", { type: "button", "aria-label": label, title: `${label} (${key})`, text, onclick });
+    this.play = button("Play", "space", "▶", () => this.toggle());
+    this.play.className = "play";
+    const back = button("One step back", "←", "‹", () => this.goTo(this.choice.step - 1));
+    const forward = button("One step forward", "→", "›", () => this.goTo(this.choice.step + 1));
     this.slider = el("input", { type: "range", min: 0, max: 0, step: 1, "aria-label": "Step" });
-    this.slider.addEventListener("input", () => this.stand(Number(this.slider.value)));
+    this.slider.addEventListener("input", () => this.goTo(Number(this.slider.value)));
     this.label = el("output", { class: "steps" });
-    this.told = el("div", { class: "told", "aria-live": "polite" });
+    this.facts = el("div", { class: "told", "aria-live": "polite" });
     return el(
       "div",
       { class: "transport card" },
-      el("div", { class: "row" }, this.play, back, this.slider, on, this.label),
-      this.told,
+      el("div", { class: "row" }, this.play, back, this.slider, forward, this.label),
+      this.facts,
     );
   }
 
-  stand(step) {
+  goTo(step) {
     this.choice.step = clamp(step, 0, this.last);
     this.slider.value = this.choice.step;
     cancelAnimationFrame(this.frame);
@@ -169,10 +147,10 @@ export class Theatre {
 
   toggle() {
     if (this.timer) return this.stop();
-    if (this.choice.step >= this.last) this.stand(0);
+    if (this.choice.step >= this.last) this.goTo(0);
     this.play.textContent = "❚❚";
     this.timer = setInterval(
-      () => (this.choice.step >= this.last ? this.stop() : this.stand(this.choice.step + 1)),
+      () => (this.choice.step >= this.last ? this.stop() : this.goTo(this.choice.step + 1)),
       1000 / PER_SECOND,
     );
   }
@@ -203,33 +181,24 @@ export class Theatre {
     const parents = cell === null ? [] : parentsOf(stage, problem, cell);
     for (const pane of this.panes) pane.scene.mark(cell, parents);
     if (cell === null)
-      return this.told.replaceChildren(
+      return this.facts.replaceChildren(
         el("p", { class: "note" }, "Point at a cell to see its commit. ", el("span", { class: "keys", text: KEYS })),
       );
-    const waits = parents.length
-      ? `waits for ${parents.map((parent) => stage.cellNames[parent]).join(", ")}`
-      : stage.parentSlots
-        ? "waits for nothing"
-        : "";
+    const names = parents.map((parent) => stage.cellNames[parent]).join(", ");
+    const waits = stage.parentSlots ? `waits for ${names || "nothing"}` : "";
     const role = roleOf(stage, problem, cell);
     const head = [stage.cellNames[cell], role && `role ${role}`, waits].filter(Boolean).join(" · ");
     const lines = this.panes.map((pane, place) =>
-      el("p", {}, el("b", { class: "letter", text: "AB"[place] }), pane.told(cell, Math.min(step, pane.replay.steps))),
+      el("p", {}, el("b", { class: "letter", text: "AB"[place] }), pane.describe(cell, step)),
     );
-    this.told.replaceChildren(el("p", { class: "cell-name", text: head }), ...lines);
+    this.facts.replaceChildren(el("p", { class: "cell-name", text: head }), ...lines);
   }
 
   // -- keys -----------------------------------------------------------------------------------------------------------
 
   key(event) {
-    if (
-      document.body.dataset.view !== "theatre" ||
-      !this.panes.length ||
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey
-    )
-      return;
+    if (document.body.dataset.view !== "theatre" || !this.panes.length) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest?.("select, summary")) return;
     const sliding = event.target === this.slider && event.key.startsWith("Arrow");
     const act = sliding ? null : this.actions()[event.key];
@@ -241,18 +210,18 @@ export class Theatre {
   actions() {
     const { choice, panes } = this;
     const order = panes[0].replay.events().map((event) => event.cell);
-    const beside = (by) => () => this.inspect(order[clamp(order.indexOf(this.cell) + by, 0, order.length - 1)]);
+    const cellAt = (by) => () => this.inspect(order[clamp(order.indexOf(this.cell) + by, 0, order.length - 1)]);
     return {
-      ArrowLeft: () => this.stand(choice.step - 1),
-      ArrowRight: () => this.stand(choice.step + 1),
-      Home: () => this.stand(0),
-      End: () => this.stand(this.last),
+      ArrowLeft: () => this.goTo(choice.step - 1),
+      ArrowRight: () => this.goTo(choice.step + 1),
+      Home: () => this.goTo(0),
+      End: () => this.goTo(this.last),
       " ": () => this.toggle(),
       n: () => this.walk(1),
       p: () => this.walk(-1),
       f: () => this.walk(1, (problem) => this.failed(problem)),
-      ",": beside(-1),
-      ".": beside(1),
+      ",": cellAt(-1),
+      ".": cellAt(1),
     };
   }
 }

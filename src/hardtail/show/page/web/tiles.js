@@ -21,10 +21,8 @@ export class Tile {
     if (key === this.key) return;
     this.key = key;
     const kind = look.given ? "given" : look.hidden ? "hidden" : look.wrong ? "wrong" : "right";
-    this.node.setAttribute(
-      "class",
-      `tile ${kind}${look.now ? " now" : ""}${look.unready ? " unready" : ""}${look.meant ? "" : " filler"}`,
-    );
+    const classes = ["tile", kind, look.now && "now", look.unready && "unready", !look.meant && "filler"];
+    this.node.setAttribute("class", classes.filter(Boolean).join(" "));
     this.sign.textContent = look.given || !look.hidden ? look.sign : "";
     const colour = kind === "right" ? stepColour(look.part) : null;
     this.box.style.fill = colour ? colour.fill : "";
@@ -37,11 +35,7 @@ export class Tile {
 export class Scene {
   // What the colours mean, as entries that `swatch(kind, words)` makes.
   static legend(swatch) {
-    return [
-      swatch("key-ramp", "first to last commit"),
-      swatch("key-wrong", "wrong"),
-      swatch("key-bar", "probability"),
-    ];
+    return [swatch("key-ramp", "first to last commit"), swatch("key-wrong", "wrong"), swatch("key-bar", "probability")];
   }
 
   constructor(wide, high, least) {

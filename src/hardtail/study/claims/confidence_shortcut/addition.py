@@ -1,18 +1,19 @@
 """Claims about addition: section 3 of the paper, its Table 1 and the table of random decoding."""
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 from msgspec import Struct
 
-from hardtail.study.claims.base import Cell, Claim, Section
-from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.figures import Accuracy, LateLoss, Reached
-from hardtail.study.claims.rules import AtLeast, AtMost, Ratio, Recovery, Unrecovered, above, similar
+from hardtail.measuring.statistics import Interval
+from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.combined import Pooled
+from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
+from hardtail.study.claims.figures import Accuracy, LateLoss, Profiled, Reached, failure_rate
+from hardtail.study.claims.rules import AtLeast, AtMost, Level, Ratio, Recovery, Unrecovered, above, near_rate, similar
+from hardtail.study.claims.source import Checks
 
 TABLES = SOURCE.about("addition")
-CHAINS, cell, tail, row = TABLES.strata, TABLES.cell, TABLES.tail, TABLES.row
-THREE = ("random", "papl", "puma")
-"""What the paper calls its schemes; PAPL with α = 5 is in its tables alone."""
+CHAINS, tail, row = TABLES.strata, TABLES.tail, TABLES.row
 
 
 class Text(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,80 +33,134 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
 TEXT = SOURCE.text("addition", Text)
 
 
-def natural(scheme: str) -> Cell:
-    return Cell(Accuracy("addition", scheme, "top1", "natural"), TEXT.natural, TEXT.natural_n)
-
-
 def loss(start: float, end: float) -> Cell:
     return Cell(LateLoss("addition", "papl", start, end))
 
 
-def claims() -> Iterator[Claim]:
-    at = Section("addition", "§3.4, Table 1")
-    yield at(
-        "natural", "All three schemes answer at least 99.9 % of natural instances exactly under confidence.", "§3.4"
-    ).by(*(AtLeast(natural(scheme), TEXT.natural, tolerance=0.005) for scheme in THREE))
-    yield at("random.confidence", "Random masking stays nearly perfect under confidence at every chain length.").by(
-        *(AtLeast(held, 0.98) for held in row("random", "confidence")),
-        caveat="“Nearly perfect” is read as at least 0.98.",
-        reports="0.984 to 0.998",
-    )
-    yield at("random.lsb", "Random masking is exactly right LSB-first at every chain length.").by(
-        *(AtLeast(held, 1.0, tolerance=0.005) for held in row("random", "lsb"))
-    )
-    yield at("puma.lower", "PUMA is below random masking under confidence at every chain length.").by(
-        *(above(tail("random", "confidence", k), tail("puma", "confidence", k)) for k in CHAINS)
-    )
-    yield at(
-        "puma.amplified", "PUMA fails about ten times as often as random masking on the hard tail.", "abstract; Table 1"
-    ).by(
-        Ratio((tail("puma", "confidence", "28"),), (tail("random", "confidence", "28"),), 10.0, failures=True),
-        caveat="Taken on chains of 28 and more, where its table has 11.5 times.",
-        reports="an order of magnitude",
-    )
-    yield at("puma.recovered", "Decoding LSB-first brings PUMA back to full accuracy at every chain length.").by(
-        *(Recovery(tail("puma", "confidence", k), tail("puma", "lsb", k)) for k in CHAINS)
-    )
-    yield at(
-        "papl.collapses",
-        "PAPL with α=1 all but fails under confidence on chains of 28 and more, where random masking does not.",
-    ).by(above(tail("random", "confidence", "28"), tail("papl", "confidence", "28")))
-    yield at(
-        "papl.worsens", "PAPL with α=1 gets worse the longer the chain, under confidence and LSB-first.", "Table 1"
-    ).by(*(above(tail("papl", order, "4"), tail("papl", order, "28")) for order in ("confidence", "lsb")))
-    yield at(
-        "papl.unrecovered",
-        "Decoding LSB-first does not bring PAPL with α=1 back on chains of 28 and more.",
-        "§3.4, §3.5, Table 1",
-    ).by(Unrecovered(tail("papl", "confidence", "28"), tail("papl", "lsb", "28")))
-    yield at("papl5.zero", "PAPL with α=5 has no accuracy left at any chain length, whatever the order.").by(
-        *(AtMost(held, 0.01) for order in ("confidence", "lsb") for held in row("papl5", order)),
-        caveat="Read as at most 0.01. A model that has not learned to add keeps to it too, and the paper prints no "
-        "natural accuracy for this one: look at natural sums beside it.",
-        reports="0 to 0.006",
-    )
-    at = Section("addition.random-decode", "App. E.1")
-    yield at("collapses", "Random order costs every scheme its accuracy: near zero from chains of 12 on.").by(
-        *(AtMost(tail(scheme, "random", k), 0.05) for scheme in THREE for k in CHAINS[1:]),
-        caveat="“Near zero” is read as at most 0.05.",
-        reports="0 to 0.032",
-    )
-    yield at("random", "Even random masking falls far in random order on chains of 4 and more.").by(
-        above(tail("random", "confidence", "4"), tail("random", "random", "4")),
-        caveat="The text sets the cell of chain ≥ 28 under confidence (0.992) against chain ≥ 4 in random order.",
-    )
-    at = Section("addition", "§3.5, figure of training")
-    yield at("puma.sooner", "PUMA converges on natural instances about ten times sooner than random masking.").by(
-        Ratio((Cell(Reached("addition", "random", learned=True)),), (Cell(Reached("addition", "puma")),), 10.0),
-        caveat="Read as the first step with 99 % natural accuracy, or PUMA's last one where it never gets there; "
-        "the training log looks every 10,000 steps.",
-        reports="an order of magnitude",
-    )
-    yield at("papl.late-loss", "PAPL's training loss is flat for most of training and rises late.").by(
-        similar(loss(0.2, 0.4), loss(0.6, 0.8), margin=0.1),
-        above(loss(0.9, 1.0), loss(0.4, 0.6)),
-        caveat="Read as mean losses within 0.1 in the second and the fourth fifth, and a higher one in the last "
-        "tenth than in the middle fifth; the paper prints no number.",
-        reports="flat, then rising",
-    )
-    yield from TABLES.claims()
+def claims() -> list[Claim]:
+    random, papl, puma = (tail(scheme, "confidence", "28") for scheme in THREE)
+    natural = [Cell(Accuracy("addition", s, "top1", "natural"), TEXT.natural, TEXT.natural_n) for s in THREE]
+    reached = Cell(Reached("addition", "random", learned=True)), Cell(Reached("addition", "puma"))
+    checks: Checks = {
+        "addition.natural": [AtLeast(cell, TEXT.natural, tolerance=0.005) for cell in natural],
+        "addition.random.confidence": [AtLeast(cell, 0.98) for cell in row("random", "confidence")],
+        "addition.random.lsb": [AtLeast(cell, 1.0, tolerance=0.005) for cell in row("random", "lsb")],
+        "addition.puma.lower": [above(tail("random", "confidence", k), tail("puma", "confidence", k)) for k in CHAINS],
+        "addition.puma.amplified": [Ratio((puma,), (random,), 10.0, failures=True)],
+        "addition.puma.recovered": [Recovery(tail("puma", "confidence", k), tail("puma", "lsb", k)) for k in CHAINS],
+        "addition.papl.collapses": [above(random, papl)],
+        "addition.papl.worsens": [above(tail("papl", o, "4"), tail("papl", o, "28")) for o in ("confidence", "lsb")],
+        "addition.papl.unrecovered": [Unrecovered(papl, tail("papl", "lsb", "28"))],
+        "addition.papl5.zero": [AtMost(cell, 0.01) for o in ("confidence", "lsb") for cell in row("papl5", o)],
+        "addition.random-decode.collapses": [AtMost(tail(s, "random", k), 0.05) for s in THREE for k in CHAINS[1:]],
+        "addition.random-decode.random": [above(tail("random", "confidence", "4"), tail("random", "random", "4"))],
+        "addition.puma.sooner": [Ratio(reached[:1], reached[1:], 10.0)],
+        "addition.papl.late-loss": [
+            similar(loss(0.2, 0.4), loss(0.6, 0.8), margin=0.1),
+            above(loss(0.9, 1.0), loss(0.4, 0.6)),
+        ],
+    }
+    return SOURCE.stated("addition", checks) + TABLES.claims() + SOURCE.stated("addition_commits", _commits())
+
+
+# -- wrong commits ----------------------------------------------------------------------------------------------
+#
+# On the last weights and the strata of docs/study.md §7.1. The wrong commit of a failure is its most significant wrong
+# cell, as in the authors' analysis; the evidence shows the first in time next to it.
+
+ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("confidence_mean",))
+"""What two profiles have in common: place, direction, probability; of cells of which role, where not of all."""
+P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
+CELLS = ("g", "k", *P_CELLS, "carry_out")
+SIGNS = {"plus_one": "+1", "minus_one": "-1"}
+WRONG = "profile.wrong_commits.lowest_index"
+LAST_STEP = 32.0
+"""Of 33 answer cells, written one a step; steps count from 0."""
+WORDS = {
+    "at_chain_msb": "at the chain-MSB cell",
+    "plus_one_at_g": "+1, of wrong g cells",
+    "minus_one_at_k": "-1, of wrong k cells",
+    "confidence_mean": "mean probability of the wrong token",
+    "gold_second": "gold token ranked second",
+    "inside_chain": "inside the chain",
+    "nine_inside_chain": "±9, of wrong cells inside the chain",
+    "premature": "committed before the cell it waits for",
+    "chain_masked": "part of the chain still masked (median)",
+    "step": "step of the wrong commit (median)",
+    "long_step": "step of the wrong commit on chains of 28 and more (median)",
+}
+
+
+def share(scheme: str, name: str, *roles: str) -> Profiled:
+    """A share of the wrong-commit summary: of all failures, or of those in cells of some roles."""
+    of = tuple(f"{WRONG}.roles.{role}.failures" for role in roles) or (f"{WRONG}.failures",)
+    return Profiled("addition", scheme, f"{WRONG}.{name}", WORDS[name], of, usual="last", learned=True)
+
+
+def signed(scheme: str, sign: str, role: str) -> Profiled:
+    """Of the wrong cells of a role, the share that is off by one in this direction."""
+    at, name = f"{WRONG}.roles.{role}", f"{SIGNS[sign]}, of wrong {role} cells"
+    of = (f"{at}.failures",)
+    return Profiled("addition", scheme, f"{at}.{sign}", name, of, divided=True, usual="last", learned=True)
+
+
+def by_one(scheme: str) -> Profiled:
+    """The share of failures whose wrong digit is off by one, either way, in any cell."""
+    first, *more = [f"{WRONG}.roles.{role}.{sign}" for role in CELLS for sign in SIGNS]
+    figure = share(scheme, "at_chain_msb")
+    return replace(figure, path=first, name="off by one", divided=True, more=tuple(more))
+
+
+def median(scheme: str, name: str) -> Profiled:
+    cases = f"{WRONG}.{'long_failures' if name.startswith('long') else 'failures'}"
+    path, bounds = f"{WRONG}.{name}_median", Interval(0.0, 1.0 if name == "chain_masked" else LAST_STEP)
+    return Profiled("addition", scheme, path, WORDS[name], cases=cases, bounds=bounds, usual="last", learned=True)
+
+
+def both(name: str, *roles: str) -> Cell:
+    """Over the failures of random masking and PUMA together."""
+    parts = tuple(share(scheme, name, *roles) for scheme in TEXT.failures)
+    return Cell(Pooled(parts, f"random masking and PUMA: {WORDS[name]}"))
+
+
+def _rate(scheme: str, *, learned: bool) -> Cell:
+    """How often a scheme fails."""
+    figure = replace(failure_rate("addition", scheme, usual="last"), learned=learned)
+    return Cell(figure, TEXT.failures[scheme] / TEXT.instances)
+
+
+def _commits() -> Checks:
+    pooled = sum(TEXT.failures.values())
+    masked = {scheme: Cell(median(scheme, "chain_masked"), paper) for scheme, paper in TEXT.chain_masked.items()}
+    step = {scheme: Cell(median(scheme, "long_step"), paper) for scheme, paper in TEXT.long_step.items()}
+    rates = [replace(_rate(scheme, learned=False), n=TEXT.instances) for scheme in TEXT.failures]
+    off_by_one = Pooled(tuple(map(by_one, TEXT.failures)), "random masking and PUMA: off by one")
+    inside = {scheme: Cell(share(scheme, "inside_chain")) for scheme in ("papl", "puma")}
+    return {
+        "addition.commits.count": [Level(rate, near_rate(rate.paper or 0.0)) for rate in rates],
+        "addition.commits.chain-msb": [Level(replace(both("at_chain_msb"), paper=TEXT.at_chain_msb, n=pooled))],
+        "addition.commits.by-one": [AtLeast(Cell(off_by_one), 1.0)],
+        "addition.commits.plus-one": [AtLeast(both("plus_one_at_g", "g"), 0.95)],
+        "addition.commits.minus-one": [AtLeast(both("minus_one_at_k", "k"), 1.0)],
+        "addition.commits.confidence": [
+            Level(replace(both("confidence_mean"), paper=TEXT.wrong_probability, n=pooled), tolerance=0.02)
+        ],
+        "addition.commits.gold-second": [AtLeast(both("gold_second"), 0.95)],
+        "addition.commits.masked.random": [Level(masked["random"], tolerance=0.2)],
+        "addition.commits.masked.puma": [Level(masked["puma"], tolerance=0.2)],
+        "addition.commits.step.random": [Level(step["random"], tolerance=4.0)],
+        "addition.commits.step.puma": [Level(step["puma"], tolerance=2.0)],
+        "addition.commits.earlier": [above(step["random"], step["puma"]), above(masked["puma"], masked["random"])],
+        "addition.commits.same-profile": [
+            *(
+                similar(Cell(share("random", name, *roles)), Cell(share("puma", name, *roles)), margin=0.1)
+                for name, *roles in ALIKE
+            ),
+            above(_rate("puma", learned=True), _rate("random", learned=True)),
+        ],
+        "addition.papl.commits.scattered": [above(inside["papl"], inside["puma"])],
+        "addition.papl.commits.no-sign": [AtMost(Cell(signed("papl", sign, r)), 0.9) for r in "gk" for sign in SIGNS],
+        "addition.papl.commits.nine": [AtLeast(Cell(share("papl", "nine_inside_chain", *P_CELLS)), 0.9)],
+        "addition.papl.commits.late": [Level(Cell(median("papl", "step"), TEXT.step["papl"]), tolerance=4.0)],
+        "addition.papl.commits.unresolved": [Level(masked["papl"], tolerance=0.2)],
+    }

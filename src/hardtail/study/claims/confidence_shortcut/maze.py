@@ -1,15 +1,34 @@
-"""Claims about mazes: section 4.2 of the paper and its Table 2."""
+"""Claims about mazes and their wrong regions: section 4.2 of the paper and its Table 2."""
 
-from collections.abc import Iterator
+from dataclasses import replace
 
-from hardtail.study.claims.base import Cell, Claim, Section
-from hardtail.study.claims.combined import average
-from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.figures import SCHEMES
-from hardtail.study.claims.rules import AtLeast, Gap, Recovery, above
+from msgspec import Struct
+
+from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.combined import Pooled, Weighted
+from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
+from hardtail.study.claims.figures import SCHEMES, Profiled, failure_rate
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Recovery, above, near_rate
+from hardtail.study.claims.source import Checks
 
 TABLES = SOURCE.about("maze")
 CORRIDORS, tail, row = TABLES.strata, TABLES.tail, TABLES.row
+NEIGHBOURS = tuple(f"wrong_neighbours.{number}" for number in ("none", "one", "two", "three", "four"))
+
+
+class Text(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the text prints about mazes; `text/maze.toml` explains each number."""
+
+    instances: int
+    failures: dict[str, int]
+    removals: dict[str, int]
+    additions: dict[str, int]
+    two_neighbours: float
+    neighbour_wrong: float
+    baseline: tuple[float, float]
+
+
+TEXT = SOURCE.text("maze", Text)
 
 
 def mean(scheme: str, order: str) -> Cell:
@@ -17,54 +36,85 @@ def mean(scheme: str, order: str) -> Cell:
     cells = [tail(scheme, order, corridor) for corridor in CORRIDORS]
     name = f"{SCHEMES[scheme]}, {TABLES.order(order).policy}, mean over corridor lengths"
     paper = sum(cell.paper or 0.0 for cell in cells) / len(cells)
-    return Cell(average(tuple(cell.figure for cell in cells), name), paper, sum(cell.n or 0 for cell in cells))
+    figure = Weighted(tuple(cell.figure for cell in cells), name, (1.0,) * len(cells))
+    return Cell(figure, paper, sum(cell.n or 0 for cell in cells))
 
 
-def claims() -> Iterator[Claim]:
-    yield from TABLES.claims()
-    at = Section("maze", "§4.2, Table 2")
-    yield at(
-        "random.high",
-        "Random masking is at 0.99 or above, under confidence and by dead-end filling, at every corridor length.",
-    ).by(
-        *(AtLeast(held, 0.99) for order in ("confidence", "dead-end") for held in row("random", order)),
-        caveat="Three of the printed cells are 0.983 to 0.987; of 300 mazes that still meets 0.99.",
+def claims() -> list[Claim]:
+    random, papl, puma = (mean(scheme, "confidence") for scheme in THREE)
+    orders = ("confidence", "dead-end")
+    widening = Gap(
+        (tail("puma", "dead-end", "30"), tail("puma", "confidence", "4")),
+        (tail("puma", "confidence", "30"), tail("puma", "dead-end", "4")),
     )
-    yield at("puma.lower", "PUMA is below random masking under confidence at every corridor length.").by(
-        *(above(tail("random", "confidence", k), tail("puma", "confidence", k)) for k in CORRIDORS)
-    )
-    yield at("puma.recovered", "Dead-end filling brings PUMA to 0.91 and above at every corridor length.").by(
-        *(AtLeast(held, 0.91) for held in row("puma", "dead-end")),
-        Recovery(mean("puma", "confidence"), mean("puma", "dead-end")),
-    )
-    yield at("puma.widening", "What dead-end filling gains PUMA grows with the corridor: more at 30 than at 4.").by(
-        Gap(
-            (tail("puma", "dead-end", "30"), tail("puma", "confidence", "4")),
-            (tail("puma", "confidence", "30"), tail("puma", "dead-end", "4")),
-        ),
-        caveat="Longer corridors are drawn from straighter mazes: the texture of the walls changes with them "
-        "(docs/study.md §3).",
-    )
-    yield at("papl.between", "Under confidence PAPL lies between random masking and PUMA.").by(
-        above(mean("random", "confidence"), mean("papl", "confidence")),
-        above(mean("papl", "confidence"), mean("puma", "confidence")),
-    )
-    yield at(
-        "papl.recovered",
-        "Dead-end filling brings PAPL to 0.97 and above at every corridor length: it does not collapse on mazes.",
-    ).by(
-        *(AtLeast(held, 0.97) for held in row("papl", "dead-end")),
-        Recovery(mean("papl", "confidence"), mean("papl", "dead-end")),
-    )
+    checks: Checks = {
+        "maze.random.high": [AtLeast(cell, 0.99) for order in orders for cell in row("random", order)],
+        "maze.puma.lower": [above(tail("random", "confidence", k), tail("puma", "confidence", k)) for k in CORRIDORS],
+        "maze.puma.recovered": [
+            *(AtLeast(cell, 0.91) for cell in row("puma", "dead-end")),
+            Recovery(puma, mean("puma", "dead-end")),
+        ],
+        "maze.puma.widening": [widening],
+        "maze.papl.between": [above(random, papl), above(papl, puma)],
+        "maze.papl.recovered": [
+            *(AtLeast(cell, 0.97) for cell in row("papl", "dead-end")),
+            Recovery(papl, mean("papl", "dead-end")),
+        ],
+        "maze.random-decode.worse": [above(mean(s, order), mean(s, "random")) for s in THREE for order in orders],
+        "maze.random-decode.puma-weakest": [above(mean(s, "random"), mean("puma", "random")) for s in THREE[:2]],
+    }
+    return TABLES.claims() + SOURCE.stated("maze", checks) + SOURCE.stated("maze_commits", _commits())
 
-    at = Section("maze.random-decode", at.where)
-    yield at("worse", "Random order is much worse than confidence and than dead-end filling for all three schemes.").by(
-        *(
-            above(mean(scheme, order), mean(scheme, "random"))
-            for scheme in ("random", "papl", "puma")
-            for order in ("confidence", "dead-end")
-        )
+
+# -- wrong regions ----------------------------------------------------------------------------------------------
+
+
+def pooled(path: str, words: str, *of: str) -> Cell:
+    """Over the failures of all three schemes, or over what is counted at `of`."""
+    counted = tuple(f"profile.{where}" for where in of or ("failures",))
+    parts = tuple(Profiled("maze", scheme, f"profile.{path}", words, counted, learned=True) for scheme in TEXT.failures)
+    return Cell(Pooled(parts, f"all schemes: {words}"))
+
+
+def with_path(direction: str, scheme: str) -> Cell:
+    """The share of failures with wrong cells of a direction; in the paper every failure has either, and not both."""
+    total = TEXT.failures[scheme]
+    counts, others = (TEXT.removals, TEXT.additions) if direction == "removal" else (TEXT.additions, TEXT.removals)
+    count = counts[scheme] if scheme in counts else total - others[scheme]
+    path, name = f"profile.directions.failures_with.{direction}", f"failures with path {direction}"
+    figure = Profiled("maze", scheme, path, name, ("profile.failures",), divided=True, learned=True)
+    return Cell(figure, count / total)
+
+
+def _commits() -> Checks:
+    low, high = TEXT.baseline
+    given = replace(
+        pooled("neighbours.grid.wrong_given_wrong", "P(neighbour wrong | wrong), walls included"),
+        paper=TEXT.neighbour_wrong,
     )
-    yield at("puma-weakest", "In random order PUMA is by far the weakest.").by(
-        *(above(mean(scheme, "random"), mean("puma", "random")) for scheme in ("random", "papl"))
-    )
+    baseline = pooled("neighbours.grid.baseline", "P(wrong), walls included")
+    two = pooled("wrong_neighbours.exactly_two", "cells with two wrong neighbours", *NEIGHBOURS)
+    more = pooled("wrong_neighbours.more_than_two", "cells with more", *NEIGHBOURS)
+    rates = [
+        Cell(failure_rate("maze", s), count / TEXT.instances, TEXT.instances) for s, count in TEXT.failures.items()
+    ]
+    adds, removes = ({scheme: with_path(way, scheme) for scheme in TEXT.failures} for way in ("addition", "removal"))
+    return {
+        "maze.commits.count": [Level(rate, near_rate(rate.paper or 0.0)) for rate in rates],
+        "maze.commits.single-path": [
+            AtLeast(pooled("regions.single", "failures with one wrong region"), 1.0),
+            AtLeast(pooled("regions.single_path", "failures with one wrong region, a path"), 1.0),
+        ],
+        "maze.commits.width-one": [AtLeast(pooled("regions.width_one", "regions of width 1", "regions.total"), 1.0)],
+        "maze.commits.two-neighbours": [Level(replace(two, paper=TEXT.two_neighbours)), AtMost(more, 0.0)],
+        "maze.commits.neighbour-wrong": [Level(replace(given, n=sum(TEXT.failures.values())))],
+        "maze.commits.baseline": [AtLeast(baseline, low), AtMost(baseline, high)],
+        "maze.commits.clustered": [above(given, replace(baseline, paper=(low + high) / 2))],
+        "maze.commits.removal.papl": [Level(replace(removes["papl"], n=TEXT.failures["papl"]))],
+        "maze.commits.removal.puma": [Level(replace(removes["puma"], n=TEXT.failures["puma"]))],
+        "maze.commits.addition.random": [Level(replace(adds["random"], n=TEXT.failures["random"]), tolerance=0.3)],
+        "maze.commits.opposite": [
+            *(above(adds["random"], adds[scheme]) for scheme in TEXT.removals),
+            *(above(removes[scheme], removes["random"]) for scheme in TEXT.removals),
+        ],
+    }

@@ -2,11 +2,10 @@
 
 Boards are uint8[81], row by row, 0 where blank. Candidates are int16[81]; bit d-1 is set while digit d is possible.
 
-Propagation is driven by events: taking a candidate from a cell (1) gives the cell's last digit to it, and so takes that
-digit from its peers, and (2) gives a digit to the last place that a unit has left for it. What follows from a set of
-events does not depend on the order in which they are worked off. Started from an empty board every event is seen, and
-the result is complete; a candidate that was deleted silently beforehand is not followed up, on which the released
-technique levels depend.
+Propagation is driven by events. When a cell loses a candidate, (1) a cell with one digit left takes it from its peers,
+and (2) a digit with one place left in a unit goes there. The result does not depend on the order of the events. From an
+empty board every event is seen, and the result is complete. A candidate that was deleted silently beforehand causes no
+event; the released technique levels depend on that.
 
 Shapes: N boards, C = 81 cells, U = 27 units (rows, columns, boxes), D depths of a search.
 """
@@ -21,10 +20,8 @@ Masks = NDArray[np.int16]
 Ranks = NDArray[np.int8]
 
 ALL = 511
-_CELL_C = np.arange(81)
-ROW_C, COLUMN_C = np.divmod(_CELL_C, 9)
-BOX_C = ROW_C // 3 * 3 + COLUMN_C // 3
-UNITS_OF = np.stack([ROW_C, 9 + COLUMN_C, 18 + BOX_C], axis=1)
+_ROW_C, _COLUMN_C = np.divmod(np.arange(81), 9)
+UNITS_OF = np.stack([_ROW_C, 9 + _COLUMN_C, 18 + _ROW_C // 3 * 3 + _COLUMN_C // 3], axis=1)
 UNITS = np.array([np.flatnonzero(np.equal(UNITS_OF, unit).any(axis=1)) for unit in range(27)])
 SEES = (UNITS_OF[:, None] == UNITS_OF[None]).any(axis=2) & ~np.eye(81, dtype=np.bool_)
 PEERS = np.array([np.flatnonzero(SEES[cell]) for cell in range(81)])
@@ -37,14 +34,14 @@ WORK = _TOP + 1
 
 @jit
 def copy(source_C: Masks, target_C: Masks) -> None:
-    """Slice assignment, which takes numba longer to compile than the rest of this module."""
+    """Slice assignment would take numba longer to compile than the rest of this module."""
     for cell in range(81):
         target_C[cell] = source_C[cell]
 
 
 @jit
 def remove(cand_C: Masks, cell: int, bits: int, work: Masks) -> bool:
-    """Take candidates from a cell and note what has to be looked at; False where none is left."""
+    """Take candidates from a cell and record the events; False if none is left."""
     gone = cand_C[cell] & bits
     if gone == 0:
         return True
@@ -62,7 +59,7 @@ def remove(cand_C: Masks, cell: int, bits: int, work: Masks) -> bool:
 
 @jit
 def _naked(cand_C: Masks, work: Masks) -> bool:
-    """Take the digits of cells that have just one left from their peers."""
+    """Take the digits of cells with one candidate from their peers."""
     while work[_TOP] > 0:
         work[_TOP] -= 1
         cell = work[_STACK + work[_TOP]]
@@ -76,7 +73,7 @@ def _naked(cand_C: Masks, work: Masks) -> bool:
 
 @jit
 def single_places(cand_C: Masks, unit: int) -> tuple[int, int]:
-    """The digits that have a place in a unit, and those that have just one."""
+    """The digits that have at least one place in a unit, and those that have exactly one."""
     once, twice = 0, 0
     for i in range(9):
         mask = cand_C[UNITS[unit, i]]
@@ -87,7 +84,7 @@ def single_places(cand_C: Masks, unit: int) -> tuple[int, int]:
 
 @jit
 def _hidden(cand_C: Masks, unit: int, work: Masks) -> bool:
-    """Give digits that the unit lost places for to the one place they have left."""
+    """Put digits that lost places in the unit into the only place left."""
     lost = work[unit]
     work[unit] = 0
     placed, single = single_places(cand_C, unit)
@@ -100,7 +97,7 @@ def _hidden(cand_C: Masks, unit: int, work: Masks) -> bool:
         cell = UNITS[unit, i]
         mine = cand_C[cell] & lost
         if mine:
-            if mine & (mine - 1):  # two digits have no other place than this one cell
+            if mine & (mine - 1):  # this is the only place of two digits
                 return False
             remove(cand_C, cell, ALL ^ mine, work)
     return True
@@ -108,7 +105,7 @@ def _hidden(cand_C: Masks, unit: int, work: Masks) -> bool:
 
 @jit
 def propagate(cand_C: Masks, work: Masks) -> bool:
-    """Work off all pending events; False on a contradiction. Nothing is pending afterwards."""
+    """Process all pending events; False on a contradiction. Nothing is pending afterwards."""
     again = True
     while again:
         again = False
@@ -133,7 +130,7 @@ def assign(cand_C: Masks, cell: int, bit: int, work: Masks) -> bool:
 
 @jit
 def read(board_C: Board, cand_C: Masks, work: Masks) -> bool:
-    """Fill in the candidates that propagating the givens leaves; False on a contradiction."""
+    """Write the candidates that propagation of the givens leaves; False on a contradiction."""
     cand_C[:] = ALL
     work[:] = 0
     for cell in range(81):
@@ -181,9 +178,9 @@ def _solver_order(board_C: Board, work: Masks, cand_DC: Masks, rank_C: Ranks) ->
 def solver_order_many(board_NC: Board) -> Ranks:
     """The order in which a backtracking solver fills the blanks on its way to the first solution (docs/study.md §6.1).
 
-    First what the givens determine, row by row; then the search guesses at the cell with the fewest candidates (the
-    first such), the lowest digit first, and every guess that stands adds what it determined, row by row. Ranks are -1
-    at givens, and everywhere on boards without a solution.
+    The cells that the givens determine come first, row by row. Then the search guesses at the first cell with the
+    fewest candidates, lowest digit first, and each correct guess adds the cells that it determines, row by row. Ranks
+    are -1 at givens, and everywhere on boards without a solution.
     """
     rank_NC = np.full(board_NC.shape, -1, dtype=np.int8)
     work = np.zeros(WORK, dtype=np.int16)
@@ -194,44 +191,51 @@ def solver_order_many(board_NC: Board) -> Ranks:
 
 
 @jit
-def candidates_many(board_NC: Board) -> tuple[Masks, NDArray[np.bool_]]:
-    """The candidates that propagation leaves on each board, and which boards are free of contradictions."""
+def candidates_many(board_NC: Board) -> Masks:
+    """The candidates that propagation leaves on each board."""
     cand_NC = np.empty(board_NC.shape, dtype=np.int16)
-    sound_N = np.empty(len(board_NC), dtype=np.bool_)
     work = np.zeros(WORK, dtype=np.int16)
     for n in range(len(board_NC)):
-        sound_N[n] = read(board_NC[n], cand_NC[n], work)
-    return cand_NC, sound_N
+        read(board_NC[n], cand_NC[n], work)
+    return cand_NC
+
+
+def digit_masks(board_NC: Board) -> Masks:
+    """The digit that each cell holds as a bit, 0 at blanks."""
+    return (1 << board_NC.astype(np.int16) >> 1).astype(np.int16)
+
+
+def once_and_twice(mask_NC: Masks) -> tuple[Masks, Masks]:
+    """The digits that occur at least once, and at least twice, among the masks of each unit."""
+    once_NU = np.zeros((len(mask_NC), 27), dtype=np.int16)
+    twice_NU = np.zeros_like(once_NU)
+    for cell_U in UNITS.T:
+        mask_NU = mask_NC[:, cell_U]
+        twice_NU |= once_NU & mask_NU
+        once_NU |= mask_NU
+    return once_NU, twice_NU
 
 
 def raw_candidates(board_NC: Board) -> Masks:
     """The digits that no cell in the same row, column or box holds; 0 at filled cells. Plain numpy."""
-    n = len(board_NC)
-    bit_NC = np.where(board_NC > 0, 1 << (board_NC.astype(np.int16) - 1), 0).astype(np.int16)
-    used_NU = np.bitwise_or.reduce(bit_NC[:, UNITS.ravel()].reshape(n, 27, 9), axis=2)
-    used_NC = np.bitwise_or.reduce(used_NU[:, UNITS_OF], axis=2)
+    used_NC = np.bitwise_or.reduce(once_and_twice(digit_masks(board_NC))[0][:, UNITS_OF], axis=2)
     return np.where(board_NC > 0, 0, ALL & ~used_NC).astype(np.int16)
 
 
 def singles(board_NC: Board) -> NDArray[np.bool_]:
-    """The blanks that a naked or hidden single determines as the board stands. Plain numpy."""
+    """The blanks that a naked or hidden single determines now. Plain numpy."""
     cand_NC = raw_candidates(board_NC)
-    once_NU = np.zeros((len(board_NC), 27), dtype=np.int16)
-    twice_NU = np.zeros_like(once_NU)
-    for cell_U in UNITS.T:
-        mask_NU = cand_NC[:, cell_U]
-        twice_NU |= once_NU & mask_NU
-        once_NU |= mask_NU
+    once_NU, twice_NU = once_and_twice(cand_NC)
     alone_NC = np.bitwise_or.reduce((once_NU & ~twice_NU)[:, UNITS_OF], axis=2)
     return (COUNT[cand_NC] == 1) | (cand_NC & alone_NC > 0)
 
 
 def candidate_count_many(board_NC: Board) -> Ranks:
-    """Blanks by how many candidates propagation leaves them, ties row by row; -1 at givens.
+    """Blanks by their number of candidates after propagation, ties row by row; -1 at givens.
 
-    A cell that propagation determines counts with the candidates it has before propagation (docs/study.md §6.3).
+    A cell that propagation determines counts with its candidates before propagation (docs/study.md §6.3).
     """
-    left_NC = COUNT[candidates_many(board_NC)[0]]
+    left_NC = COUNT[candidates_many(board_NC)]
     count_NC = np.where(left_NC == 1, COUNT[raw_candidates(board_NC)], left_NC)
     return ranked(count_NC, board_NC == 0)
 

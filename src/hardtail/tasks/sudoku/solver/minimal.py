@@ -1,8 +1,8 @@
 """Random minimal puzzles.
 
-A *minimal* puzzle is one where every clue is needed. It is what is left of a random full grid when the clues are
-visited in a random order and each one that is not needed is taken away. Such puzzles are seldom hard (3 in 1,000 rate 8
-or more), so `beyond` looks for those that are.
+In a *minimal* puzzle every clue is needed. It remains of a random full grid after the clues are visited in a random
+order and each one that is not needed is removed. Such puzzles are seldom hard (3 in 1,000 are rated 8 or more), so
+`generate` finds hard ones by walks.
 
 Shapes: D search depth, G words of a grid (see `search`).
 """
@@ -12,23 +12,15 @@ from numpy.typing import NDArray
 
 from hardtail.tasks import rng
 from hardtail.tasks.jit import jit
-from hardtail.tasks.sudoku.solver.search import (
-    Board,
-    Words,
-    fewest,
-    open_grid,
-    place,
-    propagate,
-    read_grid,
-    search,
-)
+from hardtail.tasks.sudoku.solver.board import Board
+from hardtail.tasks.sudoku.solver.search import Words, fewest, open_grid, place, propagate, read_grid, search
 
 Cells = NDArray[np.int64]
 
 
 @jit
 def random_grid(state: rng.State, stack_DG: Words, solution_81: Board) -> None:
-    """A random full grid: the most constrained cell takes a random candidate; a dead end starts over."""
+    """A random full grid: the most constrained cell gets a random candidate; a dead end starts over."""
     grid = stack_DG[0]
     solution_81[:] = 0
     open_grid(solution_81, grid)
@@ -40,21 +32,13 @@ def random_grid(state: rng.State, stack_DG: Words, solution_81: Board) -> None:
         if band < 0:
             read_grid(grid, solution_81)
             return
-        count = 0
-        for digit in range(9):
-            count += grid[3 * digit + band] >> cell & 1
-        skip = rng.below(state, count)
-        for digit in range(9):
-            if grid[3 * digit + band] >> cell & 1:
-                if skip == 0:
-                    place(grid, digit, band, cell)
-                    break
-                skip -= 1
+        digits = [digit for digit in range(9) if grid[3 * digit + band] >> cell & 1]
+        place(grid, digits[rng.below(state, len(digits))], band, cell)
 
 
 @jit
 def _unique_without(solution_81: Board, order_81: Cells, removed: int, stack_DG: Words, puzzle_81: Board) -> bool:
-    """Take the first `removed` cells of the order out of the solution: does one solution remain?"""
+    """Whether the solution stays the only one without the first `removed` cells of the order."""
     puzzle_81[:] = solution_81
     for i in range(removed):
         puzzle_81[order_81[i]] = 0
@@ -64,7 +48,7 @@ def _unique_without(solution_81: Board, order_81: Cells, removed: int, stack_DG:
 
 @jit
 def other_solution(puzzle_81: Board, cell: int, digit: int, stack_DG: Words, other_81: Board) -> bool:
-    """A solution in which a blank cell is not `digit`, written into `other_81`; False where there is none."""
+    """Write a solution in which a blank cell is not `digit` into `other_81`; False if there is none."""
     open_grid(puzzle_81, stack_DG[0])
     stack_DG[0, 3 * (digit - 1) + cell // 27] &= ~(1 << cell % 27)
     return search(stack_DG, 1, other_81) == 1
@@ -72,9 +56,9 @@ def other_solution(puzzle_81: Board, cell: int, digit: int, stack_DG: Words, oth
 
 @jit
 def drop_needless(puzzle_81: Board, order_M: Cells, stack_DG: Words, other_81: Board) -> None:
-    """Visit the clues in order and take away each one without which the solution is still the only one.
+    """Visit the clues in order and remove each one that the solution does not need to be the only one.
 
-    The puzzle is unique with the clue, so a second solution without it differs in that very cell.
+    The puzzle is unique with the clue, so a second solution without it differs in that cell.
     """
     for cell in order_M:
         digit = puzzle_81[cell]
@@ -88,8 +72,8 @@ def drop_needless(puzzle_81: Board, order_M: Cells, stack_DG: Words, other_81: B
 def minimal_puzzle(state: rng.State, stack_DG: Words, puzzle_81: Board, solution_81: Board) -> None:
     """A random minimal puzzle and its solution.
 
-    Taking cells away one at a time keeps the solution unique up to some point and never again beyond it, so that point
-    is found by bisection; the rest of the order is walked clue by clue. The law is that of the plain walk.
+    When cells are removed one by one, the solution is unique up to some point and never after it. Bisection finds that
+    point; the rest of the order is visited clue by clue. The distribution is that of visiting every clue.
     """
     random_grid(state, stack_DG, solution_81)
     order_81 = np.arange(81)

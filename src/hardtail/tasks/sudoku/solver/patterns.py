@@ -1,10 +1,11 @@
 """The eliminations people use between singles and guessing: subsets, intersections, fish and wings.
 
-Each function deletes candidates in place, silently (nothing is propagated), and says whether it deleted any.
+Each function deletes candidates in place without propagation, and returns whether it deleted any.
 
 Naked subsets, hidden subsets and fish are one pattern on a 9×9 table of marks: `size` lines whose marks lie in `size`
 columns use these columns up, so no other line has a mark there. The lines are the cells of a unit and the columns its
-digits (naked); digits and cells (hidden); rows and columns of the board that can hold a digit (fish), or the reverse.
+digits (naked); digits and cells (hidden); rows and columns of the board that can hold a digit (fish), or columns and
+rows.
 
 Shapes: C = 81 cells, I = 54 intersections of a box with a line.
 """
@@ -13,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.tasks.jit import jit
-from hardtail.tasks.sudoku.solver.board import BOX_C, COUNT, PEERS, SEES, UNITS, UNITS_OF, Masks
-
-ROWS, COLUMNS = 0, 1
+from hardtail.tasks.sudoku.solver.board import COUNT, PEERS, SEES, UNITS, Masks
 
 
-def _intersection(box: int, line: int) -> list[int]:
-    """3 common cells of a box and a line, 6 others of the box, 6 others of the line; nothing where they do not meet."""
-    in_box, in_line = box == BOX_C, np.equal(UNITS_OF, line).any(axis=1)
-    parts = (in_box & in_line, in_box & ~in_line, in_line & ~in_box)
-    return [int(cell) for part in parts for cell in np.flatnonzero(part)] if parts[0].any() else []
+def _intersections(firsts: range, seconds: range) -> NDArray[np.int64]:
+    """For two units that meet in three cells: these cells, the 6 others of the first, the 6 others of the second."""
+    pairs = ((set(UNITS[first].tolist()), set(UNITS[second].tolist())) for first in firsts for second in seconds)
+    return np.array([[*sorted(a & b), *sorted(a - b), *sorted(b - a)] for a, b in pairs if len(a & b) == 3])
 
 
-_BY_BOX_I = np.array([cells for box in range(9) for line in range(18) if (cells := _intersection(box, line))])
-_BY_LINE_I = np.array([cells for line in range(18) for box in range(9) if (cells := _intersection(box, line))])
+_BOXES, _LINES = range(18, 27), range(18)
+POINTING = _intersections(_BOXES, _LINES)
+"""A digit whose places in a box lie in one line leaves the rest of that line."""
+BOX_LINE = _intersections(_LINES, _BOXES)
+"""A digit whose places in a line lie in one box leaves the rest of that box."""
 
 
 @jit
@@ -60,39 +61,31 @@ def _clear_others(line_9: Masks, columns: int, i: int, j: int, k: int) -> bool:
 
 
 @jit
-def _transposed(line_9: Masks, out_9: Masks) -> None:
+def _transposed(line_9: Masks) -> Masks:
+    out_9 = np.zeros(9, dtype=np.int16)
     for column in range(9):
-        marks = 0
         for i in range(9):
-            marks |= ((line_9[i] >> column) & 1) << i
-        out_9[column] = marks
+            out_9[column] |= ((line_9[i] >> column) & 1) << i
+    return out_9
 
 
 @jit
-def naked(cand_C: Masks, unit: int, size: int) -> bool:
-    """`size` cells of a unit with `size` digits between them: the other cells lose these digits."""
+def subset(cand_C: Masks, unit: int, size: int, hidden: bool) -> bool:
+    """Naked: `size` cells of a unit that share `size` digits take these digits from the other cells.
+
+    Hidden: `size` digits that share `size` cells of a unit take all other digits from these cells.
+    """
     line_9 = np.empty(9, dtype=np.int16)
     for i in range(9):
         line_9[i] = cand_C[UNITS[unit, i]]
+    if hidden:
+        line_9 = _transposed(line_9)
     changed = _use_up(line_9, size)
     if changed:
+        if hidden:
+            line_9 = _transposed(line_9)
         for i in range(9):
             cand_C[UNITS[unit, i]] = line_9[i]
-    return changed
-
-
-@jit
-def hidden(cand_C: Masks, unit: int, size: int) -> bool:
-    """`size` digits of a unit with `size` cells between them: these cells lose all other digits."""
-    cell_9, digit_9 = np.empty(9, dtype=np.int16), np.empty(9, dtype=np.int16)
-    for i in range(9):
-        cell_9[i] = cand_C[UNITS[unit, i]]
-    _transposed(cell_9, digit_9)
-    changed = _use_up(digit_9, size)
-    if changed:
-        _transposed(digit_9, cell_9)
-        for i in range(9):
-            cand_C[UNITS[unit, i]] = cell_9[i]
     return changed
 
 
@@ -102,53 +95,36 @@ def fish(cand_C: Masks, size: int) -> bool:
     line_9 = np.empty(9, dtype=np.int16)
     changed = False
     for digit in range(9):
-        for kind in (ROWS, COLUMNS):
+        for first in (0, 9):  # rows, columns
             for i in range(9):
-                marks = 0
+                line_9[i] = 0
                 for j in range(9):
-                    marks |= ((cand_C[UNITS[9 * kind + i, j]] >> digit) & 1) << j
-                line_9[i] = marks
+                    line_9[i] |= ((cand_C[UNITS[first + i, j]] >> digit) & 1) << j
             if not _use_up(line_9, size):
                 continue
             changed = True
             for i in range(9):
                 for j in range(9):
                     if not (line_9[i] >> j) & 1:
-                        cand_C[UNITS[9 * kind + i, j]] &= ~(1 << digit)
+                        cand_C[UNITS[first + i, j]] &= ~(1 << digit)
     return changed
 
 
 @jit
-def _locked(cand_C: Masks, cells: NDArray[np.int64], source: int, target: int) -> bool:
-    """Digits with two or three places at an intersection and none in `source` cannot be in `target`."""
-    a, b, c = cand_C[cells[0]], cand_C[cells[1]], cand_C[cells[2]]
-    digits = (a & b) | (a & c) | (b & c)
-    for i in range(source, source + 6):
-        digits &= ~cand_C[cells[i]]
+def intersections(cand_C: Masks, kind_I: NDArray[np.int64]) -> bool:
+    """Delete the digits that have two or three places at an intersection and none in the rest of the first unit from
+    the rest of the second unit."""
     changed = False
-    if digits:
-        for i in range(target, target + 6):
-            if cand_C[cells[i]] & digits:
-                cand_C[cells[i]] &= ~digits
-                changed = True
-    return changed
-
-
-@jit
-def pointing(cand_C: Masks) -> bool:
-    """A digit whose places in a box lie in one line leaves the rest of that line."""
-    changed = False
-    for i in range(54):
-        changed |= _locked(cand_C, _BY_BOX_I[i], 3, 9)
-    return changed
-
-
-@jit
-def box_line(cand_C: Masks) -> bool:
-    """A digit whose places in a line lie in one box leaves the rest of that box."""
-    changed = False
-    for i in range(54):
-        changed |= _locked(cand_C, _BY_LINE_I[i], 9, 3)
+    for cells in kind_I:
+        a, b, c = cand_C[cells[0]], cand_C[cells[1]], cand_C[cells[2]]
+        digits = (a & b) | (a & c) | (b & c)
+        for i in range(3, 9):
+            digits &= ~cand_C[cells[i]]
+        if digits:
+            for i in range(9, 15):
+                if cand_C[cells[i]] & digits:
+                    cand_C[cells[i]] &= ~digits
+                    changed = True
     return changed
 
 

@@ -1,26 +1,25 @@
-"""The difficulty rating: how often the tdoku solver guesses before it meets its first solution.
+"""The difficulty rating: how often the tdoku solver guesses before its first solution.
 
 *sudoku-extreme*'s `rating` column is that count. tdoku (T. Dillon) does not branch on cells but on placements: in a
-band of three boxes a digit goes into three different rows, which leaves six ways. This is a search written from that
-description; what it leaves open (the order of bands and of placements, which of the digits with many placements is
-taken) is fitted to rated puzzles: see `benchmarks/check_sudoku_ratings.py`. Placements see more than cells, so rating 0
-is weaker than "singles only". And the order of digits and rows decides what is tried first, so a relabelled puzzle has
-another rating.
+band of three boxes a digit goes into three different rows, in one of six ways. This search follows that description;
+the details that it leaves open (the order of bands, placements and digits) are fitted to rated puzzles, see
+`benchmarks/check_sudoku_ratings.py`. Placements deduce more than cells, so rating 0 includes more than "singles only".
+The order of digits and rows decides what is tried first, so a relabelled puzzle has another rating.
 
-A *triad* is the three cells that a box shares with a row or a column. Of each digit one of four things is true: it is
-in the first, second or third cell of a triad, or absent from it. A triad has 3 digits present and 6 absent.
+A *triad* is the three cells that a box shares with a row or a column. Each digit is in the first, second or third cell
+of a triad, or absent from it. A triad has 3 digits present and 6 absent.
 
 Shapes: N boards. A state is `int32[117]` of digit sets (9 bits): the 81 cells box by box, then for each band (three of
-rows, three of columns) and each of the six placements the digits that may still be placed so.
+rows, three of columns) and each of the six placements the digits that can still have it.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.tasks.jit import jit
-from hardtail.tasks.sudoku.solver.search import Board, Words
+from hardtail.tasks.sudoku.solver.board import ALL, COUNT, Board
+from hardtail.tasks.sudoku.solver.search import Words
 
-_ALL = 511
 _CELLS = 81
 _STATE = 117
 _DEPTH = 55
@@ -31,12 +30,11 @@ _PLACEMENTS = np.array([(0, 1, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (0, 2, 1), (
 # The cells of a box's six triads: three rows, then three columns.
 _TRIADS = np.array([(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8)], dtype=np.int64)
 _BOXES_OF_BAND = np.array([0o007, 0o070, 0o700, 0o111, 0o222, 0o444], dtype=np.int64)
-_SIZE = np.array([digits.bit_count() for digits in range(512)], dtype=np.int64)
 
 
 @jit
 def _read_band(state: Words, band: int, box: int, present: Words, absent: Words) -> None:
-    """What the placements of a band allow in the triads of its box number `box`."""
+    """The digits that the placements of a band allow in the triads of its box number `box`."""
     first = 3 * (band // 3)
     for triad in range(first, first + 3):
         present[triad] = absent[triad] = 0
@@ -51,7 +49,7 @@ def _read_band(state: Words, band: int, box: int, present: Words, absent: Words)
 
 @jit
 def _write_band(state: Words, band: int, box: int, present: Words, absent: Words) -> int:
-    """Drop the placements that the triads of a box rule out: 1 where some were, 0 where none, -1 on contradiction."""
+    """Drop the placements that the triads of a box rule out: 1 if there were any, else 0, -1 on contradiction."""
     first = 3 * (band // 3)
     changed, left = 0, 0
     for k in range(6):
@@ -63,21 +61,21 @@ def _write_band(state: Words, band: int, box: int, present: Words, absent: Words
         if digits != before:
             state[_CELLS + 6 * band + k] = digits
             changed = 1
-    return changed if left == _ALL else -1
+    return changed if left == ALL else -1
 
 
 @jit
 def _narrow_triad(state: Words, base: int, triad: int, present: Words, absent: Words) -> int:
-    """Everything one triad says about its cells: 1 where something changed, 0 where nothing, -1 on contradiction."""
+    """Every deduction from one triad: 1 if something changed, else 0, -1 on contradiction."""
     at_a, at_b, at_c = base + _TRIADS[triad, 0], base + _TRIADS[triad, 1], base + _TRIADS[triad, 2]
     old_a, old_b, old_c = int(state[at_a]), int(state[at_b]), int(state[at_c])
     old_in, old_out = int(present[triad]), int(absent[triad])
     a, b, c, out = old_a & old_in, old_b & old_in, old_c & old_in, old_out
     cells = a | b | c
-    if cells | out != _ALL:
+    if cells | out != ALL:
         return -1
     # A digit with one of the four possibilities left takes it.
-    once = _ALL & ~(a & b | (a | b) & c | cells & out)
+    once = ALL & ~(a & b | (a | b) & c | cells & out)
     inside = old_in & cells
     a = a & once if a & once else a
     b = b & once if b & once else b
@@ -91,14 +89,14 @@ def _narrow_triad(state: Words, base: int, triad: int, present: Words, absent: W
         a, c, out = a & ~b, c & ~b, out & ~b
     if c & (c - 1) == 0:
         a, b, out = a & ~c, b & ~c, out & ~c
-    # Six digits are absent and three present: when no more are left to choose from, they are.
-    if _SIZE[out] < 6:
+    # Six digits are absent and three present: if no others remain, it is these.
+    if COUNT[out] < 6:
         return -1
-    if _SIZE[out] == 6:
+    if COUNT[out] == 6:
         a, b, c, inside = a & ~out, b & ~out, c & ~out, inside & ~out
-    if _SIZE[inside] < 3:
+    if COUNT[inside] < 3:
         return -1
-    if _SIZE[inside] == 3:
+    if COUNT[inside] == 3:
         out &= ~inside
     if a == old_a and b == old_b and c == old_c and inside == old_in and out == old_out:
         return 0
@@ -108,7 +106,7 @@ def _narrow_triad(state: Words, base: int, triad: int, present: Words, absent: W
 
 @jit
 def _narrow_box(state: Words, box: int, present: Words, absent: Words) -> int:
-    """Bring a box and its two bands into agreement: the boxes to look at again as bits, -1 on contradiction."""
+    """Make a box and its two bands consistent: the boxes to visit again as bits, -1 on contradiction."""
     across, down = box // 3, box % 3
     _read_band(state, across, down, present, absent)
     _read_band(state, 3 + down, across, present, absent)
@@ -143,12 +141,12 @@ def _propagate(state: Words, boxes: int, present: Words, absent: Words) -> bool:
 
 @jit
 def _choose_band(state: Words) -> int:
-    """The band with the fewest placements that is not solved yet, the first of them; -1 where all are solved."""
+    """The first unsolved band with the fewest placements; -1 if all are solved."""
     best, chosen = 55, -1
     for band in range(6):
         total = 0
         for k in range(6):
-            total += _SIZE[state[_CELLS + 6 * band + k]]
+            total += COUNT[state[_CELLS + 6 * band + k]]
         if 9 < total < best:
             best, chosen = total, band
     return chosen
@@ -174,18 +172,18 @@ def _choose_digit(state: Words, band: int) -> int:
 
 @jit
 def rate(board_81: Board) -> int:
-    """Guesses until the first solution; 0 where propagation alone solves the board, -1 where it has no solution."""
+    """Guesses until the first solution; 0 if propagation alone solves the board, -1 if it has no solution."""
     stack_DS = np.empty((_DEPTH, _STATE), np.int32)
     band_D = np.empty(_DEPTH, np.int64)
     present, absent = np.empty(6, np.int32), np.empty(6, np.int32)
-    state = np.full(_STATE, _ALL, np.int32)
+    state = np.full(_STATE, ALL, np.int32)
     for cell in range(81):
         if board_81[cell] != 0:
             row, column = cell // 9, cell % 9
             box, inside = 3 * (row // 3) + column // 3, 3 * (row % 3) + column % 3
             state[9 * box + inside] = 1 << int(board_81[cell]) - 1
 
-    guesses, top, boxes = 0, 0, _ALL
+    guesses, top, boxes = 0, 0, ALL
     while True:
         if _propagate(state, boxes, present, absent):
             band = _choose_band(state)

@@ -1,11 +1,11 @@
 """Exact search: how many solutions a board has, in microseconds.
 
 For each digit the cells where it may still go are 81 bits, kept as three words of 27 (a word is a band of three rows,
-bit `9 * row + column` inside it), so that nine cells or nine units are looked at in one operation. Propagation covers
-naked singles, hidden singles and locked candidates; then the cell with the fewest candidates is branched on.
+bit `9 * row + column` inside it), so that one operation handles nine cells or nine units. Propagation covers naked
+singles, hidden singles and locked candidates; then the search branches on the cell with the fewest candidates.
 
-Shapes: N boards. A grid is `int32[57]`: word `3 * digit + band` of candidates (digits 0 to 8), the same words as they
-were when that digit was last looked at, and the three words of the cells that are filled.
+Shapes: N boards. A grid is `int32[57]`: word `3 * digit + band` of candidates (digits 0 to 8), the same words at the
+time that digit was last narrowed, and the three words of the filled cells.
 """
 
 from itertools import permutations
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.tasks.jit import jit
+from hardtail.tasks.sudoku.solver.board import Board
 
-Board = NDArray[np.uint8]
 Words = NDArray[np.int32]
 
 GRID = 57
@@ -38,9 +38,9 @@ def _spread_word(cell: int) -> int:
 
 
 def _locked_word(pattern: int) -> int:
-    """The minirows that a digit can still use, of a band whose minirows in `pattern` (bit 3 * row + box) are open.
+    """The minirows of a band that a digit can still use, if those in `pattern` (bit 3 * row + box) are open.
 
-    It goes into the three rows in three different boxes, so an open minirow that no such choice contains is closed.
+    It goes into the three rows in three different boxes, so an open minirow that is in no such choice is closed.
     """
     kept = 0
     for boxes in permutations(range(3)):
@@ -74,7 +74,7 @@ def place(grid: Words, digit: int, band: int, cell: int) -> None:
 
 @jit
 def open_grid(board_81: Board, grid: Words) -> bool:
-    """The grid of a board; False where two givens contradict each other."""
+    """Write the grid of a board; False if two givens contradict each other."""
     grid[:_SEEN] = _FULL
     grid[_SEEN:] = 0
     for cell in range(81):
@@ -94,7 +94,7 @@ def _lowest(word: int) -> int:
 
 @jit
 def _place_all(grid: Words, digit: int, band: int, found: int) -> bool:
-    """Place a digit at every cell of `found`; False where one of them forbids another."""
+    """Place a digit in every cell of `found`; False if one of them forbids another."""
     while found:
         bit = found & -found
         found ^= bit
@@ -106,7 +106,7 @@ def _place_all(grid: Words, digit: int, band: int, found: int) -> bool:
 
 @jit
 def _narrow(grid: Words, digit: int) -> bool:
-    """Locked candidates and hidden singles of one digit; False where it has no place left in a unit."""
+    """Locked candidates and hidden singles of one digit; False if it has no place left in a unit."""
     base = 3 * digit
     # Minicolumns: the transposed pattern of each stack, bit 3 * column + band.
     stack_0, stack_1, stack_2 = 0, 0, 0
@@ -157,7 +157,7 @@ def _narrow(grid: Words, digit: int) -> bool:
 
 @jit
 def _naked(grid: Words, band: int) -> bool:
-    """Fill the cells of a band that have one candidate; False where a cell has none."""
+    """Fill the cells of a band that have one candidate; False if a cell has none."""
     once, twice = 0, 0
     for digit in range(9):
         word = int(grid[3 * digit + band])
@@ -176,7 +176,7 @@ def _naked(grid: Words, band: int) -> bool:
 
 @jit
 def propagate(grid: Words) -> bool:
-    """To the fixpoint; False where the board has no solution."""
+    """Propagate to the fixpoint; False on a contradiction."""
     again = True
     while again:
         again = False
@@ -197,7 +197,7 @@ def propagate(grid: Words) -> bool:
 
 @jit
 def fewest(grid: Words) -> tuple[int, int]:
-    """Band and cell with the fewest candidates, the first of them; band -1 where every cell is filled."""
+    """The band and place in it of the first cell with the fewest candidates; band -1 if every cell is filled."""
     best, at_band, at_cell = 10, -1, 0
     for band in range(3):
         left = _FULL & ~int(grid[_FILLED + band])
@@ -254,27 +254,18 @@ def search(stack_DG: Words, limit: int, solution_81: Board) -> int:
             digit += 1
         stack_DG[top + 1] = grid
         place(stack_DG[top + 1], digit, band, cell)
-        grid[3 * digit + band] &= ~(1 << cell)  # what stays below is the other branch
+        grid[3 * digit + band] &= ~(1 << cell)  # the grid left on the stack is the other branch
         top += 1
     return count
 
 
 @jit
-def count_solutions(board_81: Board, limit: int) -> int:
-    """How many solutions a board has, counted up to `limit`; 0 where its givens contradict each other."""
-    stack_DG = np.empty((DEPTH, GRID), np.int32)
-    if not open_grid(board_81, stack_DG[0]):
-        return 0
-    return search(stack_DG, limit, np.empty(81, np.uint8))
-
-
-@jit
-def solve_many(board_N81: Board) -> tuple[NDArray[np.int64], Board]:
-    """For each board the number of its solutions, capped at 2, and one of them (zeros where there is none)."""
+def solve_many(board_N81: Board, limit: int = 2) -> tuple[NDArray[np.int64], Board]:
+    """For each board the number of its solutions, counted up to `limit`, and the first one (zeros without any)."""
     stack_DG = np.empty((DEPTH, GRID), np.int32)
     count_N = np.zeros(len(board_N81), np.int64)
     solution_N81 = np.zeros(board_N81.shape, np.uint8)
     for i in range(len(board_N81)):
         if open_grid(board_N81[i], stack_DG[0]):
-            count_N[i] = search(stack_DG, 2, solution_N81[i])
+            count_N[i] = search(stack_DG, limit, solution_N81[i])
     return count_N, solution_N81
