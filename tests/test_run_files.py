@@ -247,8 +247,8 @@ def test_data_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     task = quick().task
     cases = {
         "test": (data.build(task, "test", 0, 10), "on which runs are measured"),
-        "digits": (data.build(replace(task, digits=5), "train", 0, 10), "other data than addition"),  # type: ignore[call-arg]
-        "listops": (data.build(small("listops-random").task, "train", 0, 10), "other data than addition"),
+        "digits": (data.build(replace(task, digits=5), "train", 0, 10), "does not hold data of addition"),  # type: ignore[call-arg]
+        "listops": (data.build(small("listops-random").task, "train", 0, 10), "does not hold data of addition"),
     }
     for name, (made, sentence) in cases.items():
         path = tmp_path / f"{name}.npz"
