@@ -258,7 +258,7 @@ def test_data_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     command = [*HARDTAIL, "train", "addition-random-smoke", "--out", str(tmp_path / "run")]
     done = subprocess.run([*command, "--data", str(tmp_path / "test.npz")], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "measured on" in done.stderr
+    assert "on which runs are measured" in done.stderr
     assert "Traceback" not in done.stderr
 
 
