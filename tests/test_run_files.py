@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -171,7 +172,7 @@ def test_a_state_with_its_log_in_the_header_still_loads(tmp_path: Path) -> None:
     path = folder / "state.safetensors"
     held, progress = load(path.read_bytes()), load_state(folder, {})
     del held["progress/log"]
-    save_file(held, path, metadata={"progress": json.dumps(vars(progress))})
+    save_file(held, path, metadata={"progress": json.dumps(msgspec.to_builtins(progress))})
     assert train(quick(), folder).finished
     assert (folder / "last.safetensors").read_bytes() == (tmp_path / "whole" / "last.safetensors").read_bytes()
     assert [entry["step"] for entry in log_of(folder) if "how" not in entry] == [
@@ -245,9 +246,9 @@ def test_a_run_goes_on_with_its_own_data_only(built: Path, tmp_path: Path) -> No
 def test_data_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     task = quick().task
     cases = {
-        "test": (data.build(task, "test", 0, 10), "which runs are measured on"),
-        "digits": (data.build(replace(task, digits=5), "train", 0, 10), "other data than addition"),  # type: ignore[call-arg]
-        "listops": (data.build(small("listops-random").task, "train", 0, 10), "other data than addition"),
+        "test": (data.build(task, "test", 0, 10), "on which runs are measured"),
+        "digits": (data.build(replace(task, digits=5), "train", 0, 10), "does not hold data of addition"),  # type: ignore[call-arg]
+        "listops": (data.build(small("listops-random").task, "train", 0, 10), "does not hold data of addition"),
     }
     for name, (made, sentence) in cases.items():
         path = tmp_path / f"{name}.npz"
@@ -257,7 +258,7 @@ def test_data_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     command = [*HARDTAIL, "train", "addition-random-smoke", "--out", str(tmp_path / "run")]
     done = subprocess.run([*command, "--data", str(tmp_path / "test.npz")], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "measured on" in done.stderr
+    assert "on which runs are measured" in done.stderr
     assert "Traceback" not in done.stderr
 
 
