@@ -267,19 +267,22 @@ UNREADABLE = '{"policy": "top1", "strata": ["chain>=28"], "result": {"instances"
         (_broken(f"{RUN}/evaluations.jsonl", _without("exact_match")), "missing required field `exact_match`"),
         (
             _broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('"n": 500', '"n": NaN')),
-            "line 1: not JSON",
+            "line 1: this is not valid JSON",
         ),
         (
             _broken(f"{RUN}/evaluations.jsonl", lambda text: text.replace('match": 0', 'match": 7')),
             "expected `float` <= 1",
         ),
         (_broken(f"{RUN}/diagnoses.jsonl", lambda text: UNREADABLE), "readiness: expected `object`"),
-        (_broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('right":400', 'right":800')), "800 of 500"),
+        (
+            _broken(f"{RUN}/diagnoses.jsonl", lambda text: text.replace('right":400', 'right":800')),
+            "800 right commits are more than the 500 commits",
+        ),
         (
             _broken(f"{RUN}/coverage.json", lambda text: text.replace("33]", "Infinity]")),
-            f"{RUN}/coverage.json: not JSON",
+            f"{RUN}/coverage.json: this is not valid JSON",
         ),
-        (_broken(f"{RUN}/coverage.json", lambda text: "{"), "coverage.json: not JSON"),
+        (_broken(f"{RUN}/coverage.json", lambda text: "{"), "coverage.json: this is not valid JSON"),
         (_broken(f"{RUN}/coverage.json", lambda text: '{"something": 1}'), f"{RUN}/coverage.json: object missing"),
     ],
 )

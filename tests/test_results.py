@@ -28,7 +28,7 @@ def test_a_damaged_index_is_named(tmp_path: Path) -> None:
         with pytest.raises(HardtailError, match=told):
             Store(tmp_path).names()
     (tmp_path / "index.jsonl").write_text('{"name": "x"\n')
-    with pytest.raises(HardtailError, match="line 1: not JSON"):
+    with pytest.raises(HardtailError, match="line 1: this is not valid JSON"):
         Store(tmp_path).index()
 
 

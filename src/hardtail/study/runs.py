@@ -63,7 +63,7 @@ class Run:
         """A run directory that `hardtail train` wrote, finished or not."""
         recipe = read_json(folder / "recipe.json", _RecipeFile)
         if recipe is None:
-            raise HardtailError(f"{folder} is no run directory: it has no recipe.json")
+            raise HardtailError(f"{folder} is not a run directory: it has no recipe.json")
         fields, ended, name = recipe.fields, read_json(folder / FINISHED, Finished), folder.resolve().name
         task, steps = task_from_json(fields.task).name, ended.step if ended and ended.patience else fields.steps
         facts = {key: getattr(ended, key) for key in ("commit", "device", "wall", "how", "patience") if ended}
