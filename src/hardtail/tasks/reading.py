@@ -25,7 +25,7 @@ class Solved:
 
 
 def problems(task: Task, given: str, fit: bool) -> list[Solved]:
-    """The problems in `given`, solved: itself, the contents of the file it names, or standard input for `-`.
+    """Solve the problems in `given`: a problem, the name of a file of problems, or `-` for standard input.
 
     With `fit`, each problem may have its own size; without, all have the task's.
     """
@@ -42,7 +42,7 @@ def problems(task: Task, given: str, fit: bool) -> list[Solved]:
 
 
 def answer_text(item: Solved, given: str) -> str:
-    """The answer in `given`: itself, or the contents of the file it names."""
+    """The answer in `given`, which is the answer itself or the name of a file that contains it."""
     path = _file_named(given)
     if path is None:
         return given
