@@ -59,7 +59,7 @@ class Puma(Scheme):
         return state
 
     def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
-        # Copies: `advance` moves the chains on while the view is still needed.
+        # Copies: `advance` changes the chains while the view is still needed.
         return corpus.rows(state["row_B"].clone()).hide(state["hidden_BA"].clone(), corpus)
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:

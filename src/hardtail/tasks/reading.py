@@ -33,7 +33,7 @@ def problems(task: Task, given: str, fit: bool) -> list[Solved]:
         return solve(task, task.prompts(_standard_input()), fit)
     path = _file_named(given)
     try:
-        return solve(task, [given], fit)  # a readable problem is one, even if a file has that name
+        return solve(task, [given], fit)  # text that reads as a problem is one, even if a file has that name
     except HardtailError as error:
         if path is not None:
             return solve(task, task.prompts(read_lines(path)), fit)
@@ -50,7 +50,7 @@ def answer_text(item: Solved, given: str) -> str:
         item.task.read_answer(item.instances, item.i, given)
     except HardtailError:
         return "\n".join(read_lines(path))
-    return given  # a readable answer is one, even if a file has that name
+    return given  # text that reads as an answer is one, even if a file has that name
 
 
 def solve(task: Task, prompts: Sequence[str], fit: bool = True) -> list[Solved]:

@@ -46,7 +46,7 @@ SHARE_BEYOND = 0.5
 MOST_EXTRA = 4
 """The most extra clues that leave enough puzzles beyond technique."""
 _ROWS_AT_ONCE = 50_000
-_TRIES = 200  # until a proposal is given up that has not hit its range
+_TRIES = 200  # before a proposal that misses its range is given up
 _VOCABULARIES = {blank: Vocabulary(f"{blank}123456789=") for blank in "0."}
 
 
