@@ -50,9 +50,9 @@ def test_nothing_that_is_typed_breaks_the_parser(prompt: str) -> None:
         ("86,,13,31,96", "countdown: a number is missing in '86,,13,31,96'; a puzzle is 4 numbers"),
         ("86,2x,13,31,96", "countdown: '2x' in '86,2x,13,31,96' is not a whole number; a puzzle is 4 numbers"),
         ("86,-2,13,31,96", "countdown: '-2' in '86,-2,13,31,96' is not a whole number"),
-        ("86,100,13,31,96", "countdown: the number 100 in '86,100,13,31,96' is out of range; it is 1 to 99"),
-        ("86,0,13,31,96", "countdown: the number 0 in '86,0,13,31,96' is out of range; it is 1 to 99"),
-        ("86,28,13,31,1000", "countdown: the target 1000 in '86,28,13,31,1000' is out of range; it is 1 to 999"),
+        ("86,100,13,31,96", "countdown: the number 100 in '86,100,13,31,96' is out of range; it must be 1 to 99"),
+        ("86,0,13,31,96", "countdown: the number 0 in '86,0,13,31,96' is out of range; it must be 1 to 99"),
+        ("86,28,13,31,1000", "countdown: the target 1000 in '86,28,13,31,1000' is out of range; it must be 1 to 999"),
         ("1,1,1,1,99", "countdown: '1,1,1,1,99' has no solution: no three steps"),
     ],
 )

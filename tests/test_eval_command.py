@@ -157,9 +157,12 @@ def test_weights_of_another_task_are_refused(run: Path, tmp_path: Path) -> None:
         (lambda recipe: recipe["fields"] | {"task": 3}, ": fields.task: expected `object`, got `int`"),
         (
             lambda recipe: recipe["fields"] | {"task": recipe["fields"]["task"] | {"fields": [7]}},
-            " names no task that can be used here (its task is {",
+            " does not name a task that can be used here (its task is {",
         ),
-        (lambda recipe: recipe["fields"] | {"task": {}}, " names no task that can be used here (the task None is not"),
+        (
+            lambda recipe: recipe["fields"] | {"task": {}},
+            " does not name a task that can be used here (the task None is not",
+        ),
         (lambda recipe: [recipe], ": fields: expected `object`, got `array`"),
         (lambda recipe: recipe["fields"] | {"seed": "abc"}, ": fields.seed: expected `int | null`, got `str`"),
     ],
@@ -188,9 +191,9 @@ def test_a_run_on_a_task_that_is_not_registered_is_loaded_with_it(tmp_path: Path
     for source in (folder, folder / "last.safetensors"):
         subject = load_subject(str(source), task=mine)
         assert subject.task is mine
-        with pytest.raises(HardtailError, match=r"its task has digits=8, and .*digits=7.* was given"):
+        with pytest.raises(HardtailError, match=r"its task has digits=8, but .*digits=7.* was given"):
             load_subject(str(source), task=MySums(digits=7))
-        with pytest.raises(HardtailError, match=r"MySums, and addition was given"):
+        with pytest.raises(HardtailError, match=r"MySums, but addition was given"):
             load_subject(str(source), task=Addition(digits=8))
 
 
@@ -199,7 +202,7 @@ def test_weights_of_another_run_in_a_runs_folder_are_refused(run: Path, tmp_path
     mixed = shutil.copytree(run, tmp_path / "mixed")
     train(replace(recipe_named("maze-random-smoke"), steps=1), tmp_path / "maze")
     shutil.copy(tmp_path / "maze" / "last.safetensors", mixed)
-    with pytest.raises(HardtailError, match=r"to another run than .* it differs in task, .*; put the run's own"):
+    with pytest.raises(HardtailError, match=r"from a different run than .* it differs in task, .*; put the run's own"):
         load_subject(str(mixed), kind="last")
     assert load_subject(str(mixed), kind="best_probe").task == load_subject(str(run)).task
 
@@ -246,7 +249,7 @@ def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: W
     assert "│ chain>=4 │ 20 │" in done.stdout
     done = words("diagnose", str(tmp_path / "traces" / "chain-ge-4.top1.npz"), "--policies", "lsb")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--policies is for runs and weights" in done.stderr
+    assert "--policies applies only to runs and weights" in done.stderr
 
 
 def test_a_trace_from_python_is_diagnosed_if_it_says_its_task(tmp_path: Path, words: Words) -> None:

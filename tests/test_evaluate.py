@@ -154,7 +154,7 @@ def test_a_denoiser_that_answers_for_digits_alone_is_measured_as_it_is_decoded(a
     assert probe(digits, instances, "natural", decoding).probe_nll == pytest.approx(nll, rel=1e-5)
     assert reveal(digits, instances, "natural", decoding).token_accuracy > 0.98
     few = replace(digits, denoiser=Function(lambda *seen: known.logits(*seen)[..., :4], mask_id))
-    with pytest.raises(HardtailError, match="tokens up to 9, and the denoiser answers for 4"):
+    with pytest.raises(HardtailError, match="tokens up to 9, but the denoiser predicts only 4 tokens"):
         probe(few, instances, "natural", decoding)
 
 

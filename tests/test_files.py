@@ -114,7 +114,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_unreadable_text_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt.gz").write_bytes(b"not gzip at all")
     (tmp_path / "b.txt").write_bytes(b"\xff\xfe\x00binary")
-    for name, sentence in [("a.txt.gz", "cannot be read"), ("b.txt", "not the text file"), ("c.txt", "cannot be read")]:
+    for name, sentence in [("a.txt.gz", "cannot be read"), ("b.txt", "not a text file"), ("c.txt", "cannot be read")]:
         with pytest.raises(HardtailError, match=sentence):
             read_lines(tmp_path / name)
 

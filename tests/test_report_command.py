@@ -86,7 +86,7 @@ def test_without_runs_the_page_shows_recorded_results(report: Command, tmp_path:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--out", "page.txt"), "ends in .html"),
+        (("--out", "page.txt"), "must end in .html"),
         (("nowhere.npz",), "is missing"),
         (("nowhere",), "neither a run directory nor a weights file"),
         (("--results", "nowhere"), "no index.jsonl"),

@@ -60,7 +60,7 @@ def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
     own = papl.read_bytes()
     shutil.copy(random, papl)
     with pytest.raises(
-        HardtailError, match=r"papl/state\.safetensors belongs to another run .* differs in .*scheme.* put the"
+        HardtailError, match=r"papl/state\.safetensors is from a different run .* differs in .*scheme.* put the"
     ):
         train(quick("addition-papl"), papl.parent)
     tensors, progress = load(own), vars(checkpoint.load_state(random.parent, {}))

@@ -301,7 +301,7 @@ def test_a_run_that_fails_is_named_and_holds_up_no_other(
     assert code == 2
     assert f"{lost.name}: {tmp_path / 'runs' / lost.name / 'recipe.json'} cannot be read" in out
     assert "both: 1 of 2 runs recorded" in out
-    assert error == f"hardtail: failed, for the reason above: {lost.name}; the same command tries again\n"
+    assert error == f"hardtail: failed, for the reason above: {lost.name}; run the same command to try again\n"
     assert Store(tmp_path / "results").names() == {good.name}
 
 
@@ -406,7 +406,7 @@ def test_weights_of_another_run_or_step_are_not_measured_as_this_one(tmp_path: P
     path = tmp_path / "run" / "last.safetensors"
     own = path.read_bytes()
     path.write_bytes((tmp_path / "other" / "last.safetensors").read_bytes())
-    with pytest.raises(HardtailError, match=r"belongs to another run than the recipe.json next to it"):
+    with pytest.raises(HardtailError, match=r"is from a different run than the recipe.json next to it"):
         measure(tmp_path / "run", device="cpu", n=5)
     path.write_bytes(own)
     (tmp_path / "run" / "finished.json").write_text('{"step": 20, "wall": 1, "commit": "c", "device": "d"}')

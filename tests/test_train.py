@@ -199,7 +199,9 @@ def test_a_probe_far_worse_than_guessing_is_divergence(tmp_path: Path, monkeypat
     """A run may blow up and keep its numbers; what was the best so far stays."""
     values = iter([2.6, 2.5, 2.4, 1e4])
     monkeypatch.setattr(Probe, "of", lambda self, model: Probed(next(values), 0))
-    with pytest.raises(HardtailError, match=r"at step 10 the probe's NLL is 1e\+04, and guessing has 2\.6; .* step 7"):
+    with pytest.raises(
+        HardtailError, match=r"at step 10 the probe's NLL is 1e\+04, while guessing would give 2\.6; .* step 7"
+    ):
         train(small("addition-random"), tmp_path / "run")
     assert load_weights(tmp_path / "run" / "best_probe.safetensors")[1]["step"] == 4
 

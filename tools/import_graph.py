@@ -1,4 +1,4 @@
-"""Draw which room imports which: `python tools/import_graph.py [--src DIR] [--mermaid]`.
+"""Draw which package imports which: `python tools/import_graph.py [--src DIR] [--mermaid]`.
 
 Reads the code, runs none of it. With another checkout's `src` it draws that one, so two versions can be compared.
 """
@@ -19,7 +19,7 @@ def room_of(module: str) -> str:
 
 
 def edges_of(src: Path) -> tuple[list[str], Counter[tuple[str, str]]]:
-    """Every room, and how many imports lead from one room to another; imports for type checkers do not count."""
+    """Every package, and how many imports lead from one to another; imports for type checkers do not count."""
     sys.path.insert(0, str(src))
     graph = grimp.build_graph(PACKAGE, exclude_type_checking_imports=True, cache_dir=None)
     edges: Counter[tuple[str, str]] = Counter()
@@ -32,7 +32,7 @@ def edges_of(src: Path) -> tuple[list[str], Counter[tuple[str, str]]]:
 
 
 def layers(rooms: list[str], edges: Counter[tuple[str, str]]) -> list[list[str]]:
-    """The rooms from the lowest up; rooms that import each other in a circle share the last layer."""
+    """The packages from the lowest up; those that import each other in a circle share the last layer."""
     left, found = set(rooms), list[list[str]]()
     while left:
         free = sorted(room for room in left if not any((room, other) in edges for other in left - {room}))
@@ -54,7 +54,7 @@ def main() -> None:
     loose = [room for room in rooms if room != PACKAGE and (given.src / PACKAGE / f"{room}.py").exists()]
     circles = sum((imported, importer) in edges for importer, imported in edges) // 2
     print(
-        f"{len(rooms)} rooms, {len(loose)} of them loose modules; "
+        f"{len(rooms)} packages, {len(loose)} of them loose modules; "
         f"{len(edges)} connections, {circles} of them in both directions"
     )
     for layer in layers(rooms, edges):

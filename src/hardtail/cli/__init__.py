@@ -13,14 +13,14 @@ from hardtail.core.errors import HardtailError
 
 @app.command
 def train() -> None:
-    """Train a recipe: `hardtail train RECIPE [any field as a flag]`; alone it lists the recipes."""
+    """Train a recipe: `hardtail train RECIPE [any field as a flag]`; without RECIPE, list the recipes."""
     from hardtail.cli.train import main as train_main
 
     train_main(sys.argv[2:])
 
 
 def _own_words(words: list[str]) -> list[str]:
-    """The words for the parser; `train` reads its own, as its flags depend on the recipe."""
+    """Return the words for the parser; `train` parses its own, because its flags depend on the recipe."""
     if words and words[0] == "train":
         return words[:1]
     return measure.numbered_gallery(words) if words else ["--help"]
@@ -32,7 +32,7 @@ def _quit(sentence: str, code: int) -> NoReturn:
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one sentence and exit code 2."""
+    """Entry point: report a user's mistake in one sentence and exit with code 2."""
     from hardtail.core.version import __version__
 
     if sys.argv[1:] == ["--version"]:

@@ -12,12 +12,15 @@ from hardtail.cli.common import app, open_console
 @app.command
 def claims(
     ids: Annotated[
-        Positional[tuple[str, ...]], arg(metavar="ID", help="claims to show with their evidence [all]")
+        Positional[tuple[str, ...]],
+        arg(metavar="ID", help="claims to show with their evidence [a table of all claims]"),
     ] = (),
     /,
-    reading: Annotated[Literal["release", "paper"], arg(help="runs after the authors' code, or the text")] = "release",
+    reading: Annotated[
+        Literal["release", "paper"], arg(help="runs that follow the authors' code, or the paper's text")
+    ] = "release",
     checkpoint: Annotated[
-        Literal["last", "best_probe"] | None, arg(help="weights of all figures [those that the paper used]")
+        Literal["last", "best_probe"] | None, arg(help="weights behind all figures [those that the paper used]")
     ] = None,
     results: Annotated[Path | None, arg(help="folder of recorded runs [results]")] = None,
     markdown: Annotated[bool, arg(help="print Markdown tables")] = False,
@@ -25,7 +28,7 @@ def claims(
 ) -> None:
     """The paper's claims, each with our figure and a verdict computed from recorded runs.
 
-    With an ID: every record behind that verdict.
+    With an ID, show every record behind its verdict.
     """
     from hardtail.study.claims import Results, claim_named, judge, ledger
     from hardtail.study.store import Store, default_results, recorded

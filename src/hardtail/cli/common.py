@@ -25,25 +25,25 @@ TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `har
 Prompt = Annotated[
     Positional[str], arg(metavar="PROMPT", help="a problem, a file of problems, or - for standard input")
 ]
-Preset = Annotated[str, arg(help="reading of the study: release or paper, for addition also paper-carry")]
+Preset = Annotated[str, arg(help="which reading of the study: release or paper; for addition also paper-carry")]
 Fields = Annotated[
     tuple[str, ...], arg(name="set", metavar="FIELD=VALUE", help="change fields of the task, e.g. --set digits=8")
 ]
-Seed = Annotated[int, arg(help="seed of the named streams")]
+Seed = Annotated[int, arg(help="random seed")]
 Json = Annotated[bool, arg(name="json", help="print one JSON object per line")]
-Count = Annotated[int, arg(aliases=["-n"], help="how many")]
+Count = Annotated[int, arg(aliases=["-n"], help="number of instances")]
 
 Run = Annotated[Positional[str], arg(metavar="RUN", help="a run directory, a .safetensors file, or zoo:NAME")]
 Checkpoint = Annotated[
-    Literal["last", "best_probe"] | None, arg(help="which of a run's weights [the one its recipe selects]")
+    Literal["last", "best_probe"] | None, arg(help="which of a run's weights to use [those that its recipe selects]")
 ]
-Device = Annotated[str | None, arg(help="cpu, cuda or cuda:1 [a GPU where there is one]")]
+Device = Annotated[str | None, arg(help="cpu, cuda or cuda:1 [a GPU if there is one]")]
 Patience = Annotated[
     int | None, arg(metavar="STEPS", help="end a run whose probe has not improved for this many steps [never]")
 ]
 
 OwnTask = Annotated[
-    str | None, arg(name="task", metavar="CLASS", help="a run's task, if it is not a plug-in: package.module:Class")
+    str | None, arg(name="task", metavar="CLASS", help="the task as package.module:Class, if it is not registered")
 ]
 
 MOST_INSTANCES = 100_000_000
@@ -90,7 +90,7 @@ def load(
 
 
 def admit_task(path: str | None) -> "type[Task] | None":
-    """Let files name the task that the user gave as `--task`, as long as this command runs."""
+    """Register the task that the user gave as `--task`, so that files may name it while this command runs."""
     return None if path is None else TASKS.admit(path)
 
 

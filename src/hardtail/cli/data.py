@@ -78,7 +78,7 @@ def solve(
 def check(
     task: TaskName,
     prompt: Prompt,
-    answer: Annotated[Positional[str], arg(metavar="ANSWER", help="an answer, or a file that holds it")],
+    answer: Annotated[Positional[str], arg(metavar="ANSWER", help="an answer, or a file that contains it")],
     /,
     preset: Preset = "release",
     fields: Fields = (),
@@ -90,7 +90,7 @@ def check(
     with busy("solving"):
         found = reading.problems(chosen, prompt, fit=not fields)
     if len(found) != 1:
-        raise HardtailError(f"{prompt} holds {len(found)} problems; check one at a time")
+        raise HardtailError(f"{prompt} has {len(found)} problems; check one at a time")
     item = found[0]
     text = reading.answer_text(item, answer)
     try:
@@ -108,20 +108,22 @@ def data(
     task: TaskName,
     /,
     out: Annotated[Path, arg(help="where to write: an .npz; its manifest goes next to it as .json")],
-    split: Annotated[str, arg(help="train, test, … as `hardtail tasks` lists them; with --from also all")] = "",
-    n: Annotated[int | None, arg(aliases=["-n"], help="how many in total, in the split's proportions")] = None,
+    split: Annotated[str, arg(help="train, test, … as listed by `hardtail tasks`; with --from, also all")] = "",
+    n: Annotated[
+        int | None, arg(aliases=["-n"], help="number of instances in total, in the split's proportions")
+    ] = None,
     seed: Seed = 0,
     source: Annotated[
         str | None,
         arg(
             name="from",
-            help="read problems from a file instead; with --split, those that the study uses for that split",
+            help="read problems from a file instead; with --split, only those that the study would use for it",
         ),
     ] = None,
     preset: Preset = "release",
     fields: Fields = (),
     bare: Annotated[bool, arg(help="tokens and masks only, without orders, parents and strata")] = False,
-    keep_overlap: Annotated[bool, arg(help="leave training problems in that other splits hold too")] = False,
+    keep_overlap: Annotated[bool, arg(help="keep training problems that other splits also contain")] = False,
     force: Annotated[bool, arg(help="replace an existing file")] = False,
 ) -> None:
     """Build a data set on all cores and save it."""
@@ -134,7 +136,7 @@ def data(
     common.positive("-n", n)
     with sole_writer(out):
         if not force and (taken := next((path for path in (out, manifest_path(out)) if path.exists()), None)):
-            raise HardtailError(f"{taken} exists already; give another name, or --force to replace it")
+            raise HardtailError(f"{taken} already exists; give another name, or --force to replace it")
         if source is None:
             split = split or building.TRAIN
             total = sum(part.n for part in building.parts_of(chosen, split, n))

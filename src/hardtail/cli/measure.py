@@ -21,25 +21,25 @@ def evaluate(
     policies: Annotated[
         tuple[str, ...], arg(aliases=["--policy"], help="decoding orders, e.g. top1 lsb block,size=4")
     ] = (),
-    strata: Annotated[tuple[str, ...], arg(help="natural, 'chain>=28' … [all of the study's]")] = (),
+    strata: Annotated[tuple[str, ...], arg(help="strata, e.g. natural 'chain>=28' [all of the study's]")] = (),
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 500,
     task: OwnTask = None,
     kind: Checkpoint = None,
-    each: Annotated[int | None, arg(help="cells that a step commits [1]")] = None,
-    steps: Annotated[int | None, arg(help="instead: steps in all, each with its share of the cells")] = None,
-    restrict: Annotated[bool, arg(help="commit only tokens that answers are made of")] = False,
-    temperature: Annotated[float, arg(help="sample tokens; 0 takes the most probable")] = 0.0,
+    each: Annotated[int | None, arg(help="cells to commit per step [1]")] = None,
+    steps: Annotated[int | None, arg(help="instead of --each: total steps, each with its share of the cells")] = None,
+    restrict: Annotated[bool, arg(help="commit only tokens that can occur in answers")] = False,
+    temperature: Annotated[float, arg(help="sampling temperature; 0 takes the most probable token")] = 0.0,
     seed: Annotated[int, arg(help="seed of random orders and tokens")] = 0,
     data_seed: Annotated[int | None, arg(help="seed of the instances [the run's]")] = None,
     device: Device = None,
-    precision: Annotated[Literal["fp32", "tf32", "bf16"], arg(help="of the forward pass")] = "fp32",
-    compiled: Annotated[bool, arg(help="compile the model first: half a minute that pays on a GPU")] = False,
-    batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
+    precision: Annotated[Literal["fp32", "tf32", "bf16"], arg(help="precision of the forward pass")] = "fp32",
+    compiled: Annotated[bool, arg(help="compile the model first: takes half a minute, pays off on a GPU")] = False,
+    batch: Annotated[int | None, arg(help="instances decoded at a time; affects memory, not results")] = None,
     traces: Annotated[Path | None, arg(help="also write every trace to this folder")] = None,
     gallery: Annotated[
-        int, arg(metavar="[N]", help="draw N failures of every policy and stratum [1 if N is left out]")
+        int, arg(metavar="[N]", help="draw N failures of every policy and stratum [1 if N is omitted]")
     ] = 0,
-    out: Annotated[Path | None, arg(help="where records are added, a .jsonl [evaluations.jsonl in the run]")] = None,
+    out: Annotated[Path | None, arg(help="a .jsonl to add the records to [evaluations.jsonl in the run]")] = None,
     as_json: Annotated[bool, arg(name="json", help="print the accuracy records as one JSON list")] = False,
 ) -> None:
     """Measure a model: exact match by decoding order and stratum, with intervals.
@@ -54,7 +54,7 @@ def evaluate(
 
     positive("-n", n)
     if gallery < 0:
-        raise HardtailError(f"--gallery is {gallery}; give a number of at least 0, or none")
+        raise HardtailError(f"--gallery is {gallery}; give a number of at least 0, or no number")
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
     device = common.usable_device(device)
@@ -112,8 +112,8 @@ def diagnose(
     kind: Checkpoint = None,
     seed: Annotated[int | None, arg(help="seed of the instances [the run's]")] = None,
     device: Device = None,
-    batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
-    out: Annotated[Path | None, arg(help="where diagnoses are added, a .jsonl [diagnoses.jsonl in the run]")] = None,
+    batch: Annotated[int | None, arg(help="instances decoded at a time; affects memory, not results")] = None,
+    out: Annotated[Path | None, arg(help="a .jsonl to add the diagnoses to [diagnoses.jsonl in the run]")] = None,
     as_json: Annotated[bool, arg(name="json", help="print the diagnoses as one JSON list")] = False,
 ) -> None:
     """Explain failures: first wrong commits, readiness, coverage of mask states."""
@@ -132,7 +132,7 @@ def diagnose(
     for_runs |= {"--seed": seed, "--device": device, "--batch": batch}
     given = [name for name, value in for_runs.items() if value not in ((), None)]
     if given and all(run.endswith(".npz") for run in runs):
-        raise HardtailError(f"{given[0]} is for runs and weights; a trace is explained as it was decoded, leave it out")
+        raise HardtailError(f"{given[0]} applies only to runs and weights; leave it out, as traces are already decoded")
     found: list[Diagnosis] = []
     for run in runs:
         if run.endswith(".npz"):

@@ -18,14 +18,14 @@ def report(
     /,
     out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
     policies: Annotated[tuple[str, ...], arg(help="decoding orders [top1 and the task's logical order]")] = (),
-    strata: Annotated[tuple[str, ...], arg(help="what models are decoded on [an easy stratum and a hard one]")] = (),
+    strata: Annotated[tuple[str, ...], arg(help="strata to decode models on [an easy one and a hard one]")] = (),
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 100,
     task: OwnTask = None,
     kind: Checkpoint = None,
     seed: Annotated[int | None, arg(help="seed of the instances [the first model's]")] = None,
     device: Device = None,
-    batch: Annotated[int | None, arg(help="instances at a time: bounds memory, changes no result")] = None,
-    results: Annotated[Path | None, arg(help="recorded runs [results/ where there is one]")] = None,
+    batch: Annotated[int | None, arg(help="instances decoded at a time; affects memory, not results")] = None,
+    results: Annotated[Path | None, arg(help="recorded runs [results/ if it exists]")] = None,
     figures: Annotated[Path | None, arg(metavar="DIR", help="also draw figures and write tables for a paper")] = None,
 ) -> None:
     """Write one HTML page: tables next to the paper's, the claims, charts, and every decode to step through.

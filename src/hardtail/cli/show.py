@@ -13,7 +13,7 @@ from hardtail.core.registry import TASKS
 
 @app.command
 def demo(out: Annotated[Path, arg(help="the page to write")] = Path("report.html")) -> None:
-    """Run the study in small with the shipped models and write a page to explore; takes two minutes on a CPU."""
+    """Run a small version of the study with the shipped models and write a page to explore: two minutes on a CPU."""
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page

@@ -25,11 +25,11 @@ def study(
         Positional[tuple[str, ...]],
         arg(
             metavar="[advance|prepare] [GRID|RUN ...]",
-            help="without words, list all grids; GRID lists its runs; advance GRID or RUN continues it",
+            help="nothing: list all grids; GRID: list its runs; advance GRID or RUN: continue it",
         ),
     ] = (),
     /,
-    minutes: Annotated[float, arg(help="how long `advance` may take")] = 9.0,
+    minutes: Annotated[float, arg(help="how long `advance` may run")] = 9.0,
     runs: Annotated[Path, arg(help="where runs in progress are")] = Path("runs"),
     results: Annotated[Path, arg(help="where finished runs are recorded")] = Path("results"),
     device: Device = None,
@@ -38,7 +38,7 @@ def study(
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
-    `advance` trains the next unfinished run from its last checkpoint, stops in time or at Ctrl-C with a checkpoint, and
+    `advance` trains the next unfinished run from its last checkpoint, saves its state when time is up or at Ctrl-C, and
     measures and records finished runs. `prepare` draws all data that a grid needs into the folder that the environment
     variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set the variable there too.
     With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
@@ -138,7 +138,7 @@ def _advance(
     if stopped:
         sys.exit(130)
     if failed := [item.entry.name for item in found if item.failure]:
-        raise HardtailError(f"failed, for the reason above: {', '.join(failed)}; the same command tries again")
+        raise HardtailError(f"failed, for the reason above: {', '.join(failed)}; run the same command to try again")
 
 
 @app.command

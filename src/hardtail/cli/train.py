@@ -73,7 +73,7 @@ def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def _list_recipes() -> None:
     print("usage: hardtail train RECIPE [--scheme SCHEME] [any field as a flag] [--out DIR] [--dry-run]\n")
-    print(f"SCHEME is one of {', '.join(SCHEMES.names())}, or package.module:Class; fields follow: papl,alpha=5")
+    print(f"SCHEME is one of {', '.join(SCHEMES.names())}, or package.module:Class; fields after commas: papl,alpha=5")
     print("RECIPE is package.module:function, or one of these (each with --help):")
     kinds = ("-paper", "-smoke", "-small")
     for name in RECIPES.names():

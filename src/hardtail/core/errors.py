@@ -1,4 +1,4 @@
-"""The one exception that is addressed to a person."""
+"""The one exception whose message is written for users."""
 
 
 class HardtailError(ValueError):

@@ -11,7 +11,7 @@ from hardtail.core.errors import HardtailError
 
 T = TypeVar("T")
 LARGE = 1 << 62
-"""Whole numbers without an upper bound of their own end here: a tensor holds no more, and sums of two must fit."""
+"""The limit of whole numbers that have no upper bound of their own, so that the sum of two still fits in a tensor."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, A
         field, equals, value = word.partition("=")
         if not equals or field not in known:
             accepted = f"write FIELD=VALUE with one of {', '.join(known)}" if known else "there are none to set"
-            raise HardtailError(f"{name}: {word!r} sets no field; {accepted}")
+            raise HardtailError(f"{name}: {word!r} does not set a field; {accepted}")
         if field in values:
             raise HardtailError(f"{name}: {field} is given twice; give it once")
         values[field] = _convert(f"{name}: {field}", value, hints[field])
@@ -87,13 +87,13 @@ def check_fields(config: Any, name: str) -> None:
         hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
         what = f"{name}: {item.name} is {value!r}"
         if get_origin(hint) is Literal and value not in get_args(hint):
-            raise HardtailError(f"{what}; it is one of {', '.join(map(repr, get_args(hint)))}")
+            raise HardtailError(f"{what}; it must be one of {', '.join(map(repr, get_args(hint)))}")
         if hint in (int, float, bool, str) and not isinstance(value, (int, float) if hint is float else hint):
             raise HardtailError(f"{what}; it must be a value of type {hint.__name__}")
         if refused := [bound for bound in bounds if value not in bound]:
             raise HardtailError(f"{what}; it must be {refused[0]}")
         if hint is int and all(bound.lt is None for bound in bounds) and not -LARGE < value < LARGE:
-            raise HardtailError(f"{what}; a whole number here is below 2^62")
+            raise HardtailError(f"{what}; a whole number must be between -2^62 and 2^62")
 
 
 def _short(number: float) -> str:
@@ -103,7 +103,7 @@ def _short(number: float) -> str:
 
 
 def _not_none(hint: Any) -> Any:
-    """`float` of `float | None`."""
+    """Return `float` for `float | None`."""
     return next(member for member in get_args(hint) if member is not NoneType)
 
 
@@ -113,10 +113,10 @@ def _convert(what: str, value: str, hint: Any) -> Any:
             return None
         hint = _not_none(hint)
     if is_dataclass(hint):
-        raise HardtailError(f"{what} is a configuration with fields of its own; one word cannot set it")
+        raise HardtailError(f"{what} is a configuration with fields of its own; a single value cannot set it")
     if hint is bool:
         if value.lower() not in ("true", "false"):
-            raise HardtailError(f"{what} is {value!r}; it is true or false")
+            raise HardtailError(f"{what} is {value!r}; it must be true or false")
         return value.lower() == "true"
     if hint in (int, float):
         try:

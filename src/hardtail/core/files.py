@@ -48,7 +48,7 @@ def clear_parts(path: Path) -> None:
 def sole_writer(path: Path, wait: float = 0.0) -> Iterator[None]:
     """Hold the right to write `path` (a file or a folder).
 
-    A second process waits for this many seconds and is then refused, as long as the first one lives.
+    A second process waits for up to `wait` seconds; if the first still holds it then, BusyError is raised.
     """
     lock = path / "lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
     until = time.monotonic() + wait
@@ -97,7 +97,7 @@ def read_lines(path: Path) -> list[str]:
     except OSError as error:  # gzip's "not a gzipped file" is one too
         raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise HardtailError(f"{path} is not the text file that its name promises: {error}") from error
+        raise HardtailError(f"{path} is not a text file: {error}") from error
     return text_lines(text)
 
 

@@ -21,7 +21,7 @@ class Origin(TypedDict):
 def code_version() -> str:
     """The commit of the checkout that this package runs from, with `+` where it has uncommitted changes.
 
-    Asked once: a checkout that moves on under a running process does not change the code that runs. The environment
+    Determined once: if the checkout changes while a process runs, the code that runs stays the same. The environment
     variable HARDTAIL_COMMIT names the commit of a copy without history; an installed package has its version.
     """
     if given := os.environ.get("HARDTAIL_COMMIT"):
@@ -37,7 +37,7 @@ def code_version() -> str:
 
 
 def machine(device: str) -> str:
-    """The processor that did the work, in words."""
+    """The name of the processor that did the work."""
     import torch
 
     name = torch.cuda.get_device_name(device) if device.startswith("cuda") else f"CPU {platform.machine()}"

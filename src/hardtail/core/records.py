@@ -52,8 +52,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @property
     def plainly_decoded(self) -> bool:
-        """Whether one cell was decoded a step, nothing sampled or restricted, on the instances and random orders of the
-        run's own seed, in the precision that all runs are measured in."""
+        """Whether decoding committed one cell per step, without sampling or restriction, on the instances and random
+        orders of the run's own seed, in the precision that all runs are measured in."""
         own = self.data_seed in (None, self.seed) and self.decode_seed == 0
         rule = self.commit_rule, self.restrict, self.temperature
         return own and rule == ("1 a step", False, 0.0) and self.decode_precision == "fp32"
@@ -216,7 +216,7 @@ def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -
         raise HardtailError(f"{where}: this is not a JSON object")
     schema = held.get("schema", 1)
     if type(schema) is not int or not 1 <= schema <= SCHEMA:
-        raise HardtailError(f"{where}: schema is {schema!r}; this version reads 1 to {SCHEMA}, so a newer one wrote it")
+        raise HardtailError(f"{where}: schema is {schema!r}; this version reads 1 to {SCHEMA}; use a newer one")
     try:
         return converted(upgrade(held, schema), kind, where)
     except msgspec.ValidationError as error:  # from the upgrade

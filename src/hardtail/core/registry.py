@@ -1,4 +1,4 @@
-"""Names to classes and functions, loaded when asked for; other packages add theirs through entry points.
+"""Classes and functions by name, loaded on demand; other packages add theirs through entry points.
 
 A package that declares `my_task = "my_package.tasks:MyTask"` under `[project.entry-points."hardtail.tasks"]` adds the
 task `my_task` once it is installed. Policies, schemes and recipes have the groups `hardtail.policies`,
@@ -73,7 +73,7 @@ class Registry(Generic[T]):
     def admit(self, path: str) -> T:
         """Load `package.module:Class` or a known name, and register it for the rest of this process.
 
-        Only for what a person names: a class that a file names is never imported.
+        Use this only for names that a user gives: a class that a file names is never imported.
         """
         found = self.load(path)
         if ":" in path and path not in self.paths().values():

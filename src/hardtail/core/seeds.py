@@ -45,7 +45,7 @@ class Stream:
         return replace(self, start=self.start + n)
 
     def child(self, name: str) -> "Stream":
-        """An independent stream below this one."""
+        """An independent stream derived from this one."""
         return Stream(f"{self.name}/{name}", self.seed)
 
 

@@ -1,4 +1,4 @@
-"""The nouns that rooms hand to each other: frozen dataclasses of arrays.
+"""The data that packages pass to each other: frozen dataclasses of arrays.
 
 Shapes: N instances, L sequence, A answer cells, E parents a cell can have, T events of a decode.
 """
@@ -153,7 +153,7 @@ class Trace:
 
     @property
     def gold_NT(self) -> NDArray[np.uint8]:
-        """The gold token of the cell that each event wrote; that of cell 0 where there is no event."""
+        """The gold token of the cell that each event wrote; cell 0's gold token where there is no event."""
         return np.take_along_axis(self.instances.answer_NA, np.maximum(self.cell_NT, 0).astype(np.int64), axis=1)
 
     @property

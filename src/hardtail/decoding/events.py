@@ -60,7 +60,7 @@ class Events:
         runner_up_B1: Tensor,
         margin_BA: Tensor,
     ) -> None:
-        """Append one event for each chosen cell. `cell_BA` lists cells from the best on and `chosen_BA` says how many
+        """Append one event for each chosen cell. `cell_BA` lists cells, best first, and `chosen_BA` says how many
         of them; `token_BA` (what is written) and `judged_BA` (whose probability is noted) are by cell."""
         log_p_BA = guess.log_p_BAV.gather(-1, judged_BA[..., None])[..., 0]
         gold_log_p_BA1 = guess.log_p_BAV.gather(-1, gold_BA[..., None])

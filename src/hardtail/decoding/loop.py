@@ -70,7 +70,7 @@ def decode_stream(
     *,
     about: Mapping[str, Any] | None = None,
 ) -> Iterator[Trace]:
-    """As `decode`, one part at a time in the order of the instances, so that the whole trace is never held."""
+    """Like `decode`, but yield one part at a time, in the order of the instances, to save memory."""
     if not len(instances):
         raise HardtailError("there is nothing to decode: no instances were given")
     rows = in_flight(len(instances), decoding)
@@ -112,8 +112,8 @@ def refuse_strangers(most: int, size: int) -> None:
     """Refuse right answers with tokens up to `most` if the denoiser has logits for only `size` tokens."""
     if most >= size:
         raise HardtailError(
-            f"the right answers have tokens up to {most}, and the denoiser answers for {size}; its vocabulary is not "
-            "that of the instances"
+            f"the right answers have tokens up to {most}, but the denoiser predicts only {size} tokens; its "
+            "vocabulary differs from that of the instances"
         )
 
 
@@ -186,7 +186,7 @@ class _Loop:
         except TypeError:
             raise HardtailError(f"{self.policy}: steps returned {asked!r}; it must be a whole number") from None
         if most > MOST_STEPS:
-            raise HardtailError(f"{self.policy} may take {most:,} steps; a trace counts at most {MOST_STEPS:,}")
+            raise HardtailError(f"{self.policy} may take {most:,} steps; a trace can record at most {MOST_STEPS:,}")
         return most
 
     def _fill(self, instances: Instances) -> None:
@@ -293,7 +293,7 @@ class _Loop:
         if allowed is not None:
             allowed_V &= torch.isin(token_V, torch.tensor(list(allowed), dtype=torch.int64, device=self.device))
         if not bool(allowed_V.any()):
-            raise HardtailError("no token may be committed: `allowed` names none other than the mask")
+            raise HardtailError("no token may be committed: `allowed` names no token except the mask")
         return allowed_V
 
     def _captured(self) -> Callable[[], None]:
@@ -306,7 +306,7 @@ class _Loop:
 
 
 def _keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
-    """A random word per instance from the seed and the problem's own tokens, wherever it is in the batch."""
+    """A random word per instance from the seed and the problem's tokens, whatever its place in the batch."""
     position_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
     place_L = mix(mix(torch.full_like(position_L, seed)) + position_L)
     word_BL = mix(mix(tokens_BL + place_L) ^ place_L)

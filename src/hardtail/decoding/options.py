@@ -14,7 +14,7 @@ class Decoding(Checked):
 
     commit: Commit = Commit()  # noqa: RUF009 (it is frozen)
     batch: AtLeastOne | None = None
-    """Rows at a time, on a CPU in steps of 32: a bound on memory that changes no result."""
+    """Rows at a time, on a CPU in steps of 32; affects memory, not results."""
     device: str = "cpu"
     seed: Annotated[int, Bounds(ge=0, lt=1 << 63)] = 0
     """The seed of everything random in decoding."""

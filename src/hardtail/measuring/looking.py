@@ -25,7 +25,7 @@ Model = Callable[[Tensor, Tensor | slice], Tensor]
 
 @dataclass(frozen=True)
 class Look:
-    """What a model says about some problems."""
+    """What a model predicts for some problems."""
 
     rows: Rows
     there_B: Tensor

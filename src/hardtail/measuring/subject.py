@@ -133,7 +133,7 @@ def load_subject(
         raise HardtailError(f"{path} holds the weights {header.kind!r}, not {kind!r}; give the run directory to choose")
     if own is not None and (others := [name for name in differences(header.recipe, own) if name != "name"]):
         raise HardtailError(
-            f"{path} belongs to another run than the recipe.json next to it: it differs in {', '.join(others)}; put "
+            f"{path} is from a different run than the recipe.json next to it: it differs in {', '.join(others)}; put "
             "the run's own weights back"
         )
     fields = fields or described  # a run that was renamed goes by its new name
@@ -151,7 +151,7 @@ def _task_and_fields(recipe: dict[str, Any], given: Task | None, path: Path) -> 
     try:
         return _agreed(fields.task, given), fields
     except HardtailError as error:
-        raise HardtailError(f"{path} names no task that can be used here ({error})") from error
+        raise HardtailError(f"{path} does not name a task that can be used here ({error})") from error
 
 
 def _agreed(described: dict[str, Any], given: Task | None) -> Task:
@@ -161,8 +161,8 @@ def _agreed(described: dict[str, Any], given: Task | None) -> Task:
     own, name = task_to_json(given), registered_name(described)
     # A class of a script has `__main__` as its module, whatever imports it afterwards.
     if name is None or name.rpartition(":")[2] not in (own["name"], type(given).__qualname__):
-        raise HardtailError(f"its task is {name}, and {own['name']} was given")
+        raise HardtailError(f"its task is {name}, but {own['name']} was given")
     for field_name, value in converted(described, _Task, "its task").fields.items():
         if own["fields"].get(field_name) != value:
-            raise HardtailError(f"its task has {field_name}={value!r}, and {given} was given")
+            raise HardtailError(f"its task has {field_name}={value!r}, but {given} was given")
     return given

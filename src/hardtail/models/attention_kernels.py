@@ -2,15 +2,17 @@
 # ruff: noqa: E741, RUF005 - the letters are shapes, and Triton cannot unpack tuples
 """Attention on a GPU, forward and backward, in Triton.
 
-Short sequences: one program has one head of one sequence. It holds all keys and values, in tiles, and walks over the
-queries in blocks. So a row of scores is there at once and nothing is rescaled, and keys and values are read once.
+Short sequences: one program handles one head of one sequence. It holds all keys and values, in tiles, and loops over
+the queries in blocks. So a whole row of scores is available at once, nothing is rescaled, and keys and values are read
+once.
 
-Sequences that a program cannot hold: one program has a block of queries and walks over the keys, forwards and for the
-queries' gradients; another has a tile of keys and walks over the queries, for the gradients of keys and values.
+Sequences that a program cannot hold: one program handles a block of queries and loops over the keys, in the forward
+pass and for the queries' gradients; another handles a tile of keys and loops over the queries, for the gradients of
+keys and values.
 
 Either way each gradient is written once, by one program, without atomic additions: the same numbers in every run.
 
-Dropout is drawn inside from a hash of seed, head and cell, so that the backward pass draws the same again.
+Dropout is drawn inside from a hash of seed, head and cell, so that the backward pass draws the same cells again.
 
 Shapes: I queries of a block, J keys of a tile, E size of a head; one entry of a tuple for each tile.
 """
@@ -26,9 +28,9 @@ from hardtail.models.attention import HELD
 SIDE, WARPS = 64, 4
 """Queries of a block and keys of a tile: the fastest of those tried at the study's shapes (docs/performance.md)."""
 HELD_BACKWARD = {2: HELD, 4: HELD // 4}
-"""As `HELD`, with their gradients, by bytes of a number."""
+"""Like `HELD`, for the backward pass, by the number of bytes of an element."""
 STAGES = 1
-"""Of the kernels for longer sequences: loading further ahead takes the memory that a second program needs."""
+"""Pipeline stages of the kernels for longer sequences: more would take the memory that a second program needs."""
 
 
 @triton.jit
@@ -59,7 +61,7 @@ def _factor(row_I, j_J, dropped: tl.constexpr):
 
 @triton.jit
 def _scores(q_IE, k_JE, j_J, keys, scale):
-    """Products in units of log 2; nothing for keys that only pad."""
+    """Scaled products in units of log 2; -inf for padding keys."""
     score_IJ = tl.dot(q_IE, tl.trans(k_JE)) * (scale * 1.4426950408889634)
     return tl.where((j_J < keys)[None, :], score_IJ, float("-inf"))
 
@@ -82,13 +84,13 @@ def _tiles(start, cell, keys, tiles: tl.constexpr, J: tl.constexpr, E: tl.conste
 
 @triton.jit
 def _get(start, j_J, cell, count, E: tl.constexpr):
-    """Rows of one head; nothing where they only pad."""
+    """Rows of one head; padding rows are 0."""
     return tl.load(start + j_J[:, None] * cell + tl.arange(0, E)[None, :], mask=(j_J < count)[:, None], other=0.0)
 
 
 @triton.jit
 def _put(start, x_JE, j_J, cell, count, E: tl.constexpr):
-    """Write rows of one head, in the type of where they go."""
+    """Write rows of one head, converted to the type of the destination."""
     at_JE = start + j_J[:, None] * cell + tl.arange(0, E)[None, :]
     tl.store(at_JE, x_JE.to(start.dtype.element_ty), mask=(j_J < count)[:, None])
 
@@ -133,7 +135,7 @@ def forward_block(
     heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
     I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    """As `forward`, of one block of queries; what was summed so far fades whenever a larger score comes."""
+    """Like `forward`, for one block of queries; the sums so far are rescaled whenever a larger score appears."""
     program = tl.program_id(0)
     q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
     i_I = tl.program_id(1) * I + tl.arange(0, I)
@@ -283,7 +285,7 @@ def launch_forward(
     q_BQD: Tensor, k_BLD: Tensor, v_BLD: Tensor, out_BQD: Tensor, log_total_BHQ: Tensor, seed: Tensor, heads: int,
     dropout: float,
 ) -> None:  # fmt: skip
-    """Write what the queries gather; outputs are contiguous, keys and values have the same strides."""
+    """Write the attention outputs, which are contiguous; keys and values have the same strides."""
     tiles, blocks, sizes, how = _sizes(q_BQD, k_BLD, seed, heads, dropout)
     given = q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ
     programs = len(q_BQD) * heads
@@ -297,7 +299,7 @@ def launch_backward(
     q_BQD: Tensor, k_BLD: Tensor, v_BLD: Tensor, out_BQD: Tensor, gradient_BQD: Tensor, log_total_BHQ: Tensor,
     dq_BQD: Tensor, dk_BLD: Tensor, dv_BLD: Tensor, seed: Tensor, heads: int, dropout: float,
 ) -> None:  # fmt: skip
-    """Write the gradients, whose strides are those of the inputs."""
+    """Write the gradients, which have the same strides as the inputs."""
     tiles, blocks, sizes, how = _sizes(q_BQD, k_BLD, seed, heads, dropout)
     given = q_BQD, k_BLD, v_BLD, out_BQD, gradient_BQD, log_total_BHQ
     programs = len(q_BQD) * heads
@@ -311,7 +313,7 @@ def launch_backward(
 def _sizes(
     q_BQD: Tensor, k_BLD: Tensor, seed: Tensor, heads: int, dropout: float
 ) -> tuple[int, int, tuple[Any, ...], dict[str, int]]:
-    """Tiles of keys, blocks of queries, the arguments behind the tensors, and how kernels are built."""
+    """Tiles of keys, blocks of queries, the arguments that follow the tensors, and the kernels' build options."""
     (_, queries, width), keys = q_BQD.shape, k_BLD.shape[1]
     strides = *q_BQD.stride()[:2], *k_BLD.stride()[:2]
     sizes = seed, *strides, (width // heads) ** -0.5, heads, queries, keys, dropout

@@ -1,4 +1,4 @@
-"""What a decoder needs from a model, and our transformer as such a model.
+"""What a decoder needs from a model, and an adapter for our transformer.
 
 Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """

@@ -115,7 +115,7 @@ class Transformer(nn.Module):
 
 
 class _LookUp(torch.autograd.Function):
-    """Rows of a small table. The gradient is a product with one-hot vectors, sequence by sequence and then in all.
+    """Rows of a small table. The gradient is a product with one-hot vectors, by sequence, then summed.
 
     The usual way adds each token's gradient to its row: hundreds of thousands of atomic additions to a dozen rows on a
     GPU, in an order that changes from run to run.

@@ -84,7 +84,7 @@ class Commit(Checked):
     """How many cells a step commits, unless the policy decides that itself."""
 
     each: Annotated[int, Bounds(ge=1, lt=1 << 31)] = 1
-    """This many cells a step."""
+    """This many cells per step."""
     steps: Annotated[int, Bounds(ge=1, lt=1 << 31)] | None = None
     """Instead, this many steps in all, each with ⌈hidden / steps left⌉ cells."""
 

@@ -28,5 +28,5 @@ def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
 def _unknown(name: str, order_names: Sequence[str]) -> str:
     known = [*POLICIES.names(), *order_names]
     close = get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}? Known: " if close else "it is one of "
+    hint = f"did you mean {close[0]!r}? Known: " if close else "give one of "
     return f"there is no policy {name!r}; {hint}{', '.join(known)}, or package.module:Class"

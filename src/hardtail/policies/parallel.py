@@ -83,7 +83,7 @@ class EntropyBounded(Parallel):
 @dataclass(frozen=True)
 class Klass(Parallel):
     """Every cell that is sure and steady: top-1 probability > p, and KL(p_t ‖ p_{t-1}) < kl in each of the last
-    `history` steps; if there is none, as many of the surest as the commit says (KLASS, Kim et al. 2025).
+    `history` steps; if no cell is, the surest ones, as many as `Commit` says (KLASS, Kim et al. 2025).
     """
 
     p: Annotated[float, Bounds(gt=0, lt=1)] = 0.9

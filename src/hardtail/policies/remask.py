@@ -1,6 +1,6 @@
 """Remasking: committed cells may be hidden again. Every policy here commits by top-1 and ends with nothing hidden.
 
-They are not captured on a GPU, so they may ask the host and run the denoiser on sequences of their own.
+They are not captured on a GPU, so they may read values on the host and run the denoiser on sequences of their own.
 
 Shapes: B batch, L sequence, A answer cells, K further looks, V vocabulary.
 """
@@ -17,14 +17,14 @@ from hardtail.policies.base import REFUSED, Commit, Guess, Logits, State, ranked
 from hardtail.policies.confidence import Top1
 
 LOOKS = 4096
-"""Further sequences that run together: a bound on memory."""
+"""The most extra sequences in one forward pass, to limit memory."""
 _REMASK = stream("remask")
 
 
 @dataclass(frozen=True)
 class LeaveOneOut(Top1):
-    """Complete by top-1, then doubt: hide the cell whose token has the lowest probability given all the others, refill
-    it, and again, until a refilled token is the one that was hidden, or `rounds` are over (docs/study.md §7.4).
+    """Fill all cells by top-1, then revise: hide the cell whose token has the lowest probability given all the others,
+    refill it, and repeat until a refilled token is the same as before or `rounds` are used up (docs/study.md §7.4).
 
     The probabilities are exact: each cell is hidden alone and looked at, so a round costs one pass per cell.
     """
@@ -32,7 +32,7 @@ class LeaveOneOut(Top1):
     remasks: ClassVar[bool] = True
 
     rounds: Annotated[int, Bounds(ge=0)] = 33
-    """As many as 32-digit addition has cells."""
+    """The default is the number of answer cells of 32-digit addition."""
 
     def begin(self, state: State) -> dict[str, Tensor]:
         return {
@@ -87,8 +87,8 @@ class ReMDM(Top1):
     conf:  σ_i = σ_max · softmax_i(-ψ) over the revealed cells, ψ_i the probability its token had when it was committed
 
     Here the shares are counts: with h of n cells hidden and `Commit` asking for c, α_t = (n - h) / n and
-    α_s = (n - h + c) / n. Each revealed cell draws for itself; if r are hidden again, at most h - c, then c + r hidden
-    cells are committed, by top-1 probability, so that exactly h - c cells are hidden afterwards.
+    α_s = (n - h + c) / n. Each revealed cell draws independently; if r are hidden again, at most h - c, then c + r
+    hidden cells are committed, by top-1 probability, so that exactly h - c cells are hidden afterwards.
     """
 
     remasks: ClassVar[bool] = True
@@ -137,7 +137,7 @@ class P2(Top1):
     In every step the best κ·n of all n cells stay or become revealed and the others are hidden (again). A hidden cell's
     score is log p of its most probable token, a revealed one's is η · log p of the token it has: η = 0 never hides a
     cell again, larger values do so more readily. Where scores are equal (of log p = 0 there are many) revealed cells
-    stay. κ follows `Commit`: with h cells hidden and c asked for, n - h + c stay.
+    stay. κ follows `Commit`: with h cells hidden and c to commit, n - h + c stay.
     """
 
     remasks: ClassVar[bool] = True

@@ -40,9 +40,11 @@ class Corpus:
     def on(cls, device: torch.device, instances: Instances, mask_id: int, order: str | None = None) -> "Corpus":
         if order is not None and order not in instances.orders:
             known = ", ".join(instances.orders) or "none: build the data without --bare"
-            raise HardtailError(f"these instances carry no order {order!r}; they have {known}")
+            raise HardtailError(f"these instances have no order {order!r}; they have {known}")
         if not (hidden_N := instances.maskable_NA.any(axis=1)).all():
-            raise HardtailError(f"instance {int(hidden_N.argmin())} has no cell that may be hidden: nothing to learn")
+            raise HardtailError(
+                f"instance {int(hidden_N.argmin())} has no cell that may be hidden, so there is nothing to learn"
+            )
         at_NA = torch.from_numpy(instances.answer_at_NA)
         start = int(at_NA[0, 0])
         fixed = slice(start, start + at_NA.shape[1]) if bool((at_NA == at_NA[:1]).all()) else None

@@ -91,6 +91,6 @@ def _only(view: View, mine_B: Tensor) -> View:
 
 
 def _loss(scheme: Scheme, logits_BAV: Tensor, view: View, mine_B: Tensor) -> Tensor:
-    """One scheme's part of the loss; a mean over its own cells counts as much as its share of the batch."""
+    """One scheme's part of the loss; a mean over its own cells is weighted by its share of the batch."""
     loss = scheme.loss(logits_BAV, _only(view, mine_B))
     return loss * mine_B.float().mean() if scheme.pooled else loss

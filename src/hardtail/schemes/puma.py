@@ -49,7 +49,7 @@ class Puma(Scheme):
 
     def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         if self.score == "logical" and corpus.rank_NA is None:
-            raise HardtailError("PUMA in logical order needs data that carries the order; build it without --bare")
+            raise HardtailError("PUMA in logical order needs data with that order; build it without --bare")
         device, cells = corpus.tokens_NL.device, corpus.maskable_NA.shape[1]
         shapes = {"row_B": (batch,), "stage_B": (batch,), "cursor": (), "epoch": ()}
         state = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
@@ -59,7 +59,7 @@ class Puma(Scheme):
         return state
 
     def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
-        # Copies: `advance` moves the chains on while the view is still needed.
+        # Copies: `advance` changes the chains while the view is still needed.
         return corpus.rows(state["row_B"].clone()).hide(state["hidden_BA"].clone(), corpus)
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
@@ -124,7 +124,7 @@ class Puma(Scheme):
         return (_upto(stage_B + 1, draw_B, n_B, stages) - (n_B - hidden_B)).clamp(min=0)
 
     def _replace(self, state: Carried, corpus: Corpus, over_B: Tensor, now: Moment, spread: bool) -> None:
-        """Put the next sequences of the epoch's order in place of the chains that are over.
+        """Put the next sequences of the epoch's order in place of finished chains.
 
         Where fewer are left than needed, the rest of the order is dropped and a new one begins.
         """

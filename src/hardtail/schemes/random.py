@@ -29,8 +29,8 @@ class Random(Scheme):
         super().__post_init__()
         if self.weighting == "rate" and self.draw == "rate" and self.at_least_one:
             raise HardtailError(
-                "weights 1/λ need at_least_one switched off (--scheme.no-at-least-one): the one cell that a sequence "
-                "without a mask must hide would weigh 1/λ at rates near 0, which has no mean"
+                "weights 1/λ need at_least_one switched off (--scheme.no-at-least-one): otherwise a "
+                "sequence hides at least one cell even at rates λ near 0, and the mean of its weight 1/λ is infinite"
             )
 
     @property

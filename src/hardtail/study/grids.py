@@ -1,7 +1,7 @@
-"""The grids: which runs make up the study, in the order in which they are worth having.
+"""The grids: which runs make up the study, the most useful first.
 
-An entry is a recipe under a name, which is also its folder in `runs/` and in `results/`. Seeds are outermost, so that a
-short lease of a GPU first gives one seed of everything.
+An entry is a recipe under a name, which is also its folder in `runs/` and in `results/`. Seeds are outermost, so that
+limited GPU time first gives one seed of everything.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ ALPHA_5 = _with(scheme=lambda papl: replace(papl, alpha=5.0))
 MODULO = _with(task=lambda task: replace(task, sum="modulo"))
 BF16 = _with(precision=lambda _: "bf16")
 TF32 = _with(precision=lambda _: "tf32")
-"""Released in fp32; tf32 takes half the time, and one seed in fp32 is there for comparison."""
+"""Released in fp32; tf32 takes half the time, and one seed runs in fp32 for comparison."""
 
 
 def _arm(arm: str, recipe: str, *changes: Change, seeds: Sequence[int] = SEEDS) -> list[Entry]:

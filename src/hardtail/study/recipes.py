@@ -70,7 +70,7 @@ def addition() -> Arms:
 
 
 def _released(task: str, sizes: Sizes, watch: Watch, steps: int = Recipe.steps, size: int | None = None) -> Recipe:
-    """Random masking on one of the other four tasks; `size` is that of the training set."""
+    """Random masking on one of the other four tasks; `size` is the size of the training set."""
     optimiser = AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01)
     return Recipe(hardtail.task(task), Random(), sizes, optimiser, watch, steps, train_size=size)
 
@@ -231,5 +231,5 @@ def recipe_named(name: str) -> Recipe:
         raise HardtailError(f"there is no recipe {name!r}; {hint}")
     recipe = RECIPES.load(name)()
     if not isinstance(recipe, Recipe):
-        raise HardtailError(f"{name!r} is no recipe: it returned {reprlib.repr(recipe)}")
+        raise HardtailError(f"{name!r} is not a recipe: it returned {reprlib.repr(recipe)}")
     return recipe if recipe.name != Recipe.name else replace(recipe, name=name.rpartition(":")[2])

@@ -1,6 +1,6 @@
 """The files of a run, whether it is recorded under `results/` or in its own run directory.
 
-Which records count: one cell a step, no sampling, every token allowed, in fp32, which is how the paper decodes. Of
+Which records count: one cell per step, no sampling, every token allowed, in fp32, which is how the paper decodes. Of
 several records of the same thing in one run, the latest weights count, then the most instances, then the last record.
 
 Which diagnosis counts: one that covers every stratum that a run of the study is diagnosed on (`diagnosed_strata`),
@@ -134,7 +134,7 @@ class Run:
 
 
 def largest(records: Iterable[R], key: Callable[[R], K], size: Callable[[R], int]) -> dict[K, R]:
-    """One record for each key: the largest of the latest weights, the last of equals."""
+    """One record for each key: the largest of the latest weights; of equals, the last."""
     held = list(records)
     best = {key(record): record for record in sorted(held, key=lambda record: (record.step or 0, size(record)))}
     return {at: best[at] for at in map(key, held)}

@@ -27,7 +27,7 @@ from hardtail.study.runs import Run
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
 LOG_LINES = 150
 """A thinned log has about this many lines."""
-HOW_TO_REWRITE = "move finished.json away, and the same command writes the files again from the run's saved state"
+HOW_TO_REWRITE = "move finished.json away and run the same command to write the files again from the saved state"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Store:
         """Record a finished run: copy its small files, thin its log and add a line to the index."""
         with self._writing():
             if name in self.names():
-                raise HardtailError(f"{self.folder} has a run {name!r} already; results are never rewritten")
+                raise HardtailError(f"{self.folder} already has a run {name!r}; results are never rewritten")
             entry, files = _entry(name, arm, run), _files(run)  # everything is read before anything is written
             try:
                 for file, content in files.items():
@@ -79,7 +79,9 @@ class Store:
 def recorded(folder: Path) -> Path:
     """Return the results folder, or raise HardtailError."""
     if not (folder / "index.jsonl").is_file():
-        raise HardtailError(f"{folder} holds no recorded runs: it has no index.jsonl; `hardtail study` records them")
+        raise HardtailError(
+            f"{folder} is not a folder of recorded runs: it has no index.jsonl; `hardtail study` records them"
+        )
     return folder
 
 
@@ -123,8 +125,8 @@ def _files(run: Path) -> dict[str, bytes]:
 
 
 def _thinned(lines: Sequence[LogLine]) -> list[LogLine]:
-    """The first line, the last, the best, every line with a decode or where a session began, and of the others enough
-    for a readable curve."""
+    """The first line, the last, the best, every line with a decode or where a session began, and enough of the
+    others for a readable curve."""
     every = max(len(lines) // LOG_LINES, 1)
     probed = [math.inf if line.probe_nll is None else line.probe_nll for line in lines]
     always = {0, probed.index(min(probed)) if probed else 0, len(lines) - 1}

@@ -55,7 +55,7 @@ class Task(ABC):
     max_attempts: ClassVar[int] = 20_000
     """How often an instance is proposed before its stratum counts as out of reach."""
     patience: ClassVar[float] = 20.0
-    """Seconds without a hit after which a stratum counts as out of reach, too."""
+    """Seconds without a hit after which a stratum also counts as out of reach."""
     scene_extras: ClassVar[tuple[str, ...]] = ()
     """The keys of `Instances.extras` that the page's scene reads."""
     profile_renamed: ClassVar[Mapping[str, str]] = {}
@@ -214,7 +214,7 @@ class Task(ABC):
     # -- files that others made ---------------------------------------------------------------------------------
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
-        """The problems in the lines of a text: one a line, unless the task has formats of its own."""
+        """The problems in the lines of a text: one per line, unless the task has formats of its own."""
         return list(lines)
 
     def fetch(self, source: str) -> Path:

@@ -120,7 +120,7 @@ def load(task: Task, source: str, split: str = "", seed: int = 0, n: int | None 
     if n is not None and n < len(instances):  # a random choice keeps the split's proportions
         instances = instances.take(np.sort(shuffled(np.arange(len(instances)), rng.child("some"))[:n]))
     if not len(instances):
-        raise HardtailError(f"{path} holds no problem for the split {split!r} of {task.name}")
+        raise HardtailError(f"{path} has no problem for the split {split!r} of {task.name}")
     origin = {"seed": seed, "file": path.name, "file_sha256": file_hash(path)}
     facts = {"train_and_test": "as in the file", "removed": None}
     return Built(instances, _manifest(task, split or "all", origin | facts, instances))

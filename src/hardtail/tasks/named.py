@@ -29,7 +29,7 @@ def task_from_json(said: object) -> Task:
     name = registered_name(said)
     if (kind := _registered(name)) is None:
         raise HardtailError(
-            f"the task {name!r} is not registered here; known are {', '.join(TASKS.names())}; add another one with an "
+            f"the task {name!r} is not registered here (known: {', '.join(TASKS.names())}); add it with an "
             f"entry point {TASKS.group!r}, --task package.module:Class, or `load_subject(…, task=…)`"
         )
     try:
@@ -52,12 +52,12 @@ def task_of(about: Mapping[str, Any], whose: str) -> Task:
     if about.get("task") is None:
         raise HardtailError(
             f"{whose} does not name its task; decode it with about={{'task': task_to_json(task)}}, or give a file that "
-            "hardtail wrote (`eval --traces`, `data build`)"
+            "hardtail wrote (`eval --traces`, `data`)"
         )
     try:
         return task_from_json(said_task(about))
     except HardtailError as error:
-        raise HardtailError(f"{whose} names no task that can be used here: {error}") from error
+        raise HardtailError(f"{whose} does not name a task that can be used here: {error}") from error
 
 
 def said_task(about: Mapping[str, Any]) -> object:

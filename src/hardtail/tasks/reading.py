@@ -25,7 +25,7 @@ class Solved:
 
 
 def problems(task: Task, given: str, fit: bool) -> list[Solved]:
-    """The problems in `given`, solved: itself, the contents of the file it names, or standard input for `-`.
+    """Solve the problems in `given`: a problem, the name of a file of problems, or `-` for standard input.
 
     With `fit`, each problem may have its own size; without, all have the task's.
     """
@@ -33,7 +33,7 @@ def problems(task: Task, given: str, fit: bool) -> list[Solved]:
         return solve(task, task.prompts(_standard_input()), fit)
     path = _file_named(given)
     try:
-        return solve(task, [given], fit)  # a readable problem is one, even if a file has that name
+        return solve(task, [given], fit)  # text that reads as a problem is one, even if a file has that name
     except HardtailError as error:
         if path is not None:
             return solve(task, task.prompts(read_lines(path)), fit)
@@ -42,7 +42,7 @@ def problems(task: Task, given: str, fit: bool) -> list[Solved]:
 
 
 def answer_text(item: Solved, given: str) -> str:
-    """The answer in `given`: itself, or the contents of the file it names."""
+    """The answer in `given`, which is the answer itself or the name of a file that contains it."""
     path = _file_named(given)
     if path is None:
         return given
@@ -50,7 +50,7 @@ def answer_text(item: Solved, given: str) -> str:
         item.task.read_answer(item.instances, item.i, given)
     except HardtailError:
         return "\n".join(read_lines(path))
-    return given  # a readable answer is one, even if a file has that name
+    return given  # text that reads as an answer is one, even if a file has that name
 
 
 def solve(task: Task, prompts: Sequence[str], fit: bool = True) -> list[Solved]:

@@ -36,7 +36,7 @@ class Condition:
         return cls(match["axis"], -np.inf if sign == "<=" else low, np.inf if sign == ">=" else high)
 
     def both(self, other: "Condition") -> "Condition":
-        """This condition and another one on the same axis in one."""
+        """This condition combined with another one on the same axis."""
         if self.label and other.label and self.label != other.label:
             return Condition(self.axis, np.inf, -np.inf)
         return Condition(self.axis, max(self.low, other.low), min(self.high, other.high), self.label or other.label)
@@ -91,7 +91,7 @@ class Stratum:
         return stratum
 
     def on(self, axis: str) -> Condition:
-        """All conditions on one axis in one; a condition that always holds if there is none."""
+        """All conditions on one axis combined; a condition that always holds if there is none."""
         return reduce(Condition.both, (item for item in self.conditions if item.axis == axis), Condition(axis))
 
     def holds(self, strata: Mapping[str, Array]) -> NDArray[np.bool_]:

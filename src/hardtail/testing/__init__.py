@@ -44,7 +44,7 @@ def check_task(task: Task, n: int = 24) -> None:
 
 
 def same(one: Instances, other: Instances) -> bool:
-    """Bit for bit the same instances."""
+    """Whether the instances are the same bit for bit."""
     left, right = one.arrays(), other.arrays()
     return left.keys() == right.keys() and all(
         left[name].dtype == right[name].dtype and np.array_equal(left[name], right[name]) for name in left

@@ -63,7 +63,7 @@ def check_policy(policy: Policy, task: Task | None = None) -> None:
 
 
 def same_decode(one: Trace, other: Trace) -> bool:
-    """Bit for bit the same, however many columns without events there are."""
+    """Whether two traces are the same bit for bit, however many columns without events they have."""
     both = (Trace.concat([one, other]).take(slice(len(one))), Trace.concat([other, one]).take(slice(len(other))))
     mine, theirs = (trace.arrays() for trace in both)
     return mine.keys() == theirs.keys() and all(

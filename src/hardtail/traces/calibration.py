@@ -13,7 +13,7 @@ from hardtail.core.types import Array
 from hardtail.traces.summary import mean
 
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 0.999, 1.0)
-"""Tenths; the last one is split in three, as it has nearly all commits of a trained model. A bin has its upper edge."""
+"""Tenths; the last one is split in three, as it has nearly all commits of a trained model. Bins include upper edges."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Calibration:
 
 
 def calibration(prob_K: Array, right_K: NDArray[np.bool_]) -> Calibration:
-    """Confidence is the probability of the committed token."""
+    """Return the calibration of commits; confidence is the probability of the committed token."""
     prob_K = prob_K.astype(np.float64)
     bin_K = np.clip(np.searchsorted(EDGES, prob_K, side="left") - 1, 0, len(EDGES) - 2)
     bins: list[Bin] = []

@@ -3,7 +3,7 @@
 A *wrong cell* is scored and does not have its gold token at the end. Its *wrong commit* is the last one that wrote it,
 so commits that a policy took back do not count.
 
-Shapes: N instances, A answer cells, T events, K wrong commits (at most one an instance).
+Shapes: N instances, A answer cells, T events, K wrong commits (at most one per instance).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -125,7 +125,7 @@ class Wrong(Readings[T]):
 
 @dataclass(frozen=True)
 class Groups(Wrong[T]):
-    """The same, and of all cells that could be wrong, for comparison."""
+    """Like `Wrong`, and also the figure of all cells that could be wrong, for comparison."""
 
     all: T
 

@@ -58,7 +58,7 @@ def load_trace(path: Path) -> Trace:
     """A whole trace; a file that is truncated, altered or not a trace raises HardtailError."""
     parts = list(trace_parts(path))
     if not parts:
-        raise HardtailError(f"{path} has no part of a trace; decode it again")
+        raise HardtailError(f"{path} contains no part of a trace; decode it again")
     return Trace.concat(parts)
 
 
@@ -78,7 +78,7 @@ def trace_parts(path: Path) -> Iterator[Trace]:
                 count += len(trace)
                 yield trace
         if count != manifest["count"]:
-            raise HardtailError(f"it has {count} instances, its manifest says {manifest['count']}")
+            raise HardtailError(f"it has {count} instances, but its manifest says {manifest['count']}")
     except Exception as error:  # a damaged archive fails in a dozen ways, from zlib's to "encrypted"
         raise HardtailError(f"{path} is damaged or not a trace ({error}); decode it again") from error
 
@@ -91,7 +91,7 @@ def _check(trace: Trace) -> None:
         shape = (n, events) if name.endswith("_NT") else (n, cells) if by_cell else (n, *array.shape[1:])
         if array.shape != shape or array.dtype.kind != _KINDS.get(name, array.dtype.kind):
             raise HardtailError(
-                f"the array {name!r} is {list(array.shape)} of {array.dtype} in a trace of {n} instances"
+                f"the array {name!r} ({list(array.shape)}, {array.dtype}) does not fit a trace of {n} instances"
             )
     last = trace.instances.tokens_NL.shape[1] - cells
     if ((trace.instances.prompt_len_N < 0) | (trace.instances.prompt_len_N > last)).any():

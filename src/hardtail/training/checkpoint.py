@@ -1,7 +1,7 @@
 """Run directories: atomic files, and everything that an exact resumption needs. No pickle.
 
 `recipe.json`            what is trained
-`log.jsonl`              what was measured, one object a line
+`log.jsonl`              what was measured, one object per line
 `coverage.json`          which mask states training has seen
 `finished.json`          only once the run is complete
 `state.safetensors`      all tensors of the step, random state, progress and log included
@@ -108,5 +108,5 @@ def state_step(folder: Path) -> int:
 
 
 def _gpu(tensors: dict[str, Tensor]) -> torch.device | None:
-    """The GPU that a run is on; None for a run on a CPU, which leaves any GPU alone."""
+    """The GPU that a run is on; None for a run on a CPU, even if there is a GPU."""
     return next((tensor.device for tensor in tensors.values() if tensor.is_cuda), None)

@@ -26,7 +26,7 @@ class Cost:
 
 
 def estimate(recipe: Recipe) -> Cost:
-    """Forward once and backward twice, the last block's queries and MLP at answer cells only."""
+    """Count a forward pass once and a backward pass twice, the last block's queries and MLP at answer cells only."""
     task, sizes = recipe.task, recipe.sizes
     with torch.device("meta"):
         parameters = parameter_count(Transformer(recipe.shape))

@@ -57,7 +57,7 @@ class Keeper:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def refuse_another(self) -> None:
-        """A folder belongs to one recipe."""
+        """Raise HardtailError if the folder belongs to another recipe."""
         path = self.folder / "recipe.json"
         if not path.exists():
             if left := [name for name in (STATE, FINISHED) if (self.folder / name).exists()]:
@@ -77,7 +77,7 @@ class Keeper:
         try:
             done = read_json(self.folder / FINISHED, Finished)
         except HardtailError as error:
-            raise HardtailError(f"{error}; move {FINISHED} away, and the run continues from its saved state") from error
+            raise HardtailError(f"{error}; move {FINISHED} away to continue the run from its saved state") from error
         if done is None:
             return None
         ours = load_instances(data_file)[1]["sha256"] if data_file else ""
@@ -112,15 +112,15 @@ class Keeper:
         (self.folder / FINISHED).unlink(missing_ok=True)  # a run that was out of patience continues
 
     def _refuse_another_state(self, held: Progress) -> None:
-        """Tensors of equal shapes may be those of another run."""
+        """Raise HardtailError if the saved state is another run's, which the shapes alone may not show."""
         if held.recipe is not None and (fields := differences(held.recipe, self.described)):
             raise HardtailError(
-                f"{self.folder / STATE} belongs to another run than the recipe.json next to it: it differs in "
+                f"{self.folder / STATE} is from a different run than the recipe.json next to it: it differs in "
                 f"{', '.join(fields)}; put the run's own state back, or remove it to start the run again"
             )
 
     def _refuse_other_data(self, held: str, ours: str) -> None:
-        """A run keeps to one data set; both are hashes, empty if the recipe's own data is built."""
+        """Refuse to continue a run on other data; both are hashes, empty if the recipe's own data is built."""
         if held != ours:
             raise HardtailError(
                 f"{self.folder} was started on other training data; give the same data (`train --data`), or {ELSEWHERE}"
@@ -129,7 +129,7 @@ class Keeper:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def kept(self) -> str:
-        """What has been saved, in words."""
+        """Describe what has been saved."""
         saved = self.progress.saved
         return f"{self.folder} keeps the state of step {saved:,}" if saved else "nothing had been saved yet"
 

@@ -1,4 +1,4 @@
-"""What a run measures of itself while it trains, on the EMA weights: probes, decodes, and whether it has diverged."""
+"""What a run measures about itself in training, on the EMA weights: probes, decodes, and whether it has diverged."""
 
 import math
 
@@ -59,7 +59,7 @@ class Monitor:
         found = self.probe.of(self._judge())
         guessing = math.log(self.judge.shape.vocab_size)
         if not found.nll < DIVERGENCE_FACTOR * guessing:
-            raise self._diverged(f"the probe's NLL is {found.nll:.3g}, and guessing has {guessing:.2g}")
+            raise self._diverged(f"the probe's NLL is {found.nll:.3g}, while guessing would give {guessing:.2g}")
         if found.nll < self.progress.best_probe:
             self.progress.best_probe, self.progress.best_step = found.nll, self.progress.step
             self.keeper.save_weights("best_probe", self.step)
@@ -70,7 +70,7 @@ class Monitor:
         return float(decode(denoiser, instances, policy, Decoding(device=str(self.step.device))).exact_N.mean())
 
     def refuse_divergence(self) -> None:
-        """Called before anything is measured or saved, so that only good weights are saved."""
+        """Raise HardtailError if training has diverged; called before anything is measured or saved."""
         if not bool(torch.isfinite(self.step.loss) & torch.isfinite(self.step.flat.weight_P).all()):
             raise self._diverged("the loss or a weight is no longer finite")
 

@@ -23,7 +23,7 @@ Decay = Annotated[float, Bounds(ge=0, lt=1)]
 
 @dataclass(frozen=True)
 class AdamW(Checked):
-    """How weights move."""
+    """How weights are updated."""
 
     lr: Annotated[float, Bounds(gt=0, lt=inf)] = 1e-3
     floor: NonNegative = 1e-4
@@ -42,7 +42,7 @@ class AdamW(Checked):
         super().__post_init__()
         if self.floor > self.lr:
             raise HardtailError(
-                f"AdamW: the learning rate falls from lr={self.lr} to floor={self.floor}, which is above it"
+                f"AdamW: the learning rate falls from lr to floor, but floor={self.floor} is above lr={self.lr}"
             )
 
     def rate(self, step: Tensor, steps: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a run measures of itself in one forward pass while it trains, with the EMA weights.
+"""What a run measures about itself in one forward pass while it trains, with the EMA weights.
 
 Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -21,7 +21,7 @@ class Probed:
     nll: float
     """Mean NLL of the gold tokens of all maskable cells."""
     guessed: int
-    """Answer cells that are little better than guessed: their mean NLL is above half the entropy of their tokens."""
+    """Answer cells that are nearly guessed: their mean NLL is above half the entropy of their tokens."""
 
 
 class Probe:

@@ -29,26 +29,26 @@ class Sizes(Checked):
 
 @dataclass(frozen=True)
 class Watch(Checked):
-    """What a run measures of itself, and when."""
+    """What a run measures about itself, and when."""
 
     log_every: AtLeastOne = 1000
     eval_every: AtLeastOne = 5000
     """Steps between probes; a fifth of that during the first tenth of training."""
     gen_every: Annotated[int, Bounds(ge=0)] = 10_000
-    """Steps between decodes; 0 is never."""
+    """Steps between decodes; 0 means never."""
     probe: tuple[str, str] = ("test", "natural")
     """Split and stratum of the fully masked probe; the stratum `all` is the whole split in its own proportions."""
     probe_size: AtLeastOne = 10_000
     hard: str = ""
-    """The stratum whose accuracy is followed next to the natural one; a recipe puts the task's hardest one here."""
+    """The stratum whose accuracy is tracked in addition to the natural one; by default the task's own hard one."""
     decoded: AtLeastOne = 500
-    """Instances of each that are decoded."""
+    """Instances to decode of each stratum."""
     order: str = ""
-    """The logical order that is followed, and that coverage is counted by; a recipe puts the task's main one here."""
+    """The logical order that is decoded in and that coverage is counted by; by default the task's main one."""
     save_every: AtLeastOne = 10_000
 
     def of(self, task: Task) -> "Watch":
-        """The same with the task's own hard stratum and order, where none was given."""
+        """A copy with the task's own hard stratum and order filled in where none was given."""
         return replace(self, hard=self.hard or task.gallery()[1], order=self.order or task.order_names[0])
 
     def parts(self, task: Task) -> dict[str, tuple[str, Part]]:
@@ -92,7 +92,7 @@ class Recipe(Checked):
     selection: Literal["last", "best_probe"] = "best_probe"
     """Which weights represent the run; both are kept."""
     train_size: int | None = None
-    """Training instances; None is the task's own number."""
+    """Number of training instances; None means the task's own number."""
     seed: Annotated[int, Bounds(ge=0, lt=1 << 64)] = 42
     """The seed of data, initial weights and everything random in training."""
     name: str = "custom"

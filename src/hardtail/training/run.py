@@ -34,7 +34,7 @@ class Outcome:
     finished: bool
     folder: Path
     how: str
-    """How the step ran, in words."""
+    """A description of how the step ran."""
     patience: int | None = None
     """The patience that ran out before the last step, if one did."""
 
@@ -49,11 +49,12 @@ def train(
     report: Report = lambda entry: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Outcome:
-    """Train `recipe` in `folder`: start the run, continue it where it stopped, or find it finished.
+    """Train `recipe` in `folder`: start the run, continue it where it stopped, or return at once if it has finished.
 
     `patience` ends the run at the first probe that is this many steps or more after the best one; without it, or with
-    a larger one, such a run continues. `report` gets every line of the log; `should_stop` is called between steps, and
-    the run is saved before it stops. This seeds torch's global generator, or restores it from the saved state.
+    a larger one, a run that ended this way continues. `report` gets every line of the log; `should_stop` is
+    called between steps, and the run is saved before it stops. This seeds torch's global generator, or restores it
+    from the saved state.
     """
     refuse_no_patience(patience)
     with open_run(recipe, folder) as keeper:

@@ -27,7 +27,7 @@ COMPILER = {
     "combo_kernels": True,  # many small independent kernels become few
     "triton.mix_order_reduction_split_size": 64,  # fewer partial sums of LayerNorm's gradients
 }
-"""Settings of torch's compiler that pay at these sizes (docs/performance.md)."""
+"""Settings of torch's compiler that pay off at these sizes (docs/performance.md)."""
 
 
 class Step:
@@ -99,7 +99,7 @@ class Step:
     # -- on a GPU -----------------------------------------------------------------------------------------------
 
     def compile(self) -> str:
-        """Compile the parts and capture the whole step; returns how the step runs now, in words.
+        """Compile the parts and capture the whole step; return a description of how it runs now.
 
         Warming up takes real steps, so the state is put back afterwards, whether the capture succeeded or not.
         """

@@ -1,7 +1,7 @@
 """The figures to compare between strata: how many instances failed, and what their first wrong commits were.
 
 The first wrong commit of a failure is the earliest of those that stand at the end. Some of Countdown's inexact answers
-are valid: there it is where the chain took another way.
+are valid: in these it is where the chain departs from gold.
 
 Shapes: N instances, K failures that have a wrong commit.
 """

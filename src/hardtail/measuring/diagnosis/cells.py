@@ -12,7 +12,7 @@ from hardtail.core.records import Count, Share
 from hardtail.tasks.base import Task
 
 FEWEST = 20
-"""Instances in which a cell must be judged to count."""
+"""The fewest instances in which a cell must be judged to be listed."""
 SHOWN = 12
 
 

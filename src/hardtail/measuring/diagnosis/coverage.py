@@ -5,7 +5,7 @@ what it sees (`coverage.json` of a run), over the whole of training.
 
 *Rarely trained* is what training saw less than a tenth as often (`RARE`) as uniform masking of the decoded instances
 would have: a hidden count uniform on 1 … n, then cells uniform among the n maskable ones. A decoder that commits one
-cell a step visits exactly these counts, and random masking (a uniform rate) trains them, so the reference favours no
+cell per step visits exactly these counts, and random masking (a uniform rate) trains them, so the reference favours no
 scheme. Ranks that hardly occur in the training set (deep trees) are rarely trained under any scheme.
 
 Shapes: N instances, A answer cells, K = A + 1 hidden counts, R logical ranks, S steps, T events.
@@ -175,7 +175,7 @@ def _refuse(trace: Trace, trained: Histogram, order: str | None) -> None:
     cells = trace.instances.answer_len
     if len(trained.count_K) != cells + 1:
         raise HardtailError(
-            f"the coverage has {len(trained.count_K) - 1} answer cells, and the trace has {cells}; "
+            f"the coverage has {len(trained.count_K) - 1} answer cells, but the trace has {cells}; "
             "give the coverage of the run that was decoded"
         )
     if order is not None and order not in trace.instances.orders:

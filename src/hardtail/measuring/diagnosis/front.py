@@ -61,7 +61,7 @@ def diagnose(
 
 
 def _head(task: Task, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What a trace says of itself that a record keeps."""
+    """The facts about a trace that its record keeps."""
     known = {name: about[name] for name in Head.__struct_fields__ if name in about and name != "task"}
     try:
         return msgspec.structs.asdict(msgspec.convert({"task": task.name, "policy": "", **known}, Head))

@@ -16,7 +16,8 @@ def rank_correlation(
 
     τ_b = (concordant − discordant) / √(untied in x · untied in y)
     γ   = (concordant − discordant) / (concordant + discordant)
-    Where x follows y as far as y says, γ is 1, and τ_b is less if y has ties that x breaks. NaN without such pairs.
+    If x agrees with y on all pairs that y does not tie, γ is 1; τ_b is less if y has ties that x breaks. NaN without
+    such pairs.
     """
     most = int(counts_NA.sum(axis=1).max(initial=0))
     chosen_NC = np.argsort(~counts_NA, axis=1, kind="stable")[:, :most]

@@ -41,7 +41,7 @@ class Early:
 
     commits: Count
     share: Share | None
-    """Of the commits that have prerequisites of this kind."""
+    """Their share of the commits that have prerequisites of this kind."""
     missing_mean: float | None
     missing_fraction_mean: float | None
     steps_until_last_mean: float | None
@@ -58,7 +58,7 @@ class Agreement:
     gamma: float | None
     """Goodman and Kruskal's, mean over instances: it leaves out tied pairs, so that along any order it is 1."""
     instances: int
-    """Those in which both are defined: neither all steps nor all ranks are equal."""
+    """Instances in which both are defined: neither all steps nor all ranks are equal."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Readiness:
 
     commits: Count
     dependent: Count
-    """Those in cells that wait for something."""
+    """Commits in cells that wait for something."""
     premature: Count
-    """Those made while the cell was not ready."""
+    """Commits made while the cell was not ready."""
     premature_share: Share | None
     premature_share_of_dependent: Share | None
     accuracy: Mapping[str, Right]

@@ -58,7 +58,7 @@ class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
     cross: Crossed | None = None
 
     def number(self, path: Sequence[str]) -> float | None:
-        """The number at a path, `("readiness", "accuracy", "ready", "commits")`; None if there is none."""
+        """The number at a path such as `("readiness", "accuracy", "ready", "commits")`; None if there is none."""
         value: Any = self
         for name in path:
             value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
@@ -71,7 +71,7 @@ def read_diagnoses(path: Path) -> list[Diagnosis]:
 
 
 def _typed_profile(held: dict[str, Any], schema: int) -> dict[str, Any]:
-    """Today's form of the profile; that of a task that is not registered stays as it is."""
+    """The profile in today's form; the profile of a task that is not registered stays as it is."""
     task, profile = held.get("task"), held.get("profile")
     kind = TASKS.load(task).profile_type() if isinstance(task, str) and task in TASKS.names() else None
     if kind is None or profile is None:

@@ -35,7 +35,7 @@ def recorded_readiness(
 
 
 def decoded_readiness(stage: Stage) -> list[Chart]:
-    """The decodes of a stage, if its problems say what cells wait for."""
+    """The decodes of a stage, if its problems are annotated with what each cell waits for."""
     if stage.problems.parents_NAE is None:
         return []
     found = [

@@ -33,7 +33,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", r
 def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
     """Write the page and return its size in bytes; an old file at `path` stays until the new page is complete."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise HardtailError(f"--out {path}: a page's name ends in .html")
+        raise HardtailError(f"--out {path}: the name of a page must end in .html")
     if path.is_dir():
         raise HardtailError(f"--out {path} is a folder; give the name of a file")
     page = page_of(content, arrays).encode()

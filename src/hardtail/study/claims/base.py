@@ -76,7 +76,7 @@ class Check(ABC):
 
     @property
     def about(self) -> str:
-        """Which figures it is about, in words."""
+        """A description of the figures it is about."""
         return "; ".join(cell.figure.label for cell in self.cells)
 
     @property
@@ -182,7 +182,7 @@ class Claim:
 
 
 def overall(verdicts: Sequence[Verdict], moot: int = 0) -> Verdict:
-    """The verdict over several checks, next to which this many others are moot."""
+    """The overall verdict of several checks, where `moot` others could not be decided."""
     if Verdict.UNMEASURED in verdicts:
         return Verdict.UNMEASURED
     if 2 * list(verdicts).count(Verdict.NOT) >= len(verdicts) + moot:

@@ -33,7 +33,8 @@ def contrast(plus: Cells, minus: Cells, results: Results) -> Estimate:
 def log_ratio(over: Cells, under: Cells, results: Results, *, failures: bool) -> Estimate:
     """Σ log₁₀ over − Σ log₁₀ under, of the figures or of their complements, seed by seed.
 
-    Half a case is added to either side of a share of n, so that it is never 0; its variance is the delta method's.
+    Half a case is added to the successes and the failures behind each share, so that no logarithm is infinite; the
+    variance is by the delta method.
     """
     terms = _terms(over, under, results)
     by_seed, variance = [0.0] * len(terms[0][2]), 0.0
@@ -50,6 +51,6 @@ def log_ratio(over: Cells, under: Cells, results: Results, *, failures: bool) ->
 
 
 def _estimate(mean: float, by_seed: list[float], pooled: Interval | None) -> Estimate:
-    """With the wider of Student's interval over seeds and that of all instances together."""
+    """The mean with the wider of two intervals: Student's over seeds, and the one of all instances together."""
     low, high = hull((t_interval(by_seed), pooled))
     return Estimate(mean, low, high, len(by_seed))

@@ -1,4 +1,4 @@
-"""Evidence: which recorded runs stand for a scheme, and the mean of their figures over seeds.
+"""Evidence: which recorded runs represent a scheme, and the mean of their figures over seeds.
 
 Whose failures count: claims that compare schemes or orders on the hard tail of addition and mazes, or describe wrong
 commits there, are about models that have learned their task. A run that gets fewer than half of the natural instances
@@ -21,7 +21,7 @@ UNIT = Interval(0.0, 1.0)
 LEARNED = 0.5
 """Failures are about the hard tail only if the natural accuracy under confidence is at least this."""
 VARIANTS: dict[Reading, tuple[str, ...]] = {"release": ("-tf32", ""), "paper": ("-paper",)}
-"""The endings of the arms that stand for a scheme, the first that is recorded: of addition's, tf32 before fp32."""
+"""The endings of the arms that can represent a scheme; the first recorded one does: for addition, tf32 before fp32."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def pooled_wilson(values: Sequence[Value]) -> Interval | None:
 
 
 def hull(found: Iterable[Interval | None]) -> tuple[float, float] | tuple[None, None]:
-    """The interval that covers all that are given."""
+    """The smallest interval that covers all given ones."""
     held = [interval for interval in found if interval is not None]
     return (min(low for low, _ in held), max(high for _, high in held)) if held else (None, None)
 
@@ -120,7 +120,7 @@ class Results:
         return self.checkpoint or ("last" if self.reading == "paper" else usual)
 
     def runs(self, task: str, scheme: str) -> list[Run]:
-        """The runs of the arm that stands for a scheme."""
+        """The runs of the arm that represents a scheme."""
         arm = arm_of(task, scheme, self.reading, {run.entry.arm for run in self._runs})
         return [run for run in self._runs if run.entry.arm == arm]
 
@@ -130,7 +130,7 @@ class Results:
 
 
 def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) -> str | None:
-    """The arm that stands for a scheme, if it is recorded."""
+    """The arm that represents a scheme, if one is recorded."""
     arms = (f"{task}-{scheme}{ending}" for ending in VARIANTS[reading])
     return next((arm for arm in arms if arm in recorded), None)
 

@@ -36,7 +36,7 @@ class Figure(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What it is, in words."""
+        """A description in words."""
 
     bounds = Interval(0.0, inf)
     """The range of its possible values; steps, losses and shares are not negative."""
@@ -142,7 +142,7 @@ class Profiled(_Recorded):
 
     path: str
     name: str
-    """What it is, in words."""
+    """A description in words."""
     of: tuple[str, ...] = ()
     """Only of a share: the paths of the counts that add up to its n; with `divided` also its divisor."""
     divided: bool = False
@@ -199,7 +199,7 @@ class Profiled(_Recorded):
         value = value / n if self.divided and n else value
         if self.share and not 0 <= value <= 1:
             where = f"{run.name}, diagnosis of {self.policy}"
-            raise HardtailError(f"{where}: {self.path} is {value}, not between 0 and 1; it is damaged")
+            raise HardtailError(f"{where}: {self.path} is {value}, not between 0 and 1; the record is damaged")
         n = _total(record, (self.cases,)) if self.cases else n
         stratum = f"{record.strata[0]} … {record.strata[-1]}"
         return self._made(record, run, self.policy, stratum, value, int(n) or None)
@@ -250,7 +250,7 @@ class Reached(_Logged):
 
 @dataclass(frozen=True)
 class LateLoss(_Logged):
-    """Mean training loss over one part of training; of no run that stopped early, whose late part is missing."""
+    """Mean training loss over one part of training; without runs that stopped early, whose late part is missing."""
 
     start: float
     end: float

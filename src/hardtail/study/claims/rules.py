@@ -82,7 +82,7 @@ def _printed_number(cell: Cell) -> float:
 
 @dataclass(frozen=True)
 class _Bound(_OneFigure):
-    """The figure keeps a bound."""
+    """The figure is within a bound."""
 
     bound: float
     tolerance: float = SLACK
@@ -90,7 +90,7 @@ class _Bound(_OneFigure):
     direction: ClassVar[int]
     """In which direction a value exceeds the bound."""
     extreme: ClassVar[float]
-    """The bound that only one value keeps."""
+    """The bound that only one value meets."""
 
     @property
     def printed(self) -> str:
@@ -143,7 +143,7 @@ class _Contrast(Check):
 
 @dataclass(frozen=True)
 class _Difference(_Contrast):
-    """A rule about the sum of some figures minus that of others."""
+    """A rule about the sum of some figures minus the sum of others."""
 
     difference = True
 

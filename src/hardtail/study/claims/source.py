@@ -81,7 +81,7 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if unknown := self.schemes.keys() - SCHEMES.keys():
-            raise ValueError(f"`schemes` has {sorted(unknown)}; known are {', '.join(SCHEMES)}")
+            raise ValueError(f"`schemes` has {sorted(unknown)}; known schemes are {', '.join(SCHEMES)}")
         known = {stratum.key for stratum in self.strata}
         for order in self.orders:
             if odd := (order.numbers.keys() - known) | ({held.key for held in self.rows} - order.numbers.keys()):
@@ -109,7 +109,7 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
         return Cell(figure, paper, sum(stratum.of.values()))
 
     def claims(self) -> list[Claim]:
-        """That our figures are those printed: order by order, by scheme if each has its own claim, else by stratum."""
+        """Claims that our figures are those printed: for each order by scheme if each has a claim, else by stratum."""
         made: dict[str, Claim] = {}
         strata, places = ", ".join(row.key for row in self.rows), list(product(self.orders, self.schemes, self.rows))
         if "{scheme}" not in self.claim.id:
@@ -222,7 +222,7 @@ def _read(package: str, name: str, kind: type[T]) -> T:
 
 @cache
 def _raw(package: str, name: str) -> dict[str, Any]:
-    """The content of a TOML file, on top of that of the file that it extends."""
+    """The content of a TOML file, merged over the file that it extends."""
     try:
         held = tomllib.loads(files(package).joinpath(f"{name}.toml").read_text("utf-8"))
     except (OSError, ValueError) as error:

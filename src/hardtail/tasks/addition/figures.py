@@ -45,7 +45,7 @@ class Failure(Example):
 
 def chosen_failures(task: Addition, trace: Trace, most: int = 2) -> list[Failure]:
     """The failures to show: if possible one where a k cell misses its carry and one where a g cell got a carry that
-    never came; then others. Each time the best: wrong first in time, above the chain, a long chain, a sure commit."""
+    never came; then others. Preferred: wrong first in time, above the chain, a long chain, a sure commit."""
     readings = wrong_commits(task, trace)
     found = readings.lowest_index
     later_K = found.cell_K != readings.first_in_time.cell_K

@@ -82,7 +82,7 @@ class Addition(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.digits <= MAX_DIGITS:
-            raise HardtailError(f"addition: digits is {self.digits}; it is 1 to {MAX_DIGITS}")
+            raise HardtailError(f"addition: digits is {self.digits}; it must be 1 to {MAX_DIGITS}")
 
     @property
     def seq_len(self) -> int:
@@ -133,7 +133,7 @@ class Addition(Task):
         return low + below(word_N1, high - low + 1).astype(np.int64)
 
     def _plant(self, a_ND: Digits, b_ND: Digits, word_NW: NDArray[np.uint64], length_N1: NDArray[np.int64]) -> None:
-        """Lay a chain of each length at a uniform place, in place (docs/study.md §2)."""
+        """Plant a chain of each given length at a uniformly random position, in place (docs/study.md §2)."""
         d = self.digits
         top_N3 = word_NW[:, 2 * d : 2 * d + 3]
         start_N1 = below(top_N3[:, 2:], (d - length_N1 + 1).astype(np.uint64))

@@ -73,7 +73,7 @@ class Countdown(Task):
         super().__post_init__()
         object.__setattr__(self, "held_out", tuple(self.held_out))  # a list, where it was read from JSON
         if not 0 <= self.keep_low <= 1:
-            raise HardtailError(f"countdown: keep_low is {self.keep_low}; it is a share, 0 to 1")
+            raise HardtailError(f"countdown: keep_low is {self.keep_low}; it must be a share, 0 to 1")
         if self.train_raw < 10:
             raise HardtailError(f"countdown: train_raw is {self.train_raw}; give 10 or more puzzles")
         if strangers := [target for target in self.held_out if target not in TARGETS]:
@@ -155,11 +155,11 @@ class Countdown(Task):
         return self._instances(number_NK, target_N, gold_NS4, m_N, distinct_N)
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
-        """One puzzle a line, as it is or as a row of a CD4 file."""
+        """One puzzle per line, as it is or as a row of a CD4 file."""
         return [read_row(line, number)[0] for number, line in enumerate(lines, start=1)]
 
     def load(self, path: Path) -> Instances:
-        """Puzzles from a file: CD4 rows `{"input": "86,28,13,31,96", "output": "86+28=114,…"}`, or one prompt a line.
+        """Puzzles from a file: CD4 rows `{"input": "86,28,13,31,96", "output": "86+28=114,…"}`, or one prompt per line.
 
         A row's `output` becomes the gold answer; without one, gold is the first chain the search finds.
         """
@@ -232,7 +232,7 @@ class Countdown(Task):
     # -- for people ---------------------------------------------------------------------------------------------
 
     def drawing(self, one: Instances, look: Look) -> "Text":
-        """The numbers and the target, then one equation a line."""
+        """The numbers and the target, then one equation per line."""
         from rich.text import Text
 
         *numbers, target = self.render(one)[0].split(",")

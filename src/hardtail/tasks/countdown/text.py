@@ -28,7 +28,7 @@ def read_puzzle(prompt: str) -> list[int]:
         top = HIGHEST_TARGET if place == len(parts) - 1 else HIGHEST_NUMBER
         if len(parts) == NUMBERS + 1 and not (len(part) <= 4 and 1 <= int(part) <= top):
             what = "target" if place == NUMBERS else "number"
-            raise HardtailError(f"countdown: the {what} {part} in {prompt!r} is out of range; it is 1 to {top}")
+            raise HardtailError(f"countdown: the {what} {part} in {prompt!r} is out of range; it must be 1 to {top}")
     if len(parts) != NUMBERS + 1:
         raise HardtailError(f"countdown: {prompt!r} has {len(parts)} numbers; {_EXAMPLE}")
     return [int(part) for part in parts]

@@ -63,7 +63,7 @@ class ListOps(Task):
     """`coin`: a fair coin decides about each further level; a tree that does not fit is drawn again, depth included, so
     deep trees get rarer. `ratio`: shares exactly proportional to 0.5^depth; the depth is kept until a tree fits."""
     max_train_depth: int = 5
-    """The greatest depth of natural trees, so of the training set."""
+    """The greatest depth of natural trees, and so of the training set."""
     max_depth: int = 5
     """The greatest depth that is measured."""
     arguments: tuple[int, ...] = (2, 3, 4)
@@ -89,7 +89,7 @@ class ListOps(Task):
             if getattr(self, name) < 1:
                 raise HardtailError(f"listops: {name} is {getattr(self, name)}; give 1 or more expressions")
         if not 0 <= self.expand <= 1:
-            raise HardtailError(f"listops: expand is {self.expand}; it is a probability, 0 to 1")
+            raise HardtailError(f"listops: expand is {self.expand}; it must be a probability, 0 to 1")
 
     @property
     def _equals(self) -> str:
@@ -122,8 +122,8 @@ class ListOps(Task):
         text_NP, length_N = draw(key_N, share_D, redraw, count_C, self.expand, _CELLS, self._room, _TRIES)
         if not length_N.all():
             raise HardtailError(
-                f"listops: no tree for {stratum} with {_CELLS} operators and {self._room} characters at most came up "
-                f"in {_TRIES:,} draws; ask for less depth, fewer arguments or a lower expand"
+                f"listops: no tree for {stratum} with at most {_CELLS} operators and {self._room} characters was found "
+                f"in {_TRIES:,} draws; reduce the depth, the number of arguments or expand"
             )
         return self._instances(text_NP, length_N)
 
@@ -223,7 +223,7 @@ class ListOps(Task):
     # -- for people ---------------------------------------------------------------------------------------------
 
     def drawing(self, one: Instances, look: Look) -> "Text":
-        """The expression, and its tree: one operator a line with its value, sub-expressions below it."""
+        """The expression, and its tree: one operator per line with its value, sub-expressions below it."""
         from rich.text import Text
 
         expression = self.render(one)[0]

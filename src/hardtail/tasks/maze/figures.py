@@ -26,7 +26,7 @@ ACROSS = 3
 
 
 def chosen_mazes(trace: Trace, most: int = ACROSS) -> list[int]:
-    """Failing mazes to show: spread over the sizes of what is wrong, the greatest first."""
+    """Failing mazes to show: spread over the numbers of wrong cells, the largest first."""
     wrong_N = wrong_cells(trace).sum(axis=1)
     failing = np.flatnonzero(wrong_N)
     if not failing.size:

@@ -120,7 +120,7 @@ class Clustering:
 
     @classmethod
     def of(cls, wrong_FHW: Grids, within_FHW: Grids) -> "Clustering":
-        """Among the cells of `within` alone, over the mazes where a wrong cell has a neighbour."""
+        """Clustering among the cells of `within` alone, over the mazes where a wrong cell has a neighbour."""
         wrong_FHW = wrong_FHW & within_FHW
         pairs_F = (neighbours(within_FHW).sum(axis=-1) * wrong_FHW).sum(axis=(1, 2))
         wrong_pairs_F = (neighbours(wrong_FHW).sum(axis=-1) * wrong_FHW).sum(axis=(1, 2))
@@ -212,7 +212,7 @@ def roles(task: Maze, instances: Instances) -> NDArray[np.int8]:
     longest_N = np.zeros(len(instances), dtype=np.int64)
     np.maximum.at(longest_N, corridors.grid_R, corridors.size_R)
     in_longest_R = corridors.size_R == longest_N[corridors.grid_R]
-    corridor_NHW = np.append(in_longest_R, False)[corridors.label_NHW]  # label -1 is no corridor
+    corridor_NHW = np.append(in_longest_R, False)[corridors.label_NHW]  # label -1: not a corridor
 
     copied = int(task.maskable == "answer")  # then walls, S and E are a round of their own, before the others
     tip_NHW = grids(task, round_NA < TIP_ROUNDS + copied)

@@ -69,7 +69,7 @@ def generate_many(
 
 @jit
 def _carve(state: rng.State, open_C: Cells, size: int, root: int, bias: float) -> None:
-    """Randomised depth-first search. With probability `bias` a passage goes straight on where it can."""
+    """Randomised depth-first search. With probability `bias` a passage continues straight ahead where it can."""
     side = 2 * size + 1
     stack = np.empty(size * size, dtype=np.int64)
     choice = np.empty(4, dtype=np.int64)

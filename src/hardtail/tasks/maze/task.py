@@ -62,7 +62,7 @@ class Maze(Task):
 
     size: int = 10
     bias: float = 0.0
-    """Probability that carving continues straight on where it can."""
+    """Probability that carving continues straight ahead where it can."""
     root: Literal["corner", "random"] = "corner"
     """Where carving starts."""
     endpoints: Literal["corners", "farthest"] = "corners"
@@ -76,11 +76,11 @@ class Maze(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 2 <= self.size <= MAX_SIZE:
-            raise HardtailError(f"maze: size is {self.size}; it is 2 to {MAX_SIZE} rooms a side")
+            raise HardtailError(f"maze: size is {self.size}; it must be 2 to {MAX_SIZE} rooms per side")
         if not 0 <= self.bias <= 1:
-            raise HardtailError(f"maze: bias is {self.bias}; it is a probability")
+            raise HardtailError(f"maze: bias is {self.bias}; it must be a probability, 0 to 1")
         if self.trailing_pad < 0:
-            raise HardtailError(f"maze: trailing_pad is {self.trailing_pad}; it is a number of cells, 0 or more")
+            raise HardtailError(f"maze: trailing_pad is {self.trailing_pad}; it must be a number of cells, 0 or more")
 
     @property
     def side(self) -> int:
@@ -184,7 +184,7 @@ class Maze(Task):
         return replace(self, size=min(max((side - 1) // 2, 2), MAX_SIZE))
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
-        """Grids drawn over several lines, one below the other, or one flat maze a line."""
+        """Grids drawn over several lines, one below the other, or one flat maze per line."""
         lines = [line.strip() for line in lines]
         if all("S" in line and "E" in line and len(line) > 2 * MAX_SIZE for line in lines):
             return list(lines)
@@ -192,7 +192,7 @@ class Maze(Task):
         if len(lines) % width or any(len(line) != width for line in lines):
             raise HardtailError(
                 f"maze: {len(lines)} lines of {_span([len(line) for line in lines])} characters do not form square "
-                "grids; draw as many lines as each is long, all of one length, with #, ., one S and one E"
+                "grids; draw each maze with as many lines as columns, using #, ., one S and one E"
             )
         return ["\n".join(lines[at : at + width]) for at in range(0, len(lines), width)]
 

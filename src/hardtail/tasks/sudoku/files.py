@@ -120,7 +120,7 @@ def read_puzzles(lines: Sequence[str]) -> Puzzles:
     if "question" not in header:
         if len(header) > 1:
             raise HardtailError(
-                f"sudoku: the first line, {lines[0][:60]!r}, names no column 'question'; give a table with the columns "
+                f"sudoku: the first line, {lines[0][:60]!r}, has no column 'question'; give a table with the columns "
                 "question[,answer][,rating], or a plain list of puzzles of 81 characters"
             )
         return Puzzles.alone(_read_list(lines), first_line=1)
@@ -136,7 +136,7 @@ def read_puzzles(lines: Sequence[str]) -> Puzzles:
 
 
 def _read_list(lines: Sequence[str]) -> Sequence[str]:
-    """One puzzle a line, or drawn as nine lines of nine cells each, with or without lines between boxes."""
+    """One puzzle per line, or drawn as nine lines of nine cells each, with or without lines between boxes."""
     rows = [row for line in lines if (row := _cells(line))]
     if rows and len(rows) % 9 == 0 and all(len(row) == 9 for row in rows):
         return ["\n".join(rows[at : at + 9]) for at in range(0, len(rows), 9)]

@@ -46,7 +46,7 @@ SHARE_BEYOND = 0.5
 MOST_EXTRA = 4
 """The most extra clues that leave enough puzzles beyond technique."""
 _ROWS_AT_ONCE = 50_000
-_TRIES = 200  # until a proposal is given up that has not hit its range
+_TRIES = 200  # before a proposal that misses its range is given up
 _VOCABULARIES = {blank: Vocabulary(f"{blank}123456789=") for blank in "0."}
 
 
@@ -145,8 +145,8 @@ class Sudoku(Task):
             )
         if not minimal and self.extra_clues > MOST_EXTRA:
             raise HardtailError(
-                f"sudoku: puzzles with {stratum} do not survive {self.extra_clues} extra clues; give extra_clues of at "
-                f"most {MOST_EXTRA}, or ask for tier=medium or below"
+                f"sudoku: {self.extra_clues} extra clues would make puzzles with {stratum} too easy; give extra_clues "
+                f"of at most {MOST_EXTRA}, or choose tier=medium or below"
             )
         if minimal and beyond:
             return SHARE_BEYOND if low > 0 and high > COMMON and self.extra_clues <= MOST_EXTRA else 0.0
@@ -194,7 +194,7 @@ class Sudoku(Task):
     # -- reading ------------------------------------------------------------------------------------------------
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
-        """One puzzle a line, grids of nine lines, or the column `question` of a table."""
+        """One puzzle per line, grids of nine lines, or the column `question` of a table."""
         return list(files.read_puzzles(lines).question)
 
     def parse(self, prompts: Sequence[str]) -> Instances:
@@ -236,7 +236,7 @@ class Sudoku(Task):
     # -- judging ------------------------------------------------------------------------------------------------
 
     def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
-        """Which answers are the solution in all 81 cells: one that changes a given answers another puzzle."""
+        """Which answers match the solution in all 81 cells, givens included."""
         return np.asarray((answer_NA == instances.answer_NA).all(axis=1))
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:

@@ -69,13 +69,13 @@ def claims() -> list[Claim]:
 # cell, as in the authors' analysis; the evidence shows the first in time next to it.
 
 ALIKE = (("at_chain_msb",), ("plus_one_at_g", "g"), ("minus_one_at_k", "k"), ("confidence_mean",))
-"""What two profiles have in common: place, direction, probability; of cells of which role, where not of all."""
+"""What is compared between two profiles: place, direction, probability; each with the cell roles it is limited to."""
 P_CELLS = ("p_above_g", "p_above_k", "p_above_p", "p_bottom")
 CELLS = ("g", "k", *P_CELLS, "carry_out")
 SIGNS = {"plus_one": "+1", "minus_one": "-1"}
 WRONG = "profile.wrong_commits.lowest_index"
 LAST_STEP = 32.0
-"""Of 33 answer cells, written one a step; steps count from 0."""
+"""Of 33 answer cells, written one per step; steps count from 0."""
 WORDS = {
     "at_chain_msb": "at the chain-MSB cell",
     "plus_one_at_g": "+1, of wrong g cells",
@@ -118,7 +118,7 @@ def median(scheme: str, name: str) -> Profiled:
 
 
 def both(name: str, *roles: str) -> Cell:
-    """Over the failures of random masking and PUMA together."""
+    """A share over the failures of random masking and PUMA together."""
     parts = tuple(share(scheme, name, *roles) for scheme in TEXT.failures)
     return Cell(Pooled(parts, f"random masking and PUMA: {WORDS[name]}"))
 

@@ -70,7 +70,7 @@ def claims() -> list[Claim]:
 
 
 def pooled(path: str, words: str, *of: str) -> Cell:
-    """Over the failures of all three schemes, or over what is counted at `of`."""
+    """A share over the failures of all three schemes, or over what is counted at `of`."""
     counted = tuple(f"profile.{where}" for where in of or ("failures",))
     parts = tuple(Profiled("maze", scheme, f"profile.{path}", words, counted, learned=True) for scheme in TEXT.failures)
     return Cell(Pooled(parts, f"all schemes: {words}"))

@@ -34,14 +34,14 @@ WORK = _TOP + 1
 
 @jit
 def copy(source_C: Masks, target_C: Masks) -> None:
-    """Slice assignment would take numba longer to compile than the rest of this module."""
+    """Copy item by item: a slice assignment takes numba longer to compile than the rest of this module."""
     for cell in range(81):
         target_C[cell] = source_C[cell]
 
 
 @jit
 def remove(cand_C: Masks, cell: int, bits: int, work: Masks) -> bool:
-    """Take candidates from a cell and record the events; False if none is left."""
+    """Remove candidates from a cell and record the events; False if none is left."""
     gone = cand_C[cell] & bits
     if gone == 0:
         return True
@@ -59,7 +59,7 @@ def remove(cand_C: Masks, cell: int, bits: int, work: Masks) -> bool:
 
 @jit
 def _naked(cand_C: Masks, work: Masks) -> bool:
-    """Take the digits of cells with one candidate from their peers."""
+    """Remove the digit of every cell with one candidate from the cell's peers."""
     while work[_TOP] > 0:
         work[_TOP] -= 1
         cell = work[_STACK + work[_TOP]]
@@ -123,7 +123,7 @@ def propagate(cand_C: Masks, work: Masks) -> bool:
 
 @jit
 def assign(cand_C: Masks, cell: int, bit: int, work: Masks) -> bool:
-    """Give a cell its digit: take all others from it and propagate; False on a contradiction."""
+    """Give a cell its digit: remove all others from it and propagate; False on a contradiction."""
     remove(cand_C, cell, ALL ^ bit, work)
     return propagate(cand_C, work)
 

@@ -160,7 +160,7 @@ def rated_many(
 
     The share `walked` of the keys, or all if minimal puzzles hardly reach the range, give puzzles beyond technique.
     The puzzles are minimal except for `extra` clues put back. After `max_tries` (at least 1) draws or disguises the
-    last puzzle is returned although its rating misses the range.
+    last puzzle is returned even if its rating is outside the range.
     """
     stack_DG = np.empty((DEPTH, GRID), np.int32)
     puzzle_N81 = np.zeros((len(key_N), 81), np.uint8)

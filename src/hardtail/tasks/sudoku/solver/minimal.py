@@ -1,8 +1,8 @@
 """Random minimal puzzles.
 
-In a *minimal* puzzle every clue is needed. It remains of a random full grid after the clues are visited in a random
-order and each one that is not needed is removed. Such puzzles are seldom hard (3 in 1,000 are rated 8 or more), so
-`generate` finds hard ones by walks.
+In a *minimal* puzzle every clue is needed. It is what remains of a random full grid after visiting the clues in a
+random order and removing each one that is not needed. Such puzzles are seldom hard (3 in 1,000 are rated 8 or more),
+so `generate` finds hard ones by walks.
 
 Shapes: D search depth, G words of a grid (see `search`).
 """
@@ -56,7 +56,7 @@ def other_solution(puzzle_81: Board, cell: int, digit: int, stack_DG: Words, oth
 
 @jit
 def drop_needless(puzzle_81: Board, order_M: Cells, stack_DG: Words, other_81: Board) -> None:
-    """Visit the clues in order and remove each one that the solution does not need to be the only one.
+    """Visit the clues in order and remove each one without which the solution is still unique.
 
     The puzzle is unique with the clue, so a second solution without it differs in that cell.
     """
@@ -73,7 +73,8 @@ def minimal_puzzle(state: rng.State, stack_DG: Words, puzzle_81: Board, solution
     """A random minimal puzzle and its solution.
 
     When cells are removed one by one, the solution is unique up to some point and never after it. Bisection finds that
-    point; the rest of the order is visited clue by clue. The distribution is that of visiting every clue.
+    point; the rest of the order is visited clue by clue. The result has the same distribution as if every
+    clue were visited.
     """
     random_grid(state, stack_DG, solution_81)
     order_81 = np.arange(81)
