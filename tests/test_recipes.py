@@ -123,12 +123,12 @@ def test_recorded_runs_are_of_these_recipes() -> None:
         (lambda: Focal(gamma=-1.0), "gamma"),
         (lambda: replace(recipe_named("addition-random"), seed=-1), "seed is -1"),
         (lambda: replace(recipe_named("addition-random"), seed=1 << 64), "below 2"),
-        (lambda: replace(recipe_named("addition-random"), steps=1 << 70), "below 2"),
+        (lambda: replace(recipe_named("addition-random"), steps=1 << 70), "between -2"),
         (lambda: replace(recipe_named("addition-random"), precision="fp16"), "'fp32', 'tf32', 'bf16'"),  # type: ignore[arg-type]
         (lambda: Puma(law="evn"), "Puma: law is 'evn'"),  # type: ignore[arg-type]
         (lambda: Fixed(1 << 70), "Fixed: count"),
         (lambda: Fixed(0), "at least 1"),
-        (lambda: Ramp(5, 3), "climb"),
+        (lambda: Ramp(5, 3), "must not decrease"),
         (lambda: Mixture(Mixture(Random(), Random()), Random()), "must not be mixtures themselves"),
     ],
 )

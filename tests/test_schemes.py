@@ -225,7 +225,7 @@ def test_share_moves_to_its_end() -> None:
 def test_nonsense_is_refused() -> None:
     with pytest.raises(HardtailError, match="threshold"):
         Puma(threshold=1.5)
-    with pytest.raises(HardtailError, match="climb"):
+    with pytest.raises(HardtailError, match="must not decrease"):
         Stairs(5, 3, 1)
     with pytest.raises(HardtailError, match=r"share is 2\.0; it must be at least 0 and at most 1"):
         Mixture(Random(), Random(), share=2.0)

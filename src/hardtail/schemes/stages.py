@@ -40,7 +40,7 @@ class Stairs(Stages):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.start > self.end:
-            raise HardtailError(f"Stairs: stages go from {self.start} to {self.end}; they must increase")
+            raise HardtailError(f"Stairs: stages go from {self.start} to {self.end}; they must not decrease")
 
     def period(self, steps: int) -> int:
         return max(1000, (steps // 3) // max((self.end - self.start) // self.by, 1))
@@ -60,7 +60,7 @@ class Ramp(Stages):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.start > self.end:
-            raise HardtailError(f"Ramp: stages go from {self.start} to {self.end}; they must increase")
+            raise HardtailError(f"Ramp: stages go from {self.start} to {self.end}; they must not decrease")
 
     def at(self, step: Tensor, steps: int) -> Tensor:
         climb = max(int(steps * self.over), 1)
