@@ -32,6 +32,14 @@ def test_a_damaged_index_is_named(tmp_path: Path) -> None:
         Store(tmp_path).index()
 
 
+def test_a_run_whose_folder_is_gone_is_named(tmp_path: Path) -> None:
+    """It must not pass for a run that was never measured."""
+    good = {"name": "x", "arm": "x", "task": "t", "seed": 1, "steps": 1, "commit": "c", "device": "d", "wall": 1.0}
+    (tmp_path / "index.jsonl").write_text(json.dumps(good) + "\n")
+    with pytest.raises(HardtailError, match="x has no log.jsonl, although index.jsonl names the run"):
+        Store(tmp_path).runs()
+
+
 RECORDED = pytest.mark.parametrize(
     "folder", [Path(__file__).parents[1] / name for name in ("results", "results-small")]
 )

@@ -25,7 +25,7 @@ TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `har
 Prompt = Annotated[
     Positional[str], arg(metavar="PROMPT", help="a problem, a file of problems, or - for standard input")
 ]
-Preset = Annotated[str, arg(help="which reading of the study: release or paper; for addition also paper-carry")]
+Preset = Annotated[str, arg(help="a named configuration of the task, such as release or paper")]
 Fields = Annotated[
     tuple[str, ...], arg(name="set", metavar="FIELD=VALUE", help="change fields of the task, e.g. --set digits=8")
 ]

@@ -157,6 +157,7 @@ def inspect(
     file: Annotated[Positional[Path], arg(metavar="FILE", help="an .npz written by `hardtail data`")],
     /,
     n: Count = 1,
+    task: common.OwnTask = None,
     as_json: Json = False,
 ) -> None:
     """Check a saved data set against its manifest and show its contents."""
@@ -165,8 +166,9 @@ def inspect(
 
     with busy("loading"):
         instances, manifest = load_instances(file)
-    task = task_of(manifest, str(file))
+    common.admit_task(task)
+    held = task_of(manifest, str(file))
     if not as_json:
         common.open_console().print_json(data=manifest)
     for i in range(min(n, len(instances))):
-        _show(task, instances, i, f"{task.name} #{i}", as_json)
+        _show(held, instances, i, f"{held.name} #{i}", as_json)

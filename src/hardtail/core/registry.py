@@ -58,13 +58,14 @@ class Registry(Generic[T]):
         path = name if ":" in name else self._known.get(name)
         if path is None:
             close = get_close_matches(name, self.names(), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise HardtailError(f"there is no {self.kind} {name!r}{hint} Known: {', '.join(self.names())}")
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            known = f"{', '.join(self.names())}, or package.module:NAME for your own"
+            raise HardtailError(f"there is no {self.kind} {name!r}; {hint}known are {known}")
         if not isinstance(path, str):
             return path
         try:
             found: Any = _import(path)
-        except (ImportError, AttributeError, ValueError) as error:
+        except (ImportError, AttributeError, ValueError, SyntaxError) as error:
             raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}") from error
         if fault := self._fault(found):
             raise HardtailError(f"{path!r} is not a {self.kind}: {fault}")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
+from inspect import signature
 
 import hardtail
 from hardtail.core.errors import HardtailError
@@ -217,8 +218,16 @@ RECIPES: Registry[Callable[[], Recipe]] = Registry(
         **_named("countdown", countdown),
         **_named("sudoku", sudoku),
     },
-    lambda found: None if callable(found) else "it must be a function without arguments that returns a Recipe",
+    lambda found: None if _needs_nothing(found) else "it must be a function without arguments that returns a Recipe",
 )
+
+
+def _needs_nothing(found: object) -> bool:
+    """Whether this can be called without arguments."""
+    if not callable(found):
+        return False
+    asked = signature(found).parameters.values()
+    return all(item.default is not item.empty or item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) for item in asked)
 
 
 def recipe_named(name: str) -> Recipe:

@@ -30,9 +30,8 @@ from hardtail.core.records import (
     read_jsonl,
     read_measurements,
 )
-from hardtail.core.registry import TASKS
 from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
-from hardtail.tasks.named import task_from_json
+from hardtail.tasks.named import kind_named, task_from_json
 
 R = TypeVar("R", bound=Head)
 K = TypeVar("K", bound=Hashable)
@@ -143,8 +142,9 @@ def largest(records: Iterable[R], key: Callable[[R], K], size: Callable[[R], int
 @cache
 def diagnosed_strata(task: str) -> tuple[str, ...]:
     """The strata that a run of the study is diagnosed on; none if the task is not registered."""
-    if task not in TASKS.names():
+    kind = kind_named(task)
+    if kind is None:
         return ()
-    kind = TASKS.load(task)()
-    own = [part.stratum for part in kind.splits().get("diagnosis", ())]
-    return tuple(own or (str(kind.stratum(name)) for name in kind.strata()))
+    usual = kind()
+    own = [part.stratum for part in usual.splits().get("diagnosis", ())]
+    return tuple(own or (str(usual.stratum(name)) for name in usual.strata()))

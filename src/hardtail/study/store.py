@@ -50,7 +50,10 @@ class Store:
 
     def runs(self) -> list[Run]:
         """Every run that is recorded here."""
-        return [Run(entry, self.folder / entry.name) for entry in self.index()]
+        runs = [Run(entry, self.folder / entry.name) for entry in self.index()]
+        if gone := [run.folder for run in runs if not (run.folder / "log.jsonl").is_file()]:
+            raise HardtailError(f"{gone[0]} has no log.jsonl, although index.jsonl names the run; restore its folder")
+        return runs
 
     def refuse_unwritable(self) -> None:
         """Raise HardtailError before hours of work whose results could not be recorded here."""

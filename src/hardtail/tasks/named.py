@@ -38,6 +38,14 @@ def task_from_json(said: object) -> Task:
         raise HardtailError(f"its fields do not fit the task {kind.name} ({error})") from error
 
 
+def kind_named(name: str) -> type[Task] | None:
+    """The registered class whose tasks have this name; also one that was registered by its path."""
+    if name in TASKS.names():
+        return TASKS.load(name)
+    by_path = (TASKS.load(path) for path in TASKS.names() if ":" in path)
+    return next((kind for kind in by_path if kind.name == name), None)
+
+
 def _registered(name: str | None) -> type[Task] | None:
     """The registered class that a file names; the classes of a script have `__main__` as their module."""
     if name is None or name in TASKS.names():

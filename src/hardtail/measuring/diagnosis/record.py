@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from hardtail.core.records import Count, Head, Positive, Share, read_jsonl
-from hardtail.core.registry import TASKS
 from hardtail.measuring.diagnosis.by_stratum import Stratum
 from hardtail.measuring.diagnosis.cells import WorstCell
 from hardtail.measuring.diagnosis.coverage import Gap
 from hardtail.measuring.diagnosis.cross import Cross
 from hardtail.measuring.diagnosis.readiness import Readiness
-from hardtail.tasks.named import profile_of_file
+from hardtail.tasks.named import kind_named, profile_of_file
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,8 @@ def read_diagnoses(path: Path) -> list[Diagnosis]:
 def _typed_profile(held: dict[str, Any], schema: int) -> dict[str, Any]:
     """The profile in today's form; the profile of a task that is not registered stays as it is."""
     task, profile = held.get("task"), held.get("profile")
-    kind = TASKS.load(task).profile_type() if isinstance(task, str) and task in TASKS.names() else None
+    own = kind_named(task) if isinstance(task, str) else None
+    kind = own.profile_type() if own else None
     if kind is None or profile is None:
         return held
     renamed = profile_of_file(task, profile) if schema == 1 else profile
