@@ -36,7 +36,7 @@ def test_a_run_whose_folder_is_gone_is_named(tmp_path: Path) -> None:
     """It must not pass for a run that was never measured."""
     good = {"name": "x", "arm": "x", "task": "t", "seed": 1, "steps": 1, "commit": "c", "device": "d", "wall": 1.0}
     (tmp_path / "index.jsonl").write_text(json.dumps(good) + "\n")
-    with pytest.raises(HardtailError, match="x has no log.jsonl, although index.jsonl names the run"):
+    with pytest.raises(HardtailError, match=r"x has no log.jsonl, although index.jsonl names the run"):
         Store(tmp_path).runs()
 
 

@@ -114,6 +114,8 @@ _KINDS = {"cell_NT": "i", "step_NT": "i", "token_NT": "u", "answer_NA": "u", "go
 
 
 def _manifest(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise HardtailError(f"{path} is not a file; give a trace (.npz) that `hardtail eval --traces` wrote")
     side = manifest_path(path)
     try:
         manifest = json.loads(side.read_bytes())
