@@ -253,7 +253,7 @@ def test_other_bad_input_gets_a_sentence() -> None:
         task.read_answer(instances, 0, "7")
     with pytest.raises(HardtailError, match="no depth fits depth=6; depths are 1 to 5"):
         task.sample(1, Streams(1).named("deep"), "depth=6")
-    with pytest.raises(HardtailError, match="no tree for depth=3 with 20 operators"):
+    with pytest.raises(HardtailError, match="no tree for depth=3 with at most 20 operators"):
         hardtail.task("listops", arguments=(4,), expand=1.0).sample(1, Streams(1).named("full"), "depth=3")
     bad_fields = ({"max_train_depth": 7}, {"arguments": ()}, {"expand": 1.5}, {"train_size": 0}, {"test_per_depth": -1})
     for fields in bad_fields:

@@ -87,7 +87,7 @@ def test_without_runs_the_page_shows_recorded_results(report: Command, tmp_path:
     ("words", "told"),
     [
         (("--out", "page.txt"), "must end in .html"),
-        (("nowhere.npz",), "is missing"),
+        (("nowhere.npz",), "is not a file"),
         (("nowhere",), "neither a run directory nor a weights file"),
         (("--results", "nowhere"), "no index.jsonl"),
         (("-n", "0"), "-n is 0"),

@@ -309,7 +309,7 @@ def test_mistakes_are_sentences(view: Command, path: Path, tmp_path: Path) -> No
     fails = int(np.flatnonzero(~trace.exact_N)[0])
     save_trace(many, trace.take(np.array([0, *[fails] * 12])))
     for words, said in {
-        (str(tmp_path / "none.npz"),): "is missing",
+        (str(tmp_path / "none.npz"),): "is not a file",
         (str(damaged),): "hashes differ",
         (str(unknown),): "chess",
         (str(right), "--failures"): "no failure",
