@@ -14,9 +14,6 @@ from hardtail.core.files import atomic, file_hash
 from hardtail.measuring.subject import load_subject
 from hardtail.study.store import Store
 
-STRATA = ("natural", "chain>=28")
-POLICIES = ("top1", "lsb")
-
 
 def _add(name: str, weights: Path, **listed: object) -> None:
     """Copy the weights into the zoo and list them."""
@@ -34,18 +31,21 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="the run directory")
     parser.add_argument("about", help="what it is, in a few words")
     parser.add_argument("--kind", choices=("last", "best_probe"), default="last")
+    parser.add_argument("--hard", help="the stratum listed next to natural [the hardest of the task's gallery]")
     words = parser.parse_args()
     subject = load_subject(str(words.run), kind=words.kind)
-    accuracy: dict[str, dict[str, float]] = {stratum: {} for stratum in STRATA}
+    task = subject.task
+    policies = "top1", *task.order_names[:1]
+    accuracy: dict[str, dict[str, float]] = {stratum: {} for stratum in ("natural", words.hard or task.gallery()[1])}
     for run in Store(Path("results")).runs():
         for record in run.accuracies if run.name == words.run.name else ():
-            if record.checkpoint == words.kind and record.stratum in STRATA and record.policy in POLICIES:
+            if record.checkpoint == words.kind and record.stratum in accuracy and record.policy in policies:
                 accuracy[record.stratum][record.policy] = record.exact_match
     _add(
         words.name,
         words.run / f"{words.kind}.safetensors",
         run=words.run.name,
-        task=subject.task.name,
+        task=task.name,
         kind=words.kind,
         about=words.about,
         accuracy=accuracy,

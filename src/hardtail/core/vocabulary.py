@@ -57,9 +57,5 @@ class Vocabulary:
         """Token ids of an array of ASCII codes, any shape; the codes must all be in the vocabulary."""
         return self._id_of_code[codes]
 
-    def decode_codes(self, tokens: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """ASCII codes of an array of token ids, any shape."""
-        return self._code_of_id[tokens]
-
     def decode(self, tokens: NDArray[np.integer]) -> str:
         return self._code_of_id[tokens].tobytes().decode("ascii")
