@@ -217,7 +217,8 @@ def test_data_builds_saves_and_will_not_overwrite(shell: Shell, tmp_path: Path) 
     assert shell("data", "listops", "--split", "test", "-n", "50", "--out", str(out), "--preset", "paper") == 0
     instances, manifest = load_instances(out)
     assert len(instances) == 50
-    assert (manifest["task"]["name"], manifest["preset"], manifest["split"]) == ("listops", "paper", "test")
+    assert isinstance(manifest.task, dict)
+    assert (manifest.task["name"], manifest.preset, manifest.split) == ("listops", "paper", "test")
     assert shell("data", "listops", "--split", "test", "-n", "50", "--out", str(out)) == 2
     assert "--force" in shell.err
     assert shell("data", "listops", "--split", "test", "-n", "60", "--out", str(out), "--force", "--bare") == 0
@@ -252,8 +253,8 @@ def test_data_from_a_file(shell: Shell, tmp_path: Path) -> None:
     assert shell("data", "sudoku", "--from", str(source), "--out", str(out)) == 0
     instances, manifest = load_instances(out)
     assert len(instances) == 2
-    assert manifest["file"] == "puzzles.txt"
-    assert manifest["distinct"] == 1
+    assert manifest.file == "puzzles.txt"
+    assert manifest.distinct == 1
 
 
 def test_tasks_and_help(shell: Shell) -> None:

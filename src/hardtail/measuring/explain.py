@@ -16,8 +16,7 @@ from hardtail.measuring.diagnosis.record import Crossed
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.named import task_of
-from hardtail.traces.files import load_trace
+from hardtail.tasks.stored import stored_trace
 
 DEFAULT_N = 300
 
@@ -67,8 +66,7 @@ def explain_model(
 
 def explain_trace(path: Path) -> Diagnosis:
     """The diagnosis of a trace that names its task, as the traces of `eval --traces` do."""
-    trace = load_trace(path)
-    task = task_of(trace.about, str(path))
+    task, trace = stored_trace(path)
     stratum = trace.about.get("stratum")
     groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
     return diagnose(task, trace, groups=groups)
