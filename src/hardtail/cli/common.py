@@ -11,11 +11,13 @@ from tyro.conf import Positional, arg
 
 from hardtail import task as make_task
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import MOST_TEXT
+from hardtail.core.files import MOST_TEXT, refuse_special
 from hardtail.core.registry import TASKS
 from hardtail.core.terminal import console, guard
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
@@ -129,6 +131,12 @@ def load(
 def admit_task(path: str | None) -> "type[Task] | None":
     """Register the task that the user gave as `--task`, so that files may name it while this command runs."""
     return None if path is None else TASKS.admit(path)
+
+
+def refuse_special_out(path: "Path | None") -> None:
+    """Refuse what could not be written before the work is done: a device, a pipe, a folder, a link."""
+    if path is not None:
+        refuse_special(path)
 
 
 def memory(limit: int) -> int:

@@ -65,6 +65,7 @@ def evaluate(
     data_seed = subject.seed if data_seed is None else data_seed
     rounds = len(wanted) * (len(chosen) + subject.task.reveals)
     into = out or subject.file("evaluations.jsonl")
+    common.refuse_special_out(into)
     found: list[Found] = []
     with common.progress_bar(f"decoding {subject.name}", rounds * n) as advance:
         every = evaluate_all(
@@ -135,6 +136,7 @@ def diagnose(
     given = [name for name, value in for_runs.items() if value not in ((), None)]
     if given and all(run.endswith(".npz") for run in runs):
         raise HardtailError(f"{given[0]} applies only to runs and weights; leave it out, as traces are already decoded")
+    common.refuse_special_out(out)
     found: list[Diagnosis] = []
     for run in runs:
         if run.endswith(".npz"):

@@ -67,8 +67,9 @@ def read_manifest(raw: bytes, kind: type[M], where: str, remedy: str) -> M:
     """A manifest of the given kind; errors start with `where` it is from and end with the `remedy`."""
     try:
         held = decoded(raw, where)
-        if not isinstance(held, dict) or held.get("format") != FORMAT:
-            raise HardtailError(f"{where} is not a manifest of format {FORMAT}")
+        what = "trace" if kind is TraceManifest else None
+        if not isinstance(held, dict) or (held.get("format"), held.get("kind")) != (FORMAT, what):
+            raise HardtailError(f"{where} is not the manifest of a {what or 'data set'} of format {FORMAT}")
         return converted(held, kind, where)
     except HardtailError as error:
         raise HardtailError(f"{error}; {remedy}") from error

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,18 +17,22 @@ DEEPEST = 64
 
 def decoded(raw: bytes | str, where: str) -> Any:
     """The value of some JSON; errors start with `where` it is from."""
-    try:
-        return _checked(msgspec.json.decode(raw), raw)
-    except (ValueError, RecursionError) as error:
-        raise HardtailError(f"{where}: this is not valid JSON ({error})") from error
+    return _decoded(msgspec.json.decode, raw, where)
 
 
 def decoded_with_infinity(raw: bytes | str, where: str) -> Any:
     """The same for JSON in which numbers may be `NaN` and `Infinity`, as Python writes them."""
+    return _decoded(json.loads, raw, where)
+
+
+def _decoded(decode: Callable[[bytes | str], Any], raw: bytes | str, where: str) -> Any:
     try:
-        return _checked(json.loads(raw), raw)
+        value = decode(raw)
     except (ValueError, RecursionError) as error:
         raise HardtailError(f"{where}: this is not valid JSON ({error})") from error
+    if fault := _fault(value, raw):
+        raise HardtailError(f"{where}: {fault}; the record is damaged")
+    return value
 
 
 def converted(held: Any, kind: type[T], where: str) -> T:
@@ -47,18 +52,18 @@ def damaged(error: Exception, where: str) -> HardtailError:
     )
 
 
-def _checked(value: Any, raw: bytes | str) -> Any:
-    """The value, unless it is nested so deeply that code which walks through it would run out of stack, or has whole
-    numbers of more than 64 bits."""
+def _fault(value: Any, raw: bytes | str) -> str | None:
+    """What is wrong with decoded JSON: code that walks through it must not run out of stack, and whole numbers fit in
+    64 bits."""
     text = raw.encode() if isinstance(raw, str) else raw
     if text.count(b"[") + text.count(b"{") <= DEEPEST and not _MANY_DIGITS.search(text):
-        return value
+        return None
     level = [value]
     for _ in range(DEEPEST + 1):
         if any(type(item) is int and not -(1 << 63) <= item < 1 << 64 for item in level):
-            raise ValueError("a whole number has more than 64 bits")
+            return "a whole number has more than 64 bits"
         inside = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
         level = [child for children in inside for child in children]
         if not level:
-            return value
-    raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+            return None
+    return f"it is nested more than {DEEPEST} levels deep"

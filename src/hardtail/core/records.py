@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.errors import HardtailError
 from hardtail.core.files import append_bytes, atomic, read_regular
 from hardtail.core.manifest import Count as Count
 from hardtail.core.manifest import Seed
