@@ -246,8 +246,8 @@ def test_text_is_read_up_to_a_limit_that_a_flag_raises(tmp_path: Path, hardtail_
         == 2
     )
     long.write_text("1+2\n" + "1" * 5_000_000 + "\n")
-    for words in (("solve", "addition"), ("check", "addition")):
-        code, _, err = hardtail_command(*words, str(long), *(["3"] if words[0] == "check" else []))
+    for words in (("solve", "addition", str(long)), ("check", "addition", str(long), "3")):
+        code, _, err = hardtail_command(*words)
         assert code == 2
         assert "line 2 has more than 100,000 characters" in err
         assert len(err) < 300

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,7 @@ CALL = r're\.(?:compile|sub|split|\w*match|search)\(\s*rb?"((?:[^"\\]|\\.)+)"'
 
 def test_no_pattern_tries_a_text_in_more_than_linear_many_ways() -> None:
     """Two repetitions side by side that match the same characters try every split of a text between them."""
-    import re._parser as parser
-
+    parser = import_module("re._parser")
     root = Path(hardtail.__file__).parent
     literals = [(path, match[1]) for path in root.rglob("*.py") for match in re.finditer(CALL, path.read_text())]
     assert len(literals) > 8
@@ -86,8 +86,7 @@ def _refuse_neighbours(items: Any, where: str) -> None:
 
 
 def test_the_check_of_patterns_finds_the_old_one() -> None:
-    import re._parser as parser
-
+    parser = import_module("re._parser")
     with pytest.raises(AssertionError, match="twice in a row"):
         _refuse_neighbours(parser.parse(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*"), "addition")
 
@@ -147,8 +146,8 @@ def _hostile_files(folder: Path) -> list[tuple[str, ...]]:
     torn = folder / "torn"
     torn.mkdir()
     (torn / "recipe.json").write_text(json.dumps({"fields": {"task": {"name": ESCAPES}, "seed": 1, "steps": 1}}))
-    about = dict.fromkeys(("model", "note", "stratum", "policy", "recipe"), ESCAPES)
-    trace = trace_file(folder / "trace.npz", task, **about)
+    about: dict[str, Any] = dict.fromkeys(("model", "note", "stratum", "policy", "recipe"), ESCAPES)
+    trace = trace_file(folder / "trace.npz", task, None, **about)
     data = data_set(folder / "data.npz", task)
     manifest = json.loads(manifest_path(data).read_text())
     texts = dict.fromkeys(("hardtail", "preset", "split", "file", "train_and_test"), ESCAPES)

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
@@ -69,7 +70,10 @@ def explain_trace(path: Path) -> Diagnosis:
     task, trace = stored_trace(path)
     stratum = trace.about.get("stratum")
     groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
-    return diagnose(task, trace, groups=groups)
+    try:
+        return diagnose(task, trace, groups=groups)
+    except HardtailError as error:
+        raise HardtailError(f"{path}: {error}") from error
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:

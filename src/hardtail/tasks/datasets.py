@@ -21,6 +21,7 @@ from hardtail.core.types import Instances
 from hardtail.core.version import __version__
 from hardtail.tasks.base import Part, Task, shuffled
 from hardtail.tasks.named import task_to_json
+from hardtail.tasks.stored import refuse_misshapen
 
 CHUNK = 1000
 TRAIN = "train"
@@ -109,7 +110,9 @@ def _kept(
     digest = hashlib.sha256(json.dumps(drawn_from, sort_keys=True).encode()).hexdigest()[:16]
     path = Path(folder) / f"{task.name}-{split}-{digest}.npz"
     if path.exists():
-        return Built(*load_instances(path))
+        instances, manifest = load_instances(path)
+        refuse_misshapen(task, instances, str(path))
+        return Built(instances, manifest)
     built = make()
     save_instances(path, built.instances, built.manifest)
     return built
