@@ -81,7 +81,7 @@ def test_solve_many_from_standard_input(shell: Shell) -> None:
 
 def test_input_that_is_no_text(shell: Shell, tmp_path: Path) -> None:
     assert shell("solve", "addition", "-", stdin="\xff\xfe") == 2
-    assert "not text" in shell.err
+    assert "standard input is not a text file" in shell.err
     damaged = tmp_path / "rows.jsonl.gz"
     damaged.write_bytes(bytearray(gzip.compress(b"86,28,13,31,96\n" * 50))[:20] + b"\x00" * 40)
     assert shell("solve", "countdown", str(damaged)) == 2

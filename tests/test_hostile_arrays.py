@@ -39,7 +39,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "text for tokens": ({"tokens_NL": _cast("U3")}, "tokens_NL"),
     "wide tokens": ({"tokens_NL": _cast("u8")}, "tokens_NL"),
     "one dimension of tokens": ({"tokens_NL": np.ravel}, "tokens_NL"),
-    "tokens outside the vocabulary": ({"tokens_NL": _with((0, 0), 200)}, "tokens that the task does not have"),
+    "tokens outside the vocabulary": ({"tokens_NL": _with((0, 0), 200)}, "tokens that it cannot have"),
     "a prompt that is no problem": ({"tokens_NL": _with((0, 0), 11)}, "does not hold problems of addition"),
     "an answer that is wrong": ({"tokens_NL": lambda array: (array + (np.arange(15) == 14)) % 10}, "does not"),
     "a prompt beyond the end": ({"prompt_len_N": _with((0,), 14)}, "no room"),
@@ -71,8 +71,8 @@ EVENTS: dict[str, tuple[dict[str, Any], str]] = {
     "a probability above one": ({"prob_NT": _with((0, 0), 2.0)}, "not probabilities"),
     "a probability that is no number": ({"gold_prob_NT": _with((0, 0), np.nan)}, "not probabilities"),
     "fewer events": ({"token_NT": lambda array: array[:, 1:]}, "token_NT"),
-    "a token that there is not": ({"token_NT": _with((0, 0), 250)}, "tokens that the task does not have"),
-    "an answer of other tokens": ({"answer_NA": _with((0, 0), 250)}, "tokens that the task does not have"),
+    "a token that there is not": ({"token_NT": _with((0, 0), 250)}, "tokens that it cannot have"),
+    "an answer of other tokens": ({"answer_NA": _with((0, 0), 250)}, "tokens that it cannot have"),
     "text for probabilities": ({"prob_NT": _cast("U3")}, "prob_NT"),
     "no margins": ({"margin_NT": None}, "'margin_NT' is missing"),
 }
@@ -176,7 +176,7 @@ def test_a_wrong_manifest(what: str, tmp_path: Path, hardtail_command: Command) 
     ("changed", "sentence"),
     [
         ({"task": None}, "fields.task"),
-        ({"seed": "x"}, "fields.seed: expected `int`"),
+        ({"seed": "x"}, "fields.seed: expected `int"),
         ({"seed": 10**400}, "more than 64 bits"),
         ({"steps": 0}, "fields.steps"),
         ({"selection": "evil"}, "fields.selection"),

@@ -48,6 +48,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
     count: Count = 0
     sha256: Hash = "0" * 64
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """Which task it is of, as a trace says it too."""
+        return {"task": self.task, "config": self.config}
+
 
 class TraceManifest(Struct, frozen=True, kw_only=True):
     """What a trace is."""

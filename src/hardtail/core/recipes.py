@@ -28,8 +28,9 @@ class RecipeFields(Struct, frozen=True, kw_only=True):
 
     task: dict[str, Any]
     """As `tasks.named` writes it."""
-    seed: Seed
-    steps: Positive
+    seed: Seed | None = None
+    """The weights of a model that a user saved may lack this and what follows."""
+    steps: Positive | None = None
     name: str = ""
     selection: Kind = "best_probe"
     watch: _Watch | None = None

@@ -54,17 +54,13 @@ def stages(traces: Iterable[Trace]) -> list[Stage]:
     """Put traces together by task, model and policy; annotated and bare instances are separate stages."""
     by_task: dict[str, list[Trace]] = {}
     for trace in traces:
-        key = [_said(trace), list(trace.instances.arrays())]
+        key = [said_task(trace.about), list(trace.instances.arrays())]
         by_task.setdefault(json.dumps(key), []).append(trace)
     return [_stage(held) for held in by_task.values()]
 
 
-def _said(trace: Trace) -> object:
-    return said_task(trace.about.get("task"), trace.about.get("config"))
-
-
 def _stage(traces: Sequence[Trace]) -> Stage:
-    task = task_of(_said(traces[0]), "a trace")
+    task = task_of(traces[0].about, "a trace")
     for trace in traces:
         refuse_misfit(task, trace)
         _refuse_foreign(task, trace)

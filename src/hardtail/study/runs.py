@@ -13,7 +13,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from hardtail.core.recipes import recipe_of
+from hardtail.core.errors import HardtailError
+from hardtail.core.recipes import RECIPE, recipe_of
 from hardtail.core.records import (
     FINISHED,
     Accuracy,
@@ -45,8 +46,13 @@ class Run:
     def of_folder(cls, folder: Path) -> "Run":
         """A run directory that `hardtail train` wrote, finished or not."""
         fields = recipe_of(folder).fields
+        if fields.seed is None or fields.steps is None:
+            raise HardtailError(f"{folder / RECIPE}: fields.seed or fields.steps is missing; the record is damaged")
         ended, name = read_json(folder / FINISHED, Finished), folder.resolve().name
-        task, steps = task_of(fields.task, str(folder)).name, ended.step if ended and ended.patience else fields.steps
+        task, steps = (
+            task_of({"task": fields.task}, str(folder)).name,
+            ended.step if ended and ended.patience else fields.steps,
+        )
         facts = {key: getattr(ended, key) for key in ("commit", "device", "wall", "how", "patience") if ended}
         return cls(
             RunEntry(name=name, arm=fields.name or name, task=task, seed=fields.seed, steps=steps, **facts), folder

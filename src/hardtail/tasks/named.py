@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hardtail.core.describe import described_fields, described_name, registered_name
-from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 from hardtail.tasks.base import Task
 
@@ -29,7 +29,7 @@ def task_from_json(said: object) -> Task:
     name = registered_name(said)
     if (kind := _registered(name)) is None:
         raise HardtailError(
-            f"the task {quoted(str(name))} is not registered here (known: {', '.join(TASKS.names())}); name it "
+            f"the task {reprlib.repr(name)} is not registered here (known: {', '.join(TASKS.names())}); name it "
             f"with --task package.module:Class, or register it with an entry point {TASKS.group!r}"
         )
     try:
@@ -55,21 +55,22 @@ def _registered(name: str | None) -> type[Task] | None:
     return next((kind for kind in kinds if name == described_name(kind) or (script and own == kind.__qualname__)), None)
 
 
-def task_of(said: object, whose: str) -> Task:
-    """The task that a trace or a data set names; `whose` names the file in errors."""
-    if said is None:
+def task_of(about: Mapping[str, Any], whose: str) -> Task:
+    """The task of a trace or a data set, from its manifest; `whose` names the file in errors."""
+    if about.get("task") is None:
         raise HardtailError(
             f"{whose} does not name its task; give a file that `hardtail eval --traces` or `data` wrote"
         )
     try:
-        return task_from_json(said)
+        return task_from_json(said_task(about))
     except HardtailError as error:
         raise HardtailError(f"{whose} does not name a task that can be used here: {error}") from error
 
 
-def said_task(task: object, config: object) -> object:
-    """The task in a manifest, in today's form; older ones have its name as `task` and its fields as `config`."""
-    return {"name": task, "fields": config} if isinstance(task, str) else task
+def said_task(about: Mapping[str, Any]) -> object:
+    """The task in a manifest, in today's form."""
+    task = about.get("task")
+    return {"name": task, "fields": about.get("config")} if isinstance(task, str) else task
 
 
 def profile_of_file(name: object, profile: Any) -> Any:

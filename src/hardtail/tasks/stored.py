@@ -12,14 +12,14 @@ from hardtail.core.files import load_instances
 from hardtail.core.manifest import Manifest
 from hardtail.core.types import Instances, Trace
 from hardtail.tasks.base import Task
-from hardtail.tasks.named import said_task, task_of
+from hardtail.tasks.named import task_of
 from hardtail.traces.files import load_trace
 
 
 def stored_instances(path: Path, shown: int | None = None) -> tuple[Task, Instances, Manifest]:
     """A data set with its task; the first `shown` problems, by default all, are solved again and compared."""
     instances, manifest = load_instances(path)
-    task = task_of(said_task(manifest.task, manifest.config), str(path))
+    task = task_of(manifest.about, str(path))
     refuse_misshapen(task, instances, str(path))
     _refuse_unsolved(task, instances.take(slice(0, shown)), str(path))
     return task, instances, manifest
@@ -28,11 +28,11 @@ def stored_instances(path: Path, shown: int | None = None) -> tuple[Task, Instan
 def stored_trace(path: Path) -> tuple[Task, Trace]:
     """A trace with the task that it names."""
     trace = load_trace(path)
-    task = task_of(said_task(trace.about.get("task"), trace.about.get("config")), str(path))
+    task = task_of(trace.about, str(path))
     refuse_misshapen(task, trace.instances, str(path))
     written = max(int(array.max(initial=0)) for array in (trace.token_NT, trace.answer_NA))
     if not len(trace) or written >= task.vocabulary.size or trace.mask_id != task.vocabulary.mask_id:
-        raise _misfit(path, task, "it is empty or has tokens that the task does not have")
+        raise _misfit(path, task, "it is empty or has tokens that it cannot have")
     _refuse_unsolved(task, trace.instances, str(path))
     return task, trace
 
@@ -43,7 +43,7 @@ def refuse_misshapen(task: Task, instances: Instances, whose: str) -> None:
     if given != own:
         raise _misfit(whose, task, f"it has sequences of {given[0]} with {given[1]} answer cells, the task {own}")
     if instances.tokens_NL.max(initial=0) >= task.vocabulary.size:
-        raise _misfit(whose, task, "it has tokens that the task does not have")
+        raise _misfit(whose, task, "it has tokens that it cannot have")
     for axis, value_N in instances.strata.items():
         labels = task.labels.get(axis, ())
         if (value_N.dtype.kind == "U") != bool(labels) or (labels and not np.isin(value_N, labels).all()):

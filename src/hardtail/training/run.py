@@ -116,7 +116,7 @@ class _Run:
         if data_file is None:
             return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
-        if differences(said_task(manifest.task, manifest.config), task_to_json(recipe.task)):
+        if differences(said_task(manifest.about), task_to_json(recipe.task)):
             raise HardtailError(f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration")
         if manifest.split not in (data.TRAIN, "all"):
             raise HardtailError(
