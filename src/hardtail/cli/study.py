@@ -35,6 +35,10 @@ def study(
     device: Device = None,
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum when a finished run is measured")] = 500,
     patience: Patience = None,
+    data: Annotated[
+        Path | None,
+        arg(help="train the runs on this file of `hardtail data` instead; their names then end in -on-FILE"),
+    ] = None,
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
@@ -50,10 +54,10 @@ def study(
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)
     elif words[:1] == ("advance",):
-        _advance(words[1:], runs, store, minutes, device, n, patience)
+        _advance(words[1:], runs, store, minutes, device, n, patience, data)
     else:
         with busy("reading"):
-            table = _runs_table(words, runs, store) if words else _grids_table(runs, store)
+            table = _runs_table(words, runs, store, data) if words else _grids_table(runs, store)
         common.open_console(at_least=100).print(table.rich())
         if not words:
             print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 continues it")
@@ -74,14 +78,20 @@ def _grids_table(runs: Path, store: "Store") -> "Table":
     return Table("grids", ("grid", "runs", *columns), tuple(rows))
 
 
-def _runs_table(names: tuple[str, ...], runs: Path, store: "Store") -> "Table":
+def _runs_table(names: tuple[str, ...], runs: Path, store: "Store", data: Path | None) -> "Table":
     from hardtail.core.tables import Table
     from hardtail.study.advance import status
-    from hardtail.study.grids import entries_named
 
-    found = status(entries_named(names), runs, store)
+    found = status(_entries(names, data), runs, store)
     rows = tuple((item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found)
     return Table(" ".join(names), ("run", "state", "step", "of"), rows)
+
+
+def _entries(names: tuple[str, ...], data: Path | None) -> "list[Entry]":
+    """The entries of grids and runs, on the data file that the user gave, if any."""
+    from hardtail.study.grids import entries_named
+
+    return [entry if data is None else entry.on(data) for entry in entries_named(names)]
 
 
 def _prepare(names: tuple[str, ...], n: int) -> None:
@@ -98,10 +108,16 @@ def _prepare(names: tuple[str, ...], n: int) -> None:
 
 
 def _advance(
-    names: tuple[str, ...], runs: Path, store: "Store", minutes: float, device: str | None, n: int, patience: int | None
+    names: tuple[str, ...],
+    runs: Path,
+    store: "Store",
+    minutes: float,
+    device: str | None,
+    n: int,
+    patience: int | None,
+    data: Path | None,
 ) -> None:
     from hardtail.study.advance import SPARE, advance
-    from hardtail.study.grids import entries_named
     from hardtail.training.run import refuse_no_patience
 
     refuse_no_patience(patience)
@@ -118,7 +134,7 @@ def _advance(
         shown = "  ".join(f"{key} {value:.4g}" for key, value in common.measured(line).items())
         print(f"{entry.name}  step {line.step:,}/{entry.recipe.steps:,}  {shown}", flush=True)
 
-    entries, device = entries_named(names), common.usable_device(device)
+    entries, device = _entries(names, data), common.usable_device(device)
     with common.asked_to_stop(lambda: began) as stopping:
         found = advance(
             entries,
@@ -128,6 +144,7 @@ def _advance(
             device=device,
             n=n,
             patience=patience,
+            data_file=data,
             report=report,
             should_stop=stopping,
         )

@@ -115,8 +115,11 @@ class _Run:
         if data_file is None:
             return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
-        if differences(said_task(manifest), task_to_json(recipe.task)):
-            raise HardtailError(f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration")
+        if fields := differences(said_task(manifest), task_to_json(recipe.task)):
+            raise HardtailError(
+                f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration: it differs in "
+                f"{', '.join(fields)}"
+            )
         if (split := manifest.get("split")) not in (data.TRAIN, "all"):
             raise HardtailError(
                 f"{data_file} is the split {split!r}, on which runs are measured; train on {data.TRAIN!r}"
