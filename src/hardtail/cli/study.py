@@ -24,7 +24,7 @@ def study(
     words: Annotated[
         Positional[tuple[str, ...]],
         arg(
-            metavar="[advance|prepare] [GRID|RUN ...]",
+            metavar="[advance|prepare|pack|unpack] [GRID|RUN ...]",
             help="nothing: list all grids; GRID: list its runs; advance GRID or RUN: continue it",
         ),
     ] = (),
@@ -39,12 +39,18 @@ def study(
         Path | None,
         arg(help="train the runs on this file of `hardtail data` instead; their names then end in -on-FILE"),
     ] = None,
+    out: Annotated[Path, arg(help="where `pack` writes the pieces")] = Path("packed"),
+    bf16_moments: Annotated[
+        bool, arg(help="`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")
+    ] = False,
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
     `advance` trains the next unfinished run from its last checkpoint, saves its state when time is up or at Ctrl-C, and
     measures and records finished runs. `prepare` draws all data that a grid needs into the folder that the environment
     variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set the variable there too.
+    `pack RUN` writes a run in pieces of at most 16 MiB, for machines that exchange small files only; `unpack FOLDER`
+    puts it back under `--runs`.
     With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
     from hardtail.study.store import Store
@@ -53,6 +59,10 @@ def study(
     store = Store(results)
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)
+    elif words[:1] == ("pack",):
+        _pack(words[1:], runs, out, bf16_moments)
+    elif words[:1] == ("unpack",):
+        _unpack(words[1:], runs)
     elif words[:1] == ("advance",):
         _advance(words[1:], runs, store, minutes, device, n, patience, data)
     else:
@@ -105,6 +115,30 @@ def _prepare(names: tuple[str, ...], n: int) -> None:
     with busy("drawing instances"):
         made = prepare(entries, n=n)
     print(f"{' '.join(names)}: {made} sets of instances in {os.environ[KEPT]}")
+
+
+def _pack(names: tuple[str, ...], runs: Path, out: Path, bf16_moments: bool) -> None:
+    from hardtail.study.pack import pack
+
+    if not names:
+        raise HardtailError("pack needs runs: hardtail study pack maze-puma-s42 --out packed")
+    for name in names:
+        run = runs / name
+        if not run.is_dir():
+            raise HardtailError(f"there is no run {run}; --runs names the folder of runs in progress")
+        packed = pack(run, out, bf16_moments=bf16_moments)
+        size = sum(piece.size for piece in packed.pieces) / (1 << 20)
+        print(f"{name}: step {packed.step:,}, {len(packed.pieces)} pieces, {size:.1f} MiB in {out}")
+
+
+def _unpack(names: tuple[str, ...], runs: Path) -> None:
+    from hardtail.study.pack import unpack
+
+    if not names:
+        raise HardtailError("unpack needs a folder of pieces: hardtail study unpack packed")
+    for name in names:
+        folder, packed = unpack(Path(name), runs)
+        print(f"{folder}: step {packed.step:,}")
 
 
 def _advance(

@@ -131,6 +131,8 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     commit: str | None = None
     device: str | None = None
     data: DataFile | None = None
+    rounded: Count | None = None
+    """How often the optimiser's moments were rounded to bf16 before this session, if they were."""
     wall: Seconds | None = None
     tokens: Count | None = None
 

@@ -133,7 +133,8 @@ class _Run:
     def go(self, report: Report, should_stop: Callable[[], bool], patience: int | None) -> Outcome:
         how = self.step.compile()
         keeper, progress, watch = self.keeper, self.progress, self.recipe.watch
-        session = LogLine(step=progress.step, how=how, data=self.source, **origin(str(self.device)))
+        rounded = progress.rounded or None
+        session = LogLine(step=progress.step, how=how, data=self.source, rounded=rounded, **origin(str(self.device)))
         report(keeper.note(session, self.step))
         before, began = progress.wall, time.monotonic()
 
