@@ -36,6 +36,15 @@ def drawn(task: Any = ADDITION, n: int = 6) -> Instances:
     return task.sample(n, Streams(0).named("hf"))
 
 
+def only_our_tokens(denoiser: HfDenoiser) -> HfDenoiser:
+    """The same toy, which can say no other tokens than the task's."""
+    model: Any = denoiser.model
+    other = torch.ones(len(hf_toys.tokenizer()), dtype=torch.bool)
+    other[denoiser.id_V] = False
+    model.out.bias.data.masked_fill_(other, -1e4)
+    return denoiser
+
+
 def hidden(instances: Instances, mask_id: int, every: int = 2) -> tuple[Tensor, Tensor]:
     """Sequences with every other answer cell hidden, and where the answer cells are."""
     tokens_NL, at_NA = instances.tokens_NL.astype(np.int64), instances.answer_at_NA
@@ -130,10 +139,7 @@ def test_a_greedy_decode_is_lladas_own_generation(block: int, steps: int) -> Non
     denoiser, instances = made("llada", task), drawn(task, 12)
     tokens_BL, at_BA = hidden(instances, denoiser.mask_id, every=1)
     ids = torch.cat([torch.full((len(tokens_BL), 1), 2), denoiser.id_V[tokens_BL]], 1)
-    allowed = torch.zeros(len(hf_toys.tokenizer()), dtype=torch.bool)
-    allowed[denoiser.id_V] = True
-    model: Any = denoiser.model
-    model.out.bias.data.masked_fill_(~allowed, -1e4)
+    only_our_tokens(denoiser)
     start, cells = int(at_BA[0, 0]) + 1, at_BA.shape[1]
     expected = llada_generate(denoiser.model, ids, start, cells, block, steps, denoiser.their_mask)
     policy = policy_named("top1" if block == cells else f"block,size={block}")
