@@ -13,7 +13,7 @@ from hardtail.core.manifest import Count
 from hardtail.core.parsing import converted
 from hardtail.core.recipes import RECIPE, RecipeFile, recipe_of
 from hardtail.core.recipes import Kind as Kind
-from hardtail.core.records import Coverage, read_json
+from hardtail.core.records import Coverage, DataFile, read_json
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.precision import Precision
 from hardtail.models.weights import load_weights
@@ -35,6 +35,8 @@ class Origin:
     """The task's configuration, by the name of its preset."""
     data_seed: int | None = None
     """The seed of the instances that it is measured on."""
+    data: DataFile | None = None
+    """The file that those instances are from, if they are not drawn."""
 
 
 @dataclass(frozen=True)
