@@ -9,6 +9,7 @@ import tyro
 from tyro.conf import Positional, arg
 
 from hardtail import task as make_task
+from hardtail.cli.progress import counted_lines, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 
@@ -109,10 +110,11 @@ def open_console(at_least: int = 0) -> "Console":
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
-    """Show a spinner on standard error during work that may take a while, if that is a terminal."""
+    """Show on standard error that work goes on: a spinner on a terminal, plain lines elsewhere."""
     from rich.console import Console
 
-    with Console(stderr=True).status(words):
+    console = Console(stderr=True)
+    with console.status(words) if console.is_terminal else plain_lines(lambda: words):
         yield
 
 
@@ -147,16 +149,21 @@ def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
 def new_bar(*more: "ProgressColumn") -> "Progress":
     """Return a progress bar on standard error; it is disabled if that is not a terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), *more)
+    bar = (BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), *bar, *more)
     console = Console(stderr=True)
     return Progress(*columns, console=console, disable=not console.is_terminal)
 
 
 @contextmanager
 def progress_bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar and give the function that advances it."""
+    """Show progress, as a bar on a terminal and as plain lines elsewhere, and give the function that advances it."""
     with new_bar() as progress:
+        if progress.disable:
+            with counted_lines(words, total) as advance:
+                yield advance
+            return
         task = progress.add_task(words, total=total)
         yield lambda made: progress.advance(task, made)
