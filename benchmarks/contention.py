@@ -2,6 +2,7 @@
 
     python benchmarks/contention.py                    # both, three rounds, medians
     python benchmarks/contention.py --work decode --models 3 -n 100     # all that the demo decodes of three models
+    python benchmarks/contention.py --ways ours --rounds 5              # without the slow one
 
 Each is measured in two ways, in turn. *Split* is how it was done before: torch splits every product over the cores, and
 threads that wait for each other spin. *Ours* decodes with single-threaded workers, and threads wait asleep. How OpenMP
@@ -126,6 +127,7 @@ def busy(count: int) -> Iterator[None]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", nargs="+", choices=WORKS, default=list(WORKS))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("-n", type=how_many, default=64, help="sums of each stratum [64]")
     parser.add_argument("--models", type=how_many, default=1, help="shipped models to decode [1]")
     parser.add_argument("--rounds", type=how_many, default=3, help="measurements of each, of which the median is shown")
@@ -139,20 +141,22 @@ def main() -> None:
     print(f"work    way      alone  beside {others} busy processes   ratio", flush=True)
     for work in words.work:
         with ExitStack() as stack:
-            servers = {way: stack.enter_context(server(way, work, words.n, words.models)) for way in WAYS}
-            alone: dict[str, list[float]] = {way: [] for way in WAYS}
-            beside: dict[str, list[float]] = {way: [] for way in WAYS}
+            servers = {way: stack.enter_context(server(way, work, words.n, words.models)) for way in words.ways}
+            alone: dict[str, list[float]] = {way: [] for way in servers}
+            beside: dict[str, list[float]] = {way: [] for way in servers}
             for _ in range(words.rounds):
                 for way, measured in servers.items():
                     alone[way].append(measured())
                 with busy(others):
                     for way, measured in servers.items():
                         beside[way].append(measured())
-        for way in WAYS:
+        for way in servers:
             one, two = median(alone[way]), median(beside[way])
-            print(f"{work:7} {way:6} {one:6.2f} s {two:22.2f} s {two / one:7.2f}", flush=True)
-        faster = median(split / ours for split, ours in zip(alone["split"], alone["ours"], strict=True))
-        print(f"{work:7} alone, split takes {faster:.2f} times as long as ours (median of pairs)", flush=True)
+            ratio = median(slow / fast for fast, slow in zip(alone[way], beside[way], strict=True))
+            print(f"{work:7} {way:6} {one:6.2f} s {two:22.2f} s {ratio:7.2f}", flush=True)
+        if len(servers) == len(WAYS):
+            faster = median(split / ours for split, ours in zip(alone["split"], alone["ours"], strict=True))
+            print(f"{work:7} alone, split takes {faster:.2f} times as long as ours (median of pairs)", flush=True)
 
 
 if __name__ == "__main__":
