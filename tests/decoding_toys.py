@@ -31,6 +31,10 @@ NAMES = (
     "remdm,eta=0.5",
     "remdm,variant=conf",
     "p2,eta=4",
+    "check,draft=eb+gamma=2,hide=random,parts=2,rounds=4",
+    "check,draft=klass+p=0.2+kl=3+history=1,hide=block,then=refill,rounds=3,sweep=backward",
+    "check,draft=loo+rounds=2,then=region,reach=1,rounds=2",
+    "ladder,rungs=factor/check+rounds=2/loo+rounds=1/klass,limit=16",
     "tests.decoding_toys:EveryOther",
 )
 """Every registered policy, a logical order, a user's class; also with fields that make rare branches common."""

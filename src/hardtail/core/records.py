@@ -75,6 +75,8 @@ class Accuracy(_Measured, frozen=True, kw_only=True, tag="accuracy"):
     valid: Share | None = None
     """Share of answers that solve the problem, gold or not."""
     steps: Count | None = None
+    passes: Annotated[float, Meta(ge=0)] | None = None
+    """Forward passes that an instance took, on average."""
     wall: Seconds | None = None
 
 

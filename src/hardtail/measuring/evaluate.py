@@ -81,7 +81,7 @@ def evaluate(
     began = monotonic()
     exact: list[NDArray[np.bool_]] = []
     wrong: list[Trace] = []
-    valid = cells = right_cells = steps = 0
+    valid = cells = right_cells = steps = passes = 0
     with trace_writer(traces) if traces else nullcontext() as writer:
         for part in traced(subject, name, policy, instances, stratum, decoding):
             if writer is not None:
@@ -92,6 +92,8 @@ def evaluate(
             cells += int(judged_NA.sum())
             valid += int(task.check(part.instances, part.answer_NA).sum())
             steps = max(steps, int(part.step_NT.max(initial=-1)) + 1)
+            assert part.passes_N is not None  # every decode counts them
+            passes += int(part.passes_N.sum())
             if len(wrong) < failures:
                 wrong.extend(part.take(slice(i, i + 1)) for i in np.flatnonzero(~part.exact_N)[: failures - len(wrong)])
             progress(len(part))
@@ -106,6 +108,7 @@ def evaluate(
         cell_accuracy=right_cells / cells if cells else None,
         valid=valid / n,
         steps=steps,
+        passes=passes / n,
         wall=round(monotonic() - began, 3),
     )
     return Outcome(record, exact_N, Trace.concat(wrong) if wrong else None)

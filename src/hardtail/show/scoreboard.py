@@ -24,6 +24,7 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     pairs = [record for record in records if isinstance(record, Paired)]
     title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}"
     found = _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]", probes)
+    found += _grids("forward passes of an instance, mean", accuracies, lambda record: record.passes)
     if any(record.valid != record.exact_match for record in accuracies):
         found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid)
     if any(record.exact_match < 1 for record in accuracies):

@@ -104,6 +104,7 @@ def _check(trace: Trace) -> None:
 
 
 _KINDS = {"cell_NT": "i", "step_NT": "i", "token_NT": "u", "answer_NA": "u", "gold_rank_NT": "i"} | {
+    "passes_N": "i",
     "instances/tokens_NL": "u",
     "instances/prompt_len_N": "i",
     "instances/maskable_NA": "b",
