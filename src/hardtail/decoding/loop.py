@@ -217,7 +217,7 @@ class _Loop:
         put(state.at_BA, instances.answer_at_NA)
         put(state.maskable_BA, instances.maskable_NA)
         put(state.key_B, instances.prompt_len_N)
-        state.key_B.copy_(_keys(state.tokens_BL, state.key_B, self.seed))
+        state.key_B.copy_(row_keys(state.tokens_BL, state.key_B, self.seed))
         put(self.gold_BA, instances.answer_NA)
         for name, rank_BA in state.orders.items():
             put(rank_BA, instances.orders[name])
@@ -335,7 +335,7 @@ class _Loop:
             return self._once
 
 
-def _keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
+def row_keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
     """A random word per instance from the seed and the problem's tokens, whatever its place in the batch."""
     position_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
     place_L = mix(mix(torch.full_like(position_L, seed)) + position_L)

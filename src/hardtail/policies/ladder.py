@@ -5,32 +5,33 @@ Shapes: B batch, A answer cells, V vocabulary.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne, NonNegative
-from hardtail.policies import groups
 from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
+from hardtail.policies.groups import GROUPINGS
 from hardtail.policies.nested import begun, nested, only, restart
 from hardtail.policies.parallel import Threshold
 
-HALVES = 2
-"""Groups of a proof: half of the cells are hidden at a time."""
+_RESTORING = -1
+"""The turn of a row that gets its best answer back."""
 
 
 @dataclass(frozen=True)
 class Ladder(Policy):
-    """Decode with the first rung; while the answer's energy is above `limit`, go on to the next.
+    """Decode with the first rung; while the answer's energy is above `limit`, go on to the next. If no rung is trusted,
+    the answer with the lowest energy is written again, which costs a last pass.
 
-    The energy is how unlikely the denoiser finds what is written: hide a random half of the cells, add up -log p of
-    their tokens, then the same for the other half; the mean over `splits` such splits. Each costs two passes. A `check`
-    repairs the answer of the rung before it; any other policy begins again with all cells hidden. The last rung's
-    answer is final, so its energy is not asked for.
+    The energy is how unlikely the denoiser finds what is written: hide one group of cells after another, add up -log p
+    of their tokens; the mean over `splits` divisions into groups. By default the groups are random halves, and the
+    energy costs four passes. A `check` repairs the answer of the rung before it; any other policy begins again with all
+    cells hidden.
     """
 
     remasks: ClassVar[bool] = True
@@ -39,6 +40,9 @@ class Ladder(Policy):
     rungs: tuple[Policy, ...] = (Threshold(), Check(), Top1())
     limit: NonNegative = 1.0
     """In nats, over the whole answer; to be set on natural problems (docs/remedy.md)."""
+    hide: Literal["comb", "random", "block"] = "random"
+    """What is hidden together; random groups are drawn anew for every split."""
+    parts: AtLeastOne = 2
     splits: AtLeastOne = 2
 
     def __post_init__(self) -> None:
@@ -53,9 +57,12 @@ class Ladder(Policy):
             "proving_B": torch.zeros_like(none_B, dtype=torch.bool),
             "done_B": ~state.hidden_BA.any(dim=1),
             "turn_B": none_B.clone(),
-            "energy_B": torch.full_like(none_B, torch.nan, dtype=torch.float32),
+            "energy_B": torch.zeros_like(none_B, dtype=torch.float32),
             "group_BA": none_BA,
-            "kept_BA": none_BA.clone(),
+            "kept_BA": none_BA.clone(),  # what a proof writes back
+            "best_BA": none_BA.clone(),
+            "best_rung_B": none_B.clone(),
+            "best_energy_B": torch.full_like(none_B, torch.inf, dtype=torch.float32),
         }
         for rung, policy in enumerate(self.rungs):
             memory |= begun(policy, state, str(rung))
@@ -95,36 +102,54 @@ class Ladder(Policy):
             if policy.remasks and bool(here_B.any()):
                 again_BA |= policy.review(guess, within, logits) & here_B[:, None]
             written_B |= here_B & ~(state.hidden_BA | again_BA).any(dim=1) & policy.finished(within)
-        climbs_B = self._prove(guess, state)
-        done_B.logical_or_(written_B & (rung_B == len(self.rungs) - 1))
+        failed_B = self._prove(guess, state)
+        climbs_B = failed_B & (rung_B < len(self.rungs) - 1)
         rung_B.add_(climbs_B)
-        memory["energy_B"].masked_fill_(written_B, torch.nan)
-        proving_B.copy_((proving_B & ~climbs_B) | (written_B & ~done_B))
-        return again_BA | self._climb(climbs_B, state) | self._ask(proving_B & ~done_B, state)
+        proving_B.copy_((proving_B | written_B) & ~climbs_B)
+        memory["energy_B"].masked_fill_(written_B, 0.0)
+        restored_BA = self._restore(failed_B & ~climbs_B, state)
+        asked_BA = self._ask(proving_B & ~memory["done_B"] & ~restored_BA.any(dim=1), state)
+        return again_BA | restored_BA | asked_BA | self._climb(climbs_B, state)
 
     def _prove(self, guess: Guess, state: State) -> Tensor:
         """Add this step's looks to the energies; return the rows that are not trusted, and finish those that are."""
         memory = state.memory
         proving_B, turn_B, energy_B = memory["proving_B"] & ~memory["done_B"], memory["turn_B"], memory["energy_B"]
-        asked_BA = state.maskable_BA & (memory["group_BA"] == (turn_B % HALVES)[:, None])
+        memory["done_B"].logical_or_(proving_B & (turn_B == _RESTORING))
+        proving_B = proving_B & (turn_B != _RESTORING)
+        asked_BA = state.maskable_BA & (memory["group_BA"] == (turn_B % self.parts)[:, None])
         log_p_BA = guess.log_p_BAV.gather(-1, memory["kept_BA"][..., None])[..., 0]
         unlikely_B = -torch.where(asked_BA, log_p_BA, 0.0).sum(dim=1) / self.splits
-        energy_B.copy_(torch.where(proving_B, energy_B.nan_to_num(nan=0.0) + unlikely_B, energy_B))
+        energy_B.add_(torch.where(proving_B, unlikely_B, 0.0))
         turn_B.add_(proving_B)
-        proved_B = proving_B & (turn_B == HALVES * self.splits)
+        proved_B = proving_B & (turn_B == self.parts * self.splits)
         turn_B.mul_(~proved_B)
+        better_B = proved_B & (energy_B < memory["best_energy_B"])
+        memory["best_energy_B"].copy_(torch.where(better_B, energy_B, memory["best_energy_B"]))
+        memory["best_rung_B"].copy_(torch.where(better_B, memory["rung_B"], memory["best_rung_B"]))
+        memory["best_BA"].copy_(torch.where(better_B[:, None], memory["kept_BA"], memory["best_BA"]))
         trusted_B = proved_B & (energy_B <= self.limit)
         memory["done_B"].logical_or_(trusted_B)
         return proved_B & ~trusted_B
 
+    def _restore(self, rows_B: Tensor, state: State) -> Tensor:
+        """The cells to hide and write again, in rows that no rung satisfied: where the best answer differs."""
+        memory = state.memory
+        differs_BA = rows_B[:, None] & (memory["best_BA"] != state.token_BA)
+        differs_B = differs_BA.any(dim=1)
+        memory["kept_BA"].copy_(torch.where(rows_B[:, None], memory["best_BA"], memory["kept_BA"]))
+        memory["turn_B"].masked_fill_(differs_B, _RESTORING)
+        memory["done_B"].logical_or_(rows_B & ~differs_B)
+        return differs_BA
+
     def _ask(self, rows_B: Tensor, state: State) -> Tensor:
-        """The next half to hide, in these rows."""
+        """The next group to hide, in these rows."""
         memory = state.memory
         turn_B, held_BA, kept_BA = memory["turn_B"], memory["group_BA"], memory["kept_BA"]
-        split_B = rows_B & (turn_B % HALVES == 0)
-        held_BA.copy_(torch.where(split_B[:, None], groups.random(state, HALVES), held_BA))
+        split_B = rows_B & (turn_B % self.parts == 0)
+        held_BA.copy_(torch.where(split_B[:, None], GROUPINGS[self.hide](state, self.parts), held_BA))
         kept_BA.copy_(torch.where(rows_B[:, None], state.token_BA, kept_BA))
-        return rows_B[:, None] & state.maskable_BA & (held_BA == (turn_B % HALVES)[:, None])
+        return rows_B[:, None] & state.maskable_BA & (held_BA == (turn_B % self.parts)[:, None])
 
     def _climb(self, climbs_B: Tensor, state: State) -> Tensor:
         """Begin the rung that rows have just reached; return the cells that it hides first."""
@@ -147,9 +172,10 @@ class Ladder(Policy):
         return state.memory["done_B"]
 
     def notes(self, state: State) -> dict[str, Tensor]:
-        """The rung that gave the answer, from 0, and its energy; NaN for the last rung."""
-        return {"rung": state.memory["rung_B"], "energy": state.memory["energy_B"]}
+        """The rung that gave the answer, from 0, the last one that was tried, and the answer's energy."""
+        names = {"rung": "best_rung_B", "tried": "rung_B", "energy": "best_energy_B"}
+        return {name: state.memory[held] for name, held in names.items()}
 
     def steps(self, cells: int, commit: Commit) -> int:
-        proofs = (len(self.rungs) - 1) * HALVES * self.splits
-        return proofs + sum(policy.steps(cells, commit) for policy in self.rungs)
+        proofs = len(self.rungs) * self.parts * self.splits
+        return 1 + proofs + sum(policy.steps(cells, commit) for policy in self.rungs)
