@@ -31,12 +31,14 @@ def costs(run: Run, stratum: str, policies: Iterable[str]) -> dict[str, tuple[fl
 def passes_figure(
     runs: Mapping[str, Run], colours: Mapping[str, str], stratum: str, policies: Mapping[str, str]
 ) -> "Figure":
-    """One colour for each of the named runs, one mark for each policy, by the name that the legend gives it."""
+    """One colour for each of the named runs that has records, one mark for each policy, named as in the legend."""
     figure = sheet(COLUMN, 2.6)
     axes = figure.subplots()
     marks = dict(zip(policies, MARKERS, strict=False))
-    for name, run in runs.items():
-        held = sorted(costs(run, stratum, policies).items(), key=lambda item: item[1])
+    found = {name: costs(run, stratum, policies) for name, run in runs.items()}
+    found = {name: held for name, held in found.items() if held}
+    for name, by_policy in found.items():
+        held = sorted(by_policy.items(), key=lambda item: item[1])
         axes.plot(*zip(*(at for _, at in held), strict=True), color=colours[name], linewidth=0.5, alpha=0.4)
         for policy, at in held:
             axes.plot(*at, marks[policy], color=colours[name], markersize=4)
@@ -47,6 +49,6 @@ def passes_figure(
     axes.set_xlabel("forward passes of an instance, mean")
     axes.set_title(f"Exact match, {stratum}")
     handles = [axes.plot([], [], marks[policy], color=SOFT, label=label)[0] for policy, label in policies.items()]
-    handles += [axes.plot([], [], color=colours[name], label=name)[0] for name in runs]
+    handles += [axes.plot([], [], color=colours[name], label=name)[0] for name in found]
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
