@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import hardtail
-from hardtail import Streams
+from hardtail import HardtailError, Streams
 from hardtail.core.records import Accuracy, Trust, read_measurements
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
@@ -198,3 +198,17 @@ def test_finished_rows_are_not_looked_at() -> None:
     assert trace.passes_N is not None
     assert looked < int(trace.passes_N.sum()) + 32 * (int(trace.passes_N.max()) + 1)
     assert VOCAB > MASK
+
+
+@pytest.mark.parametrize("damage", ["negative", "too few", "text"])
+def test_damaged_passes_and_notes_are_refused(tmp_path: Path, damage: str) -> None:
+    trace = decode(TOY, problems(5), Top1())
+    assert trace.passes_N is not None
+    damaged = {
+        "negative": replace(trace, passes_N=-1 - trace.passes_N),
+        "too few": replace(trace, passes_N=trace.passes_N[:3]),
+        "text": replace(trace, notes={"rung": np.array(list("abcde"))}),
+    }[damage]
+    save_trace(tmp_path / "a.npz", damaged)
+    with pytest.raises(HardtailError, match=r"passes|notes/rung"):
+        load_trace(tmp_path / "a.npz")
