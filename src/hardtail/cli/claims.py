@@ -16,6 +16,7 @@ def claims(
         arg(metavar="ID", help="claims to show with their evidence [a table of all claims]"),
     ] = (),
     /,
+    source: Annotated[str | None, arg(help="whose claims: `ours`, or the name of a source [all papers]")] = None,
     reading: Annotated[
         Literal["release", "paper"], arg(help="runs that follow the authors' code, or the paper's text")
     ] = "release",
@@ -34,8 +35,9 @@ def claims(
     from hardtail.study.store import Store, default_results, recorded
 
     chosen = [claim_named(name) for name in dict.fromkeys(ids)]
+    listed = ledger.claims_of(source) if source else None
     held = Results(Store(recorded(results) if results else default_results()), reading, checkpoint)
-    judged = judge(held, chosen or None)
+    judged = judge(held, chosen or listed)
     if as_json:
         rows = [ledger.as_json(item, held, evidence=bool(chosen)) for item in judged]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
@@ -43,7 +45,10 @@ def claims(
     tables = (
         [table for item in judged for table in ledger.evidence_tables(item, held)]
         if chosen
-        else [ledger.ledger_table(judged, held), ledger.counts_table(judged)]
+        else [
+            ledger.ledger_table(judged, held, "Our" if source == ledger.OURS else "The paper's"),
+            ledger.counts_table(judged),
+        ]
     )
     if markdown:
         print("\n".join(table.markdown() for table in tables))

@@ -44,6 +44,7 @@ def evaluate(
     gallery: Annotated[
         int, arg(metavar="[N]", help="draw N failures of every policy and stratum [1 if N is omitted]")
     ] = 0,
+    trust: Annotated[bool, arg(help="also ask which answers to distrust: eight more passes for each")] = False,
     out: Annotated[Path | None, arg(help="a .jsonl to add the records to [evaluations.jsonl in the run]")] = None,
     as_json: Annotated[bool, arg(name="json", help="print the accuracy records as one JSON list")] = False,
 ) -> None:
@@ -101,6 +102,7 @@ def evaluate(
             given=given,
             traces=traces,
             failures=gallery,
+            trust=trust,
             progress=advance,
         )
         try:

@@ -146,6 +146,8 @@ POLICIES: "Registry[type[Policy]]" = Registry(
         "loo": "hardtail.policies.remask:LeaveOneOut",
         "remdm": "hardtail.policies.remask:ReMDM",
         "p2": "hardtail.policies.remask:P2",
+        "check": "hardtail.policies.check:Check",
+        "ladder": "hardtail.policies.ladder:Ladder",
     },
     _subclass_of("hardtail.policies.base:Policy"),
 )

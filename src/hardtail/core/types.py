@@ -122,6 +122,8 @@ class Trace:
     `gold_rank_NT`  how many tokens were more probable than the gold one
     `runner_up_NT`  the best-scored hidden cell that this pass did not write; -1 where none was left
     `margin_NT`     by how much the written cell's score exceeded the runner-up's; NaN where there was none
+    `passes_N`      the forward passes that each instance took; None in traces from before they were counted
+    `notes`         further numbers about each instance, by name: what its policy reports, what a check of it found
     `about`         where it comes from, as JSON: task, policy, model …
     """
 
@@ -137,6 +139,8 @@ class Trace:
     runner_up_NT: NDArray[np.int16]
     margin_NT: NDArray[np.float32]
     about: Mapping[str, Any] = field(default_factory=dict)
+    passes_N: NDArray[np.int32] | None = None
+    notes: Mapping[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.instances)
@@ -168,7 +172,9 @@ class Trace:
 
     def take(self, index: slice | Array) -> "Trace":
         """The traces of the instances at `index`."""
-        changed = {name: getattr(self, name)[index] for name in _TRACE}
+        changed: dict[str, Any] = {name: getattr(self, name)[index] for name in _TRACE}
+        changed["passes_N"] = None if self.passes_N is None else self.passes_N[index]
+        changed["notes"] = {name: array[index] for name, array in self.notes.items()}
         return replace(self, instances=self.instances.take(index), **changed)
 
     @classmethod
@@ -177,22 +183,31 @@ class Trace:
         longest = max(part.cell_NT.shape[1] for part in parts)
         flats = [{name: _lengthened(getattr(part, name), longest, name) for name in _TRACE} for part in parts]
         instances = Instances.concat([part.instances for part in parts])
-        return cls(instances, parts[0].mask_id, about=parts[0].about, **concatenated(flats))
+        counted = [part.passes_N for part in parts if part.passes_N is not None]
+        passes_N = np.concatenate(counted) if len(counted) == len(parts) else None
+        notes = concatenated([part.notes for part in parts])
+        return cls(
+            instances, parts[0].mask_id, about=parts[0].about, passes_N=passes_N, notes=notes, **concatenated(flats)
+        )
 
     def arrays(self) -> dict[str, Array]:
         """Every array under a flat name; `from_arrays` is the inverse."""
         held = {f"instances/{name}": array for name, array in self.instances.arrays().items()}
-        return {name: getattr(self, name) for name in _TRACE} | held
+        held |= {f"notes/{name}": array for name, array in self.notes.items()}
+        counted = {} if self.passes_N is None else {"passes_N": self.passes_N}
+        return {name: getattr(self, name) for name in _TRACE} | counted | held
 
     @classmethod
     def from_arrays(cls, flat: Mapping[str, Array], mask_id: int, about: Mapping[str, Any]) -> "Trace":
         if missing := [name for name in _TRACE if name not in flat]:
             raise HardtailError(f"not a trace: the array {missing[0]!r} is missing")
-        prefix = "instances/"
-        instances = Instances.from_arrays(
-            {name.removeprefix(prefix): array for name, array in flat.items() if name.startswith(prefix)}
-        )
-        return cls(instances, mask_id, about=about, **{name: flat[name] for name in _TRACE})
+        events = {name: flat[name] for name in _TRACE}
+        instances, notes = Instances.from_arrays(_within(flat, "instances/")), _within(flat, "notes/")
+        return cls(instances, mask_id, about=about, passes_N=flat.get("passes_N"), notes=notes, **events)
+
+
+def _within(flat: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in flat.items() if name.startswith(prefix)}
 
 
 def _lengthened(array: Array, events: int, name: str) -> Array:

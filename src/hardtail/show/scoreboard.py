@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal
+from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal, Trust
 from hardtail.core.tables import Cell, Table
 from hardtail.measuring.evaluate import Found, Outcome
 from hardtail.measuring.subject import Subject
@@ -25,10 +25,13 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     files = dict.fromkeys(f", on {record.data.file}" for record in accuracies if record.data)
     title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}{''.join(files)}"
     found = _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]", probes)
+    found += _grids("forward passes of an instance, mean", accuracies, lambda record: record.passes)
     if any(record.valid != record.exact_match for record in accuracies):
         found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid)
     if any(record.exact_match < 1 for record in accuracies):
         found += _grids("accuracy of single cells", accuracies, lambda record: record.cell_accuracy)
+    if trusts := [record for record in records if isinstance(record, Trust)]:
+        found.append(_trust_table(trusts))
     if reveals:
         rows = tuple((record.stratum, record.token_accuracy, record.tokens) for record in reveals)
         found.append(Table("one pass over half-revealed answers", ("stratum", "token accuracy", "tokens"), rows))
@@ -61,6 +64,18 @@ def _grids(
         columns = ("stratum", *group, *(("probe NLL", "n") if probes else ()))
         found.append(Table("the same, other policies" if start else title, columns, tuple(rows)))
     return found
+
+
+def _trust_table(records: Sequence[Trust]) -> Table:
+    """How well each score tells wrong answers from right ones; only of policies that got both."""
+    shares = list(dict.fromkeys(share for record in records for share in record.accuracy_at))
+    columns = ("stratum", "policy", "score", "passes", "wrong", "AUROC", *(f"{float(at):.0%}" for at in shares))
+    rows = (
+        (of.stratum, of.policy, of.score, of.passes, of.wrong, of.auroc, *(of.accuracy_at.get(at) for at in shares))
+        for of in records
+        if of.wrong
+    )
+    return Table("which answers to distrust; last columns: accuracy of the most trusted", columns, tuple(rows))
 
 
 def _checkpoint(subject: Subject) -> str:
