@@ -9,7 +9,7 @@ from hardtail.core.types import Trace
 from hardtail.measuring.explain import explain_traces
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
-from hardtail.show.sources import open_results
+from hardtail.study.store import Store, default_results
 from hardtail.traces import files
 
 Given = Trace | str | Path
@@ -35,7 +35,9 @@ def diagnose(first: Given, *others: Given) -> Explanation:
 def report(traces: Given | Sequence[Given], out: str | Path = "report.html", *, study: bool = False) -> Path:
     """Write one HTML page on which every decode can be stepped through; with `study`, also the recorded runs."""
     given = [traces] if isinstance(traces, Trace | str | Path) else traces
-    content, arrays = page_content(open_results(None) if study else None, (), [_named(trace)[1] for trace in given])
+    content, arrays = page_content(
+        Store(default_results()) if study else None, (), [_named(trace)[1] for trace in given]
+    )
     write_page(Path(out), content, arrays)
     return Path(out)
 

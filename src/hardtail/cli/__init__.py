@@ -6,17 +6,24 @@ from typing import NoReturn
 
 from tyro.conf import FlagCreatePairsOff
 
-from hardtail.cli import claims, data, measure, report, show, study, view  # noqa: F401  (they register their commands)
+from hardtail.cli import claims, compare, data, measure, report, show, study, view  # noqa: F401  (they register their commands)
 from hardtail.cli.common import app
+from hardtail.cli.options import OPTIONAL
 from hardtail.core.errors import HardtailError
 
 
 @app.command
 def train() -> None:
     """Train a recipe: `hardtail train RECIPE [any field as a flag]`; without RECIPE, list the recipes."""
+    words = sys.argv[2:]
+    if not words or words[0] in ("-h", "--help"):
+        from hardtail.cli.recipes import list_recipes
+
+        list_recipes()
+        return
     from hardtail.cli.train import main as train_main
 
-    train_main(sys.argv[2:])
+    train_main(words)
 
 
 def _own_words(words: list[str]) -> list[str]:
@@ -43,9 +50,10 @@ def main() -> None:
     try:
         app.cli(
             prog="hardtail",
-            description="Reasoning tasks for masked diffusion models, with their logical order computed exactly.",
+            description="See where a masked diffusion model commits too early: train, decode in any order, explain.",
             args=_own_words(sys.argv[1:]),
             config=(FlagCreatePairsOff,),
+            registry=OPTIONAL,
         )
         sys.stdout.flush()
     except HardtailError as error:

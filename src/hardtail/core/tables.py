@@ -6,7 +6,6 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    import rich.table
     from rich.console import RenderableType
 
 Cell = str | int | float | None
@@ -34,21 +33,22 @@ class Table:
         lines = [f"**{self.title}**", "", _line(self.columns), _line(["--:" if right else ":--" for right in numeric])]
         return "\n".join(lines + [_line(row) for row in self.texts()]) + "\n"
 
-    def rich(self) -> "rich.table.Table":
+    def rich(self) -> "RenderableType":
+        """The title and the table below it, for a console."""
         from rich import box
+        from rich.console import Group
         from rich.table import Table as RichTable
         from rich.text import Text
 
         # As texts, not as markup: names of runs and policies may have brackets.
-        title = Text(self.title, "bold") if self.title else None
-        table = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for place, (column, least) in enumerate(zip(self.columns, self._widths(whole_cells=False), strict=True)):
             justify: Literal["left", "right"] = "right" if self._numeric(place) else "left"
             # The first column has the names, which are never broken.
             table.add_column(Text(column), justify=justify, overflow="fold", no_wrap=not place, min_width=least)
         for row in self.texts():
             table.add_row(*map(Text, row))
-        return table
+        return Group(Text(self.title, "bold"), table) if self.title else table
 
     def plain(self, width: int = SCREEN) -> str:
         """The table as text without colour, for a notebook, a log or a pipe."""

@@ -104,6 +104,12 @@ def _crossed(
     return msgspec.structs.replace(diagnosis, cross=solved)
 
 
+def to_decode(task: Task, policies: Sequence[str], strata: Sequence[str], n: int | None) -> int:
+    """How many decodes `explain_model` needs."""
+    orders = policies or ("top1", *task.order_names[:1])
+    return len(orders) * sum(part.n for part in diagnosed(task, strata, n))
+
+
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
     """What is explained: the strata of the study's diagnosis, `n` of each, or all strata if the study has no diagnosis.
 
