@@ -2,14 +2,18 @@
 
 import signal
 import sys
+from importlib import import_module
 from typing import NoReturn
 
 from tyro.conf import FlagCreatePairsOff
 
-from hardtail.cli import claims, compare, data, measure, report, show, study, view  # noqa: F401  (they register their commands)
 from hardtail.cli.common import app
+from hardtail.cli.measure import numbered_gallery
 from hardtail.cli.options import OPTIONAL
 from hardtail.core.errors import HardtailError
+
+for _module in ("show", "measure", "compare", "view", "report", "data", "study", "claims"):  # the order of the help
+    import_module(f"hardtail.cli.{_module}")  # it registers its commands
 
 
 @app.command
@@ -30,7 +34,7 @@ def _own_words(words: list[str]) -> list[str]:
     """Return the words for the parser; `train` parses its own, because its flags depend on the recipe."""
     if words and words[0] == "train":
         return words[:1]
-    return measure.numbered_gallery(words) if words else ["--help"]
+    return numbered_gallery(words) if words else ["--help"]
 
 
 def _quit(sentence: str, code: int) -> NoReturn:

@@ -125,7 +125,12 @@ def show_tables(tables: "Iterable[Table]") -> None:
     for place, part in enumerate(part for table in tables for part in table.parts(console.width)):
         if place:
             console.print()
-        console.print(part.rich())
+        console.print(part.rich(console.width))
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """Say a number of things: `1 policy`, `2 policies`."""
+    return f"{n:,} {one if n == 1 else many}"
 
 
 def say(words: str) -> None:

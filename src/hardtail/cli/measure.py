@@ -92,8 +92,8 @@ def evaluate(
         wanted = wanted if strata else given.strata(wanted)
         total = given.count(wanted, n) * decodes
     common.say(
-        f"{subject.name}: {total:,} decodes, {total // (len(wanted) * decodes):,} instances × {len(wanted)} strata × "
-        f"{decodes} policies"
+        f"{subject.name}: {total:,} decodes = {total // (len(wanted) * decodes):,} instances × "
+        f"{common.counted(len(wanted), 'stratum', 'strata')} × {common.counted(decodes, 'policy', 'policies')}"
     )
     into = out or subject.file("evaluations.jsonl")
     found: list[Found] = []

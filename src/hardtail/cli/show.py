@@ -14,15 +14,6 @@ NARROWEST = 80
 
 
 @app.command
-def policies() -> None:
-    """List the decoding orders, each with a sentence: what `--policies` accepts."""
-    from hardtail.show.policies import policy_tables
-
-    show_tables(policy_tables())
-    print("fields follow after commas: --policies top1 block,size=4 my_package.policies:Mine")
-
-
-@app.command
 def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html")) -> None:
     """Run a small version of the study with the shipped models and write a page to explore: two minutes on a CPU."""
     from hardtail.show import demo as small
@@ -77,3 +68,12 @@ def gallery() -> None:
                 instances = task.sample(1, Streams(0).named(f"demo/{name}/{stratum}"), stratum)
                 panels.append(show.instance_panel(task, instances, 0, stratum, widest=console.width))
         console.print(show.side_by_side(panels, console.width))
+
+
+@app.command
+def policies() -> None:
+    """List the decoding orders, each with a sentence: what `--policies` accepts."""
+    from hardtail.show.policies import policy_tables
+
+    show_tables(policy_tables())
+    print("fields follow after commas: --policies top1 block,size=4 my_package.policies:Mine")

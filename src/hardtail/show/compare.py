@@ -5,7 +5,7 @@ Shapes: N traced instances.
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,12 @@ from hardtail.measuring.statistics import Interval, Paired, mcnemar, wilson
 from hardtail.show.figures import style
 from hardtail.show.stages import Stage, stages
 from hardtail.show.table_files import latex
+from hardtail.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from hardtail.measuring.subject import Subject
 
 FORMATS = (".pdf", ".png", ".svg")
 WIDTH, HEIGHT = 3.4, 2.6
@@ -54,6 +57,22 @@ class Compared:
     decoders: tuple[str, ...]
     strata: tuple[str, ...]
     scores: tuple[Score, ...]
+
+
+def on_the_same_problems(subjects: "Sequence[Subject]") -> "list[Subject]":
+    """The models, those of one task in the configuration of the first of them, so that all get the same problems.
+
+    A model whose sequences have another size keeps its own.
+    """
+    found: list[Subject] = []
+    for subject in subjects:
+        same = [held.task for held in found if _shape(held.task) == _shape(subject.task)]
+        found.append(replace(subject, task=same[0]) if same else subject)
+    return found
+
+
+def _shape(task: Task) -> tuple[object, ...]:
+    return type(task), task.seq_len, task.answer_len, task.vocabulary
 
 
 def compared(traces: Sequence[Trace]) -> list[Compared]:
@@ -153,7 +172,7 @@ def compare_figure(found: Sequence[Compared]) -> "Figure":
         axes.set_xticks(range(len(one.strata)), one.strata)
         axes.set_xlim(-0.5, len(one.strata) - 0.5)
         axes.set_title(one.title)
-        axes.legend(loc="lower left", fontsize="small")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
     panels[0].set_ylim(-0.03, 1.03)
     panels[0].set_ylabel("exact match")
     return figure
