@@ -46,7 +46,7 @@ def compare(
     if given.models:
         plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
         subjects = comparing.on_the_same_problems(sources.load_models(given.models, plan, own))
-        common.say(f"{sources.rounds(subjects, plan):,} decodes of {len(subjects)} models")
+        common.say(f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}")
         with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:
             traces += sources.decoded(subjects, plan, advance)
     found = comparing.compared(traces)

@@ -17,7 +17,7 @@ def list_recipes() -> None:
     wide = max(map(len, variants))
     for name, ends in variants.items():
         print(f"  {name:<{wide}}  {' '.join(ends)}".rstrip())
-    print("\n-paper follows the text, -smoke takes seconds on a CPU, -small learns in minutes.")
+    print("\n-paper follows the text, -smoke takes seconds on a CPU, -small learns fast.")
 
 
 def _variants(names: list[str]) -> dict[str, list[str]]:

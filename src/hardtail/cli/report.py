@@ -49,7 +49,7 @@ def report(
     if given.models:
         plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
         subjects = sources.load_models(given.models, plan, own)
-        common.say(f"{sources.rounds(subjects, plan):,} decodes of {len(subjects)} models")
+        common.say(f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}")
         with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:
             traces += sources.decoded(subjects, plan, advance)
     with busy("writing the page"):

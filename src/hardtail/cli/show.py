@@ -76,4 +76,4 @@ def policies() -> None:
     from hardtail.show.policies import policy_tables
 
     show_tables(policy_tables())
-    print("fields follow after commas: --policies top1 block,size=4 my_package.policies:Mine")
+    print("fields follow after commas: --policies top1 block,size=4 my_module:MyPolicy")
