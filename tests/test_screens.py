@@ -12,8 +12,9 @@ import pytest
 from hardtail.study.claims import claim_named
 from hardtail.traces.files import save_trace
 from tests.conftest import Command
+from tests.diagnose_toys import SMALL, small
 from tests.planted_results import Planted, as_printed, together
-from tests.test_verdict import SMALL, noisy, small
+from tests.test_verdict import noisy
 
 FOLDER = Path(__file__).parent / "screens"
 

@@ -4,6 +4,7 @@ Shapes: N instances, A answer cells.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -63,7 +64,8 @@ def test_ready_commits_are_split_by_what_they_were_based_on(remasked: bool) -> N
     found, held, wrong_NSA = readiness(SMALL, trace), standing(trace), wrong_before(trace)
     parents_NAE = trace.instances.parents_NAE
     assert parents_NAE is not None
-    right, wrong = [], []
+    right: list[bool] = []
+    wrong: list[bool] = []
     hidden = [np.flatnonzero(trace.instances.maskable_NA[n]) for n in range(len(trace))]
     for n, cell in zip(*np.nonzero(held.there_NA), strict=True):
         parent, step = int(parents_NAE[n, cell, 0]), int(held.step_NA[n, cell])
@@ -151,7 +153,7 @@ class Plain(Addition):
     words = Task.words
 
     @classmethod
-    def profile_type(cls) -> None:
+    def profile_type(cls) -> Any:
         return None
 
 

@@ -56,10 +56,12 @@ def task(name: str, preset: str | None = None, **fields: object) -> "Task":
     return TASKS.load(name).preset(preset, **fields)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'hardtail' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+if not TYPE_CHECKING:  # a type checker knows the names above, and so notices a wrong one
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY:
+            raise AttributeError(f"module 'hardtail' has no attribute {name!r}")
+        return getattr(import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:
