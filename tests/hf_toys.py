@@ -40,8 +40,7 @@ def _drawn(model: nn.Module) -> Any:
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for weight in model.parameters():
-            if weight.dim() > 1:
-                weight.normal_(0, 0.2, generator=generator)
+            weight.normal_(float(weight.dim() == 1), 0.2, generator=generator)
     return model.eval()
 
 

@@ -1,5 +1,6 @@
 """Models of other projects as denoisers: equal to a plain forward and gather, whatever the batch and the padding."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,11 @@ def drawn(task: Any = ADDITION, n: int = 6) -> Instances:
 
 
 def only_our_tokens(denoiser: HfDenoiser) -> HfDenoiser:
-    """The same toy, which can say no other tokens than the task's."""
+    """The same toy, which can say no other tokens than the task's, and not the mask either."""
     model: Any = denoiser.model
     other = torch.ones(len(hf_toys.tokenizer()), dtype=torch.bool)
     other[denoiser.id_V] = False
+    other[denoiser.their_mask] = True
     model.out.bias.data.masked_fill_(other, -1e4)
     return denoiser
 
@@ -121,7 +123,6 @@ def llada_generate(model: Any, ids: Tensor, start: int, length: int, block: int,
         shares = [count // per_block + (step < count % per_block) for step in range(per_block)]
         for share in shares:
             logits = model(x).logits
-            logits[:, :, mask_id] = -torch.inf
             best = logits.argmax(-1)
             confidence = logits.double().softmax(-1).gather(-1, best[..., None])[..., 0]
             confidence = torch.where(x == mask_id, confidence, -torch.inf)
@@ -144,6 +145,38 @@ def test_a_greedy_decode_is_lladas_own_generation(block: int, steps: int) -> Non
     expected = llada_generate(denoiser.model, ids, start, cells, block, steps, denoiser.their_mask)
     policy = policy_named("top1" if block == cells else f"block,size={block}")
     trace = decode(denoiser, instances, policy, Decoding(Commit(steps=steps)))
+    assert (denoiser.id_V[torch.from_numpy(trace.answer_NA.astype(np.int64))] == expected).all()
+
+
+def dream_generate(model: Any, x: Tensor, steps: int, mask_id: int, score: Callable[[Tensor], Tensor]) -> Tensor:
+    """Dream's published algorithm, greedy: its times, its shifted logits, its number of tokens in every step."""
+    x, times = x.clone(), torch.linspace(1, 1e-3, steps + 1)
+    for i in range(steps):
+        masked = x == mask_id
+        logits = model(x, attention_mask="full").logits
+        p = torch.cat([logits[:, :1], logits[:, :-1]], 1)[masked].softmax(-1)
+        count = masked.sum() / len(x)
+        number = int(count * (1 - times[i + 1] / times[i])) if i < steps - 1 else int(count)
+        confidence = torch.full(x.shape, -torch.inf).masked_scatter(masked, score(p))
+        best = x.masked_scatter(masked, p.argmax(-1))
+        if number:
+            chosen = confidence.topk(number).indices
+            x = x.scatter(1, chosen, best.gather(1, chosen))
+    return x
+
+
+@pytest.mark.parametrize("steps", [3, 5, 8, 12])
+@pytest.mark.parametrize(
+    ("name", "score"),
+    [("top1", lambda p: p.amax(-1)), ("entropy", lambda p: (p * (p + 1e-10).log()).sum(-1))],
+)
+def test_a_greedy_decode_is_dreams_own_generation(name: str, score: Callable[[Tensor], Tensor], steps: int) -> None:
+    task = hardtail.task("addition", digits=7)
+    denoiser, instances = only_our_tokens(made("dream", task)), drawn(task, 12)
+    tokens_BL, at_BA = hidden(instances, denoiser.mask_id, every=1)
+    ids = torch.cat([torch.full((len(tokens_BL), 1), 2), denoiser.id_V[tokens_BL]], 1)
+    expected = dream_generate(denoiser.model, ids, steps, denoiser.their_mask, score)[:, int(at_BA[0, 0]) + 1 :]
+    trace = decode(denoiser, instances, policy_named(name), Decoding(Commit(steps=steps, schedule="dream")))
     assert (denoiser.id_V[torch.from_numpy(trace.answer_NA.astype(np.int64))] == expected).all()
 
 
