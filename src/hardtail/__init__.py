@@ -14,6 +14,7 @@ These names are imported when they are first used, so that `import hardtail` sta
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from hardtail.core.cores import wait_asleep
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import load_instances, save_instances
 from hardtail.core.registry import TASKS
@@ -49,6 +50,8 @@ _LAZY = {
     **dict.fromkeys(("decode", "evaluate", "load"), "hardtail.api.models"),
     **dict.fromkeys(("diagnose", "load_trace", "report"), "hardtail.api.traces"),
 }
+
+wait_asleep()
 
 
 def task(name: str, preset: str | None = None, **fields: object) -> "Task":

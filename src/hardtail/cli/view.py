@@ -69,8 +69,5 @@ def _decoded(subject: "Subject", policy: str | None, stratum: str | None, n: int
     (label,) = chosen_strata(subject.task, [stratum or subject.task.gallery()[1]])
     instances = measured_instances(subject.task, label, n or 20, subject.seed if seed is None else seed)
     with common.progress_bar(f"decoding {subject.name}", len(instances)) as advance:
-        parts = []
-        for part in traced(subject, name, chosen, instances, label, Decoding(device=subject.device)):
-            parts.append(part)
-            advance(len(part))
+        parts = list(traced(subject, name, chosen, instances, label, Decoding(device=subject.device), advance))
     return Trace.concat(parts)
