@@ -7,13 +7,14 @@ from tyro.conf import Positional, arg
 
 from hardtail.cli import common
 from hardtail.cli.common import Checkpoint, Device, OwnTask, app, busy
+from hardtail.core.errors import HardtailError
 
 
 @app.command
 def report(
     runs: Annotated[
         Positional[tuple[str, ...]],
-        arg(metavar="RUN", help="run directories, .safetensors files, zoo:NAME, traces (.npz) [recorded results only]"),
+        arg(metavar="RUN", help="run directories, .safetensors files, zoo:NAME, traces (.npz)"),
     ] = (),
     /,
     out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
@@ -25,15 +26,16 @@ def report(
     seed: Annotated[int | None, arg(help="seed of the instances [the first model's]")] = None,
     device: Device = None,
     batch: Annotated[int | None, arg(help="instances decoded at a time; affects memory, not results")] = None,
-    results: Annotated[Path | None, arg(help="recorded runs [results/ if it exists]")] = None,
+    study: Annotated[bool, arg(help="also show the recorded runs: the study's tables, claims and curves")] = False,
+    results: Annotated[Path | None, arg(help="the folder of recorded runs; implies --study [results]")] = None,
     figures: Annotated[Path | None, arg(metavar="DIR", help="also draw figures and write tables for a paper")] = None,
 ) -> None:
-    """Write one HTML page: tables next to the paper's, the claims, charts, and every decode to step through.
+    """Write one HTML page about models: their story in a sentence, every decode to step through, and charts.
 
     All models are decoded on the same instances; traces that `eval --traces` wrote are shown as they are.
     """
     from hardtail.show import sources
-    from hardtail.show.page.data import page_content
+    from hardtail.show.page.data import content_line, page_content
     from hardtail.show.page.page import write_page
 
     common.positive("-n", n)
@@ -43,7 +45,9 @@ def report(
         ensure_matplotlib()
     common.admit_task(task)
     given = sources.sorted_sources(runs)
-    store = sources.open_results(results)
+    store = sources.recorded_results(results) if study or results else None
+    if not runs and store is None:
+        raise HardtailError("nothing to report on; give a run, zoo:NAME or a trace, or --study for the recorded runs")
     with busy("reading"):
         traces = sources.load_traces(given.traces)
     if given.models:
@@ -54,10 +58,7 @@ def report(
     with busy("writing the page"):
         content, arrays = page_content(store, given.runs, traces)
         size = write_page(out, content, arrays)
-    decoders = sum(len(stage["decoders"]) for stage in content["stages"])
-    print(
-        f"{out} ({size / 1e6:.1f} MB): runs {len(content['runs'])}, decoders to watch {decoders}; open it in a browser"
-    )
+    print(f"{out} ({size / 1e6:.1f} MB): {content_line(content)}; open it in a browser")
     if figures is not None:
         with busy("drawing"):
             written = write_all(figures, store, given.runs, traces)

@@ -21,11 +21,11 @@ from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.tasks.parts import Scene
 
 SCRIPTS = (
-    *("dom", "data", "address", "colours", "chart", "ledger", "overview", "curves"),
-    *("replay", "tiles", "scenes", "choice", "controls", "pane", "theatre", "main"),
+    *("dom", "data", "address", "colours", "chart", "curves", "ledger", "study", "replay", "tiles", "scenes"),
+    *("explain", "pane", "picture", "player", "overview", "choice", "controls", "theatre", "main"),
 )
 """The modules of `web/`, each after those it imports; the tasks' scenes come after `scenes`."""
-STYLES = ("theme", "overview", "chart", "theatre", "scene", "phone")
+STYLES = ("theme", "story", "study", "chart", "theatre", "scene", "phone")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(?:\.|hardtail)/(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 

@@ -19,7 +19,7 @@ from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
 from hardtail.tasks.listops.text import canonical, folded, spans
-from hardtail.tasks.parts import Look, Roles
+from hardtail.tasks.parts import Look, Roles, Showcase
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 
@@ -105,6 +105,12 @@ class ListOps(Task):
 
     def gallery(self) -> tuple[str, str]:
         return f"depth={min(2, self.max_depth)}", f"depth={self.max_depth}"
+
+    def showcase(self) -> Showcase:
+        first = super().showcase()
+        return first._replace(
+            noun="expressions", hard_noun=f"expressions of depth {self.max_depth}", in_order="innermost operator first"
+        )
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         return {

@@ -20,7 +20,7 @@ from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task, shuffled
-from hardtail.tasks.parts import Look, Roles
+from hardtail.tasks.parts import Look, Roles, Showcase
 from hardtail.tasks.strata import Stratum
 from hardtail.tasks.sudoku import files
 from hardtail.tasks.sudoku.solver import board
@@ -104,6 +104,11 @@ class Sudoku(Task):
 
     def gallery(self) -> tuple[str, str]:
         return "tier=easy", "tier=top1pct"
+
+    def showcase(self) -> Showcase:
+        return super().showcase()._replace(
+            noun="Sudokus", hard_noun="Sudokus of the hardest tier", in_order="by constraint propagation"
+        )
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         sizes = {"train": TRAIN, "test": TEST}

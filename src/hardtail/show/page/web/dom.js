@@ -60,6 +60,13 @@ export function shown(value, digits = 3) {
   return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : value.toFixed(digits);
 }
 
+// A probability without false zeros and ones.
+export function probability(value) {
+  if (value > 0.9999) return "> 0.9999";
+  if (value < 0.0001) return "< 0.0001";
+  return value.toFixed(value < 0.001 || value >= 0.9995 ? 4 : 3);
+}
+
 export function plural(count, word) {
   return `${count.toLocaleString("en-GB")} ${word}${count === 1 ? "" : "s"}`;
 }

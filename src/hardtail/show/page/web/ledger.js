@@ -21,7 +21,7 @@ export function ledgerSection(ledger, query) {
     ...Object.keys(VERDICTS).map((verdict) => [verdict, claims.filter((claim) => claim.verdict === verdict)]),
     ["all", claims],
   ];
-  const address = (verdict) => addressOf("overview", { verdict, weights });
+  const address = (verdict) => addressOf("study", { verdict, weights });
   const links = choices
     .filter(([, held]) => held.length)
     .map(([name, held]) => [address(name), `${name} ${held.length}`, name === wanted]);
@@ -75,7 +75,7 @@ function evidence(claim, ledger, weights) {
   const records = claim.records.map((number) => ledger.records[number].map(text));
   if (records.length) box.append(plainTable(ledger.columns, records));
   else box.append(el("p", { class: "note", text: "There is no recorded result for this claim yet." }));
-  const href = addressOf("overview", { claim: claim.id, weights });
+  const href = addressOf("study", { claim: claim.id, weights });
   box.append(el("p", { class: "note" }, el("a", { href, text: "Link to this claim" })));
   return box;
 }
