@@ -23,14 +23,14 @@ def test_the_page_has_one_entry_for_a_name_and_nothing_that_the_paper_prints() -
         (Series("puma", "puma", "lsb"), line),
         (Series("puma, paper", "puma", "top1", printed=True), line),
     )
-    ((entry,),) = [held["series"] for held in charts_as_json([drawn])]
+    ((entry,),) = [held["series"] for held in charts_as_json([drawn], "addition")]
     assert (entry["name"], len(entry["lines"])) == ("puma", 2)
-    assert not {"log_on_paper", "label_on_paper"} & charts_as_json([drawn])[0]["x"].keys()
+    assert not {"log_on_paper", "label_on_paper"} & charts_as_json([drawn], "addition")[0]["x"].keys()
 
 
 def test_long_lines_are_thinned_on_the_page_and_keep_their_ends() -> None:
     points = tuple(Point(step, 0.5) for step in range(5 * MOST_POINTS))
-    (held,) = charts_as_json([chart((Series("puma", "puma", ""), Line("", points)))])
+    (held,) = charts_as_json([chart((Series("puma", "puma", ""), Line("", points)))], "addition")
     kept = held["series"][0]["lines"][0]["points"]
     assert len(kept) <= MOST_POINTS + 1
     assert (kept[0], kept[-1]) == (points[0], points[-1])

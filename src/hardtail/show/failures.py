@@ -60,4 +60,6 @@ def _missing(task: Task, hidden: list[int], parents: int) -> str:
         return ". Everything that the cell waits for is known."
     if parents == 1:
         return f". It waits for {task.cell_name(hidden[0])}, which is still hidden."
-    return f". Of the {parents} cells that it waits for, {len(hidden)} {'is' if len(hidden) == 1 else 'are'} still hidden."
+    return (
+        f". Of the {parents} cells that it waits for, {len(hidden)} {'is' if len(hidden) == 1 else 'are'} still hidden."
+    )

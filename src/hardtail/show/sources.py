@@ -57,6 +57,14 @@ def recorded_results(folder: Path | None) -> Store:
     return Store(default_results() if folder is None else recorded_folder(folder))
 
 
+def results_if_any() -> Store | None:
+    """The default folder of recorded runs; None where there is none, as in an installed package."""
+    try:
+        return recorded_results(None)
+    except HardtailError:
+        return None
+
+
 def all_runs(store: Store | None, given: Sequence[Run]) -> list[Run]:
     """Recorded runs, then run directories that are not recorded yet."""
     held = store.runs() if store else []

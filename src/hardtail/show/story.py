@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hardtail.core.tables import percent
+from hardtail.measuring.diagnosis.readiness import Right, readiness
 from hardtail.measuring.statistics import Interval, mcnemar, wilson
 from hardtail.show.failures import failures
 from hardtail.show.stages import Decoder, Stage
-from hardtail.show.words import percent, stratum_words
+from hardtail.show.words import stratum_words
 from hardtail.study.claims.evidence import LEARNED
 
 CONFIDENCE = "top1"
@@ -43,7 +45,10 @@ class Score:
     right: int
     n: int
     interval: Interval
-    text: str
+
+    @property
+    def text(self) -> str:
+        return percent(self.right / self.n)
 
 
 @dataclass(frozen=True)
@@ -61,13 +66,19 @@ class Told:
         return next((one for one in self.scores if (one.stratum, one.way) == (stratum, way)), None)
 
 
+class Commits(NamedTuple):
+    """Commits of one kind, and how many of them are right."""
+
+    words: str
+    right: int
+    n: int
+
+
 @dataclass(frozen=True)
 class Story:
     """A stage in one sentence and one picture, and the problem that shows it best."""
 
     task: str
-    preset: str
-    """The named configuration of the task, or `custom`."""
     sentence: tuple[Phrase, ...]
     strata: tuple[Side, ...]
     """Ordinary and hard, or the only one."""
@@ -78,6 +89,8 @@ class Story:
     gain: float
     """The share of hard instances that only the second way solves, less those that only the first solves; 0 if this may
     be chance."""
+    mechanism: tuple[Commits, ...]
+    """How many hard commits of the first way in cells that wait for others are right, by what they were based on."""
     problem: int | None
     """A problem of the stage that the first way fails and, if there is one, the second way solves."""
 
@@ -95,9 +108,9 @@ def story(stage: Stage) -> Story:
     first = models[0]
     sentence = _sentence(stage, first, strata, ways, gains[first.name])
     problem = _telling_problem(stage, first, strata[-1])
-    return Story(
-        stage.task.name, stage.task.preset_name(), sentence, strata, ways, tuple(models), gains[first.name] if first.learned else 0.0, problem
-    )
+    gain = gains[first.name] if first.learned else 0.0
+    told = _mechanism(stage, first, strata[-1])
+    return Story(stage.task.name, sentence, strata, ways, tuple(models), gain, told, problem)
 
 
 # -- what is compared -------------------------------------------------------------------------------------------------
@@ -106,32 +119,32 @@ def story(stage: Stage) -> Story:
 def _strata(stage: Stage) -> tuple[Side, ...]:
     """Ordinary and hard instances; the only stratum if there is one."""
     decoded = list(dict.fromkeys(stage.stratum_P.tolist()))
-    case = stage.task.showcase()
+    case, problems = stage.task.showcase(), stage.task.words.problems
     hard = case.hard if case.hard in decoded else decoded[-1]
     ordinary = next((name for name in (case.ordinary, "natural", *decoded) if name in decoded and name != hard), None)
-    named = case.hard_noun if hard == case.hard and case.hard_noun else _noun(case.noun, hard)
-    tail = Side(hard, named)
+    tail = Side(hard, (hard == case.hard and case.hard_words) or _named(problems, hard))
     if ordinary is None:
         return (tail,)
-    easy = f"ordinary {case.noun}" if ordinary in (case.ordinary, "natural") else _noun(case.noun, ordinary)
+    easy = f"ordinary {problems}" if ordinary in (case.ordinary, "natural") else _named(problems, ordinary)
     return Side(ordinary, easy), tail
 
 
-def _noun(noun: str, stratum: str) -> str:
-    return noun if stratum in ("", "natural") else f"{noun} with {stratum_words(stratum)}"
+def _named(problems: str, stratum: str) -> str:
+    return problems if stratum in ("", "natural") else f"{problems} with {stratum_words(stratum)}"
 
 
 def _ways(stage: Stage) -> tuple[Side, ...]:
     """Confidence and the logical order if they were decoded, otherwise the first other policies."""
-    decoded, case = list(dict.fromkeys(one.policy for one in stage.decoders)), stage.task.showcase()
-    logical = [name for name in (case.order, *stage.task.order_names) if name in decoded]
+    decoded, task = list(dict.fromkeys(one.policy for one in stage.decoders)), stage.task
+    logical = [name for name in (task.showcase().order, *task.order_names) if name in decoded]
     others = [name for name in decoded if name not in logical]
     first = CONFIDENCE if CONFIDENCE in decoded else (others or logical)[0]
     second = next((name for name in (*logical, *others) if name != first), None)
 
     def side(policy: str) -> Side:
-        known = {CONFIDENCE: "by confidence", case.order: case.in_order}
-        return Side(policy, known.get(policy, f"under {policy}"))
+        unnamed = f"in the order {policy}" if policy in logical else f"under {policy}"
+        known = {CONFIDENCE: "by confidence", **task.words.orders}
+        return Side(policy, known.get(policy, unnamed))
 
     return (side(first),) if second is None else (side(first), side(second))
 
@@ -152,7 +165,7 @@ def _told(stage: Stage, model: str, strata: tuple[Side, ...], ways: tuple[Side, 
 def _score(decoder: Decoder, stratum: str, at: int, way: int) -> Score | None:
     exact_K = decoder.trace.exact_N[decoder.stratum_N == stratum]
     right, n = int(exact_K.sum()), len(exact_K)
-    return Score(at, way, right, n, wilson(right, n), percent(right, n)) if n else None
+    return Score(at, way, right, n, wilson(right, n)) if n else None
 
 
 def _hard(told: Told) -> float:
@@ -175,6 +188,29 @@ def _gain(stage: Stage, told: Told, hard: Side) -> float:
     first, second = (np.array([held[problem] for problem in both], dtype=np.bool_) for held in exact)
     pairs = mcnemar(first, second)
     return (pairs.only_second - pairs.only_first) / len(both) if both and pairs.p < SIGNIFICANT else 0.0
+
+
+def _mechanism(stage: Stage, told: Told, hard: Side) -> tuple[Commits, ...]:
+    """Whether commits were right, by whether all they wait for was known and right; empty if nothing waits."""
+    place = told.decoders[0]
+    if place is None or stage.problems.parents_NAE is None:
+        return ()
+    decoder = stage.decoders[place]
+    inside_N = decoder.stratum_N == hard.name
+    if not inside_N.any():
+        return ()
+    found = readiness(stage.task, decoder.trace.take(inside_N))
+    if found.ready is None or not found.dependent:
+        return ()
+
+    def commits(words: str, held: Right) -> Commits:
+        return Commits(words, held.right, held.commits)
+
+    return (
+        commits("where all that the cell waits for was known and right", found.ready.prerequisites_right),
+        commits("where it was known but wrong", found.ready.prerequisite_wrong),
+        commits("where some of it was still hidden", found.accuracy["unready"]),
+    )
 
 
 # -- the sentence -----------------------------------------------------------------------------------------------------

@@ -3,14 +3,6 @@
 SURE, UNSURE = 0.9999, 0.0001
 
 
-def percent(part: int, whole: int) -> str:
-    """A share in per cent: 100 % only if it is all, 0 % only if it is none."""
-    if part in (0, whole):
-        return "100 %" if part else "0 %"
-    share = 100 * part / whole
-    return f"{share:.0f} %" if 0.5 <= share < 99.5 else f"{min(max(share, 0.1), 99.9):.1f} %"
-
-
 def probability(value: float) -> str:
     """A probability without false zeros and ones: `> 0.9999`, not `1.000`."""
     if value > SURE:

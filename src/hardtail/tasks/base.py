@@ -22,7 +22,7 @@ from hardtail.core.files import read_lines
 from hardtail.core.seeds import Stream, words
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene, Showcase
+from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene, Showcase, Words
 from hardtail.tasks.strata import Stratum
 from hardtail.traces.commits import refuse_misfit
 
@@ -47,7 +47,9 @@ class Task(ABC):
     """The axes of `Instances.strata`, the main one first."""
     order_names: ClassVar[tuple[str, ...]]
     """The keys of `Instances.orders`, the study's main order first."""
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"release": {}, "paper": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
+    """Named sets of fields; the first is meant where none is named."""
+    words: ClassVar[Words] = Words()
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """The labels of the axes that are not numbers."""
     reveals: ClassVar[bool] = False
@@ -69,8 +71,9 @@ class Task(ABC):
         check_fields(self, self.name)
 
     @classmethod
-    def preset(cls, preset: str = "release", **overrides: object) -> Self:
-        """The task in a named reading, with some fields changed."""
+    def preset(cls, preset: str | None = None, **overrides: object) -> Self:
+        """The task in a named reading, its first one by default, with some fields changed."""
+        preset = preset or next(iter(cls.presets))
         if preset not in cls.presets:
             raise HardtailError(f"{cls.name}: there is no preset {preset!r}; give one of {', '.join(cls.presets)}")
         known = [item.name for item in fields(cls)]
@@ -283,7 +286,8 @@ class Task(ABC):
     @classmethod
     def profile_type(cls) -> type[Any] | None:
         """A frozen dataclass that describes the wrong commits of a trace in terms of this task. Its classmethod
-        `of(task, trace)` makes it; its fields are plain values, mappings and such dataclasses."""
+        `of(task, trace)` makes it; its fields are plain values, mappings and such dataclasses. A method
+        `in_words()` may return the sentence that a verdict says about it."""
         return None
 
     def profile(self, trace: Trace) -> Any:

@@ -33,7 +33,7 @@ def task_from_json(said: object) -> Task:
             f"entry point {TASKS.group!r}, --task package.module:Class, or `load_subject(…, task=…)`"
         )
     try:
-        return kind.preset("release", **said.get("fields", {}))
+        return kind.preset(**said.get("fields", {}))
     except (TypeError, HardtailError) as error:
         raise HardtailError(f"its fields do not fit the task {kind.name} ({error})") from error
 

@@ -1,13 +1,13 @@
-"""The optional parts of a task, as the rest of hardtail asks for them: drawing, roles, page scene and figures.
+"""The optional parts of a task, as the rest of hardtail asks for them: words, drawing, roles, page scene, figures.
 
 Shapes: N instances, A answer cells.
 """
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,23 @@ Look = Callable[[int], tuple[str, str]]
 cell without a sign."""
 WRONG = "bold white on red"
 NO_ROLE = 255
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a person calls the parts of a task, for sentences about it."""
+
+    problems: str = "instances"
+    cell: str = "cell"
+    orders: Mapping[str, str] = field(default_factory=dict)
+    """What each logical order does, such as "lowest digit first"."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A profile that can say in a sentence what is typical of its wrong commits."""
+
+    def in_words(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -54,12 +71,8 @@ class Showcase(NamedTuple):
     """The stratum of the hard tail."""
     order: str
     """The logical order to compare confidence with; empty if the task has none."""
-    noun: str = "problems"
-    """What several instances are called, as in "ordinary sums"."""
-    hard_noun: str = ""
-    """What instances of the hard tail are called, as in "sums with a chain of 28 or more"; empty to name the stratum."""
-    in_order: str = "in logical order"
-    """How the order is followed, as in "lowest digit first"."""
+    hard_words: str = ""
+    """What its instances are called, as in "sums with a carry chain of 28 or more"; empty to name the stratum."""
 
 
 class Scene(NamedTuple):

@@ -13,8 +13,8 @@ from hardtail.study.claims.evidence import LEARNED, Estimate, Value, repeats_the
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 
-HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy")
-"""Other measures of confidence, which the page shows only on request."""
+HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy", "random")
+"""Orders besides confidence and logic, which the page shows only on request."""
 
 
 def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
@@ -51,9 +51,7 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
     return described("recorded-accuracy", task, x, SHARE, lines(), of=weights, marks=True)
 
 
-def _seeds(
-    by_stratum: Mapping[str, Mapping[int, records.Accuracy]], strata: Sequence[str]
-) -> tuple[Line, ...]:
+def _seeds(by_stratum: Mapping[str, Mapping[int, records.Accuracy]], strata: Sequence[str]) -> tuple[Line, ...]:
     """Every seed by itself, if there are several."""
     seeds = sorted({seed for by_seed in by_stratum.values() for seed in by_seed})
     points = {

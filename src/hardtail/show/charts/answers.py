@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from hardtail.show.charts.series import Axis, Line, Point, Series
+from hardtail.core.tables import percent
+from hardtail.show.charts.series import Axis, Point, Series
 from hardtail.show.words import stratum_words
 
 NEARLY_ALL = 0.99
@@ -22,17 +23,10 @@ class Drawn(Protocol):
 
 
 def answer(name: str, chart: Drawn) -> str:
-    """The answer of the chart `name`, from the series that the page shows at first; empty if there is nothing to say."""
+    """The answer of the chart `name`, from the series that the page shows at first; empty if it has none."""
     shown = [one for one in chart.series if one.shown and not one.printed]
     shown = shown or [one for one in chart.series if not one.printed]
     return _ANSWERS[name](chart, shown) if shown else ""
-
-
-def _percent(share: float) -> str:
-    """A share as whole per cent; 100 % and 0 % are exact."""
-    if share in (0.0, 1.0):
-        return f"{share:.0%}".replace("%", " %")
-    return f"{min(max(100 * share, 0.1), 99.9):.{0 if 0.995 > share > 0.005 else 1}f} %"
 
 
 def _last(series: Sequence[Series]) -> dict[str, float]:
@@ -63,7 +57,7 @@ def _learned(chart: Drawn, series: Sequence[Series]) -> str:
         return f"{'It ends' if len(ends) == 1 else 'All end'} at 99 % or more"
     worst = min(below, key=lambda group: below[group])
     left = len(ends) - len(below)
-    return f"{worst} ends at {_percent(below[worst])}" + (f"; {left} of {len(ends)} at 99 % or more" if left else "")
+    return f"{worst} ends at {percent(below[worst])}" + (f"; {left} of {len(ends)} at 99 % or more" if left else "")
 
 
 def _hard_tail(chart: Drawn, series: Sequence[Series]) -> str:
@@ -74,8 +68,8 @@ def _hard_tail(chart: Drawn, series: Sequence[Series]) -> str:
     group = max(sorted(both), key=lambda name: by_way[LOGICAL][name] - by_way[CONFIDENCE][name])
     confidence, logical = by_way[CONFIDENCE][group], by_way[LOGICAL][group]
     if logical - confidence < 0.01:
-        return f"No order is ahead at the end by more than {_percent(max(logical - confidence, 0.01))}"
-    return f"{group} ends at {_percent(confidence)} by confidence, {_percent(logical)} in logical order"
+        return "In the end the logical order gains less than 1 %"
+    return f"{group} ends at {percent(confidence)} by confidence, {percent(logical)} in logical order"
 
 
 def _guessed(chart: Drawn, series: Sequence[Series]) -> str:
@@ -91,7 +85,7 @@ def _lowest(chart: Drawn, series: Sequence[Series]) -> str:
     one, point = min(_points(series), key=lambda held: held[1].y)
     if point.y >= NEARLY_ALL:
         return "Everything shown is solved at 99 % or more"
-    return f"Lowest: {one.name} solves {_percent(point.y)} of {_category(chart, point)}"
+    return f"Lowest: {one.name} solves {percent(point.y)} of {_category(chart, point)}"
 
 
 def _category(chart: Drawn, point: Point) -> str:
@@ -106,7 +100,7 @@ def _too_early(chart: Drawn, series: Sequence[Series]) -> str:
 
 
 def _range(values: Sequence[float]) -> str:
-    low, high = _percent(min(values)), _percent(max(values))
+    low, high = percent(min(values)), percent(max(values))
     return low if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
@@ -122,7 +116,7 @@ def _peak(what: str) -> Callable[[Drawn, Sequence[Series]], str]:
         one, point = max(_points(series), key=lambda held: held[1].y)
         if not point.y:
             return f"No commit is {what}"
-        return f"Most {what}: {_percent(point.y)} of what {one.name} commits {_percent(point.x)} of the way"
+        return f"At worst {percent(point.y)} of the commits are {what}: {one.name}, {percent(point.x)} of the way"
 
     return peak
 

@@ -45,15 +45,16 @@ def decode_charts(stage: Stage) -> list[Chart]:
     return [chart for chart in charts if chart.series]
 
 
-def charts_as_json(charts: Sequence[Chart]) -> list[dict[str, Any]]:
-    """Charts for the browser; an arm or model has the same colour in all charts of a task."""
+def charts_as_json(charts: Sequence[Chart], of: str) -> list[dict[str, Any]]:
+    """Charts for the browser, which shows those `of` the same things together; a group has one colour in them."""
     groups: dict[str, dict[str, str]] = {}
     for chart in charts:
         groups.setdefault(chart.task, {}).update({one.group: one.hue for one in chart.series if not one.printed})
     colour = {task: _shades(held) for task, held in groups.items()}
-    plain = ("task", "section", "title", "answer", "note", "marks")
+    plain = ("section", "title", "answer", "note", "marks")
     return [
-        {key: getattr(chart, key) for key in plain}
+        {"of": of}
+        | {key: getattr(chart, key) for key in plain}
         | {"x": _axis(chart.x), "y": _axis(chart.y)}
         | {"series": [_series(one, colour[chart.task]) for one in chart.series if not one.printed]}
         for chart in charts

@@ -19,7 +19,7 @@ from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
 from hardtail.tasks.listops.text import canonical, folded, spans
-from hardtail.tasks.parts import Look, Roles, Showcase
+from hardtail.tasks.parts import Look, Roles, Showcase, Words
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 
@@ -38,6 +38,7 @@ class ListOps(Task):
     name: ClassVar[str] = "listops"
     axes: ClassVar[tuple[str, ...]] = ("depth", "nodes")
     order_names: ClassVar[tuple[str, ...]] = ("post_order",)
+    words: ClassVar[Words] = Words("expressions", "value", {"post_order": "innermost expression first"})
     vocabulary = _VOCABULARY
     answer_characters = "0123456789" + EOS + RAINBOW
     seq_len, answer_len = _LENGTH, _CELLS
@@ -107,10 +108,7 @@ class ListOps(Task):
         return f"depth={min(2, self.max_depth)}", f"depth={self.max_depth}"
 
     def showcase(self) -> Showcase:
-        first = super().showcase()
-        return first._replace(
-            noun="expressions", hard_noun=f"expressions of depth {self.max_depth}", in_order="innermost operator first"
-        )
+        return super().showcase()._replace(hard_words=f"expressions of depth {self.max_depth}")
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         return {

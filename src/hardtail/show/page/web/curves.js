@@ -1,4 +1,4 @@
-// The view of plots: one task at a time, a question a screen. One chooser says which arms and models all plots show.
+// The view of plots: one task's decodes or runs at a time, a question a screen. One chooser says which arms and models all plots show.
 
 import { chips, el, emptyPage, svg } from "./dom.js";
 import { addressOf } from "./address.js";
@@ -11,21 +11,22 @@ const QUESTIONS = {
   coverage: "Has training seen the states that decoding visits?",
   training: "How did training get there?",
 };
-const chosen = new Map(); // by task: the groups and styles that are shown
+const chosen = new Map(); // the groups and styles that are shown, by what the plots are of
 
 export function curvesView(content, query) {
-  const tasks = [...new Set(content.charts.map((chart) => chart.task))];
-  if (!tasks.length)
+  const pages = [...new Set(content.charts.map((chart) => chart.of))];
+  if (!pages.length)
     return emptyPage("Curves", "There is nothing to plot: this page has no recorded runs and no decodes.");
-  const task = tasks.includes(query.get("task")) ? query.get("task") : tasks[0];
-  const charts = content.charts.filter((chart) => chart.task === task);
-  if (!chosen.has(task)) chosen.set(task, atFirst(charts));
-  const links = tasks.map((name) => [addressOf("curves", { task: name }), name, name === task]);
-  const head = el("div", { class: "headline" }, el("h1", { text: "Curves" }), tasks.length > 1 ? chips("Tasks", links) : null);
+  const of = pages.includes(query.get("of")) ? query.get("of") : pages[0];
+  const charts = content.charts.filter((chart) => chart.of === of);
+  if (!chosen.has(of)) chosen.set(of, atFirst(charts));
+  const links = pages.map((name) => [addressOf("curves", { of: name }), name, name === of]);
+  const tabs = pages.length > 1 ? chips("Plots of", links) : null;
+  const head = el("div", { class: "headline" }, el("h1", { text: "Curves" }), tabs);
   const body = el("div");
-  const redraw = () => body.replaceChildren(...sections(charts, chosen.get(task), () => redraw()));
+  const redraw = () => body.replaceChildren(...sections(charts, chosen.get(of), () => redraw()));
   redraw();
-  return el("section", { class: "page curves" }, head, chooser(charts, chosen.get(task), redraw), body);
+  return el("section", { class: "page curves" }, head, chooser(charts, chosen.get(of), redraw), body);
 }
 
 function all(charts, key) {

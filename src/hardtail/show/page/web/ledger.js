@@ -10,6 +10,8 @@ export const VERDICTS = {
   "not measured": ["unmeasured", "·", "not measured"],
 };
 
+const ACCURACY = /^[^:]+, [^:]+, [^:]+$/; // the label of an exact-match accuracy: scheme, order, stratum
+
 export function ledgerSection(ledger, query) {
   const { claims } = ledger;
   const weights = query.get("weights");
@@ -45,7 +47,7 @@ function claimEntry(claim, ledger, weights, open) {
     "summary",
     {},
     el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.verdict}` }),
-    el("span", { class: "sentence", text: claim.claim }),
+    el("span", { class: "words" }, claim.claim, el("span", { class: "numbers", text: numbers(claim) })),
     el("span", { class: "note", text: claim.where }),
   );
   const entry = el("details", { class: "claim", open }, summary);
@@ -56,6 +58,19 @@ function claimEntry(claim, ledger, weights, open) {
   );
   if (open) entry.append(evidence(claim, ledger, weights));
   return entry;
+}
+
+// The numbers of a claim: "46.2 % (paper) · 100 % (ours)".
+function numbers(claim) {
+  if (claim.ours === null) return `${claim.paper} (paper)`;
+  const [figure, more] = claim.figures;
+  const single = !more && figure && figure.paper !== null && figure.mean !== null && ACCURACY.test(figure.figure);
+  if (!single) return `${claim.paper} (paper) · ${claim.ours} (ours)`;
+  return `${inPercent(figure.paper)} (paper) · ${inPercent(figure.mean)} (ours)`;
+}
+
+function inPercent(share) {
+  return `${+(100 * share).toFixed(1)} %`;
 }
 
 function evidence(claim, ledger, weights) {

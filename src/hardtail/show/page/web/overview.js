@@ -1,6 +1,6 @@
 // The first view: for each task the story of its decodes in a sentence and a picture, and a failure that plays.
 
-import { el, emptyPage } from "./dom.js";
+import { el, emptyPage, percent } from "./dom.js";
 import { addressOf } from "./address.js";
 import { picture } from "./picture.js";
 import { Player } from "./player.js";
@@ -11,18 +11,13 @@ export function overviewView(content) {
   if (!stories.length && !runs.length)
     return emptyPage("Nothing was decoded for this page", "Name models or traces: hardtail report RUN TRACE.npz …");
   const page = el("section", { class: "page overview" });
-  const several = (task) => stories.filter((story) => story.task === task).length > 1;
-  stories.forEach((story, place) => {
-    const name = story.task.replaceAll("_", " ");
-    const title = several(story.task) ? `${name}, configuration ${story.preset}` : name;
-    page.append(...storySection(story, stages[story.stage], title, place === 0));
-  });
+  stories.forEach((story, place) => page.append(...storySection(story, stages[story.stage], place === 0)));
   if (runs.length) page.append(el("h2", { text: "Runs" }), runsTable(runs));
   page.append(el("p", { class: "note version", text: `hardtail ${content.version}` }));
   return page;
 }
 
-function storySection(story, stage, title, first) {
+function storySection(story, stage, first) {
   const sentence = el(
     first ? "h1" : "h2",
     { class: "sentence" },
@@ -30,10 +25,29 @@ function storySection(story, stage, title, first) {
   );
   const player = story.problem === null ? null : new Player(story, stage);
   return [
-    el("header", { class: "hero" }, el("p", { class: "eyebrow", text: title }), sentence),
+    el("header", { class: "hero" }, el("p", { class: "eyebrow", text: story.title }), sentence),
     picture(story, (model) => theatreAddress(story, stage, model)),
+    mechanism(story),
     player?.node ?? nothingFailed(story),
   ].filter(Boolean);
+}
+
+// The reason in three numbers: commits are right where what they wait for was known and right.
+function mechanism(story) {
+  const kinds = story.mechanism.filter(([, , n]) => n);
+  if (!kinds.length) return null;
+  const entries = kinds.map(([words, right, n]) =>
+    el(
+      "div",
+      {},
+      el("b", { text: percent(right, n) }),
+      el("span", { text: `right ${words}` }),
+      el("span", { class: "note", text: `${right.toLocaleString("en-GB")} of ${n.toLocaleString("en-GB")} commits` }),
+    ),
+  );
+  const [, hard] = story.strata.at(-1);
+  const title = `Why: what ${story.models[0].name} writes ${story.ways[0][1]} on ${hard}`;
+  return el("section", { class: "mechanism" }, el("h2", { text: title }), el("div", { class: "three" }, ...entries));
 }
 
 function theatreAddress(story, stage, model) {

@@ -1,6 +1,6 @@
 // The picture of a story: for every model the share solved, ordinary instances and hard tail side by side, both ways.
 
-import { el } from "./dom.js";
+import { el, percent } from "./dom.js";
 
 const TICKS = [0, 50, 100];
 
@@ -45,7 +45,7 @@ function panel(story, model, stratum) {
   const numbers = scores.map((score) =>
     el("span", {
       class: `figure way-${score.way}`,
-      text: score.text,
+      text: percent(score.right, score.n),
       title: `${story.ways[score.way][1]}: ${score.right.toLocaleString("en-GB")} of ${score.n.toLocaleString("en-GB")}`,
     }),
   );

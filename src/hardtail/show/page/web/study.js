@@ -41,7 +41,7 @@ function counted(ledger, weights) {
 export function runsTable(runs) {
   const rows = runs.map((run) => [
     el("th", { scope: "row", text: run.name }),
-    el("td", {}, el("a", { href: addressOf("curves", { task: run.task }), text: run.task })),
+    el("td", {}, el("a", { href: addressOf("curves", { of: `${run.task}, runs` }), text: run.task })),
     el("td", { class: "number", text: run.seed }),
     el("td", { class: "number", text: shown(run.steps) }),
     el("td", { text: run.device ?? "–" }),
