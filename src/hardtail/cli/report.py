@@ -36,9 +36,10 @@ def report(
     """
     from hardtail.show import sources
     from hardtail.show.page.data import content_line, page_content
-    from hardtail.show.page.page import write_page
+    from hardtail.show.page.page import refuse_odd_name, write_page
 
     common.positive("-n", n)
+    refuse_odd_name(out)
     if figures is not None:
         from hardtail.show.figures import ensure_matplotlib, write_all
 

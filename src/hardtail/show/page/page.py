@@ -30,12 +30,17 @@ _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(?:\.|hardtail)/(\w+)\.js";$', 
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
-def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
-    """Write the page and return its size in bytes; an old file at `path` stays until the new page is complete."""
+def refuse_odd_name(path: Path) -> None:
+    """Refuse a path that cannot be a page's, before work is spent on it."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise HardtailError(f"--out {path}: the name of a page must end in .html")
     if path.is_dir():
         raise HardtailError(f"--out {path} is a folder; give the name of a file")
+
+
+def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
+    """Write the page and return its size in bytes; an old file at `path` stays until the new page is complete."""
+    refuse_odd_name(path)
     page = page_of(content, arrays).encode()
     with atomic(path) as file:
         file.write(page)
