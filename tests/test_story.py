@@ -57,8 +57,8 @@ def test_a_planted_shortcut_is_told_with_its_numbers() -> None:
     assert (score.right, score.n) == (N - failed, N)
     assert found.gain == pytest.approx(failed / N)
     assert found.text == (
-        f"By confidence, hasty solves 100 % of ordinary sums but only {percent(1 - failed / N)} of sums with chain ≥ 8. "
-        "With the same weights, lowest digit first, it solves 100 %."
+        f"By confidence, hasty solves 100 % of ordinary sums but only {percent(1 - failed / N)} of sums with "
+        "chain ≥ 8. With the same weights, lowest digit first, it solves 100 %."
     )
     assert [phrase.way for phrase in found.sentence if phrase.way is not None] == [0, 0, 1]
 
@@ -91,6 +91,13 @@ def test_no_difference_is_not_told_as_one() -> None:
         "By confidence, right solves 100 % of ordinary sums and 100 % of sums with a carry chain of 12 or more digits. "
         "Lowest digit first, it is no different: 100 %."
     )
+
+
+def test_a_difference_of_few_instances_may_be_chance() -> None:
+    few = [trace.take(slice(12)) for trace in traces_of({"hasty": lookahead(TASK, 6)})]
+    found, _ = told(few)
+    assert found.gain == 0
+    assert found.text.endswith("Lowest digit first, it solves 100 %; with 12 sums this may be chance.")
 
 
 def test_a_model_that_never_learned_decides_nothing() -> None:

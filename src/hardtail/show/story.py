@@ -244,7 +244,10 @@ def _sentence(
         return (*begun, Phrase(f". With the same weights, {other}, it solves "), Phrase(second.text, 1), Phrase("."))
     if gain < 0:
         return (*begun, Phrase(f". {_capital(other)}, it solves fewer: "), Phrase(second.text, 1), Phrase("."))
-    return (*begun, Phrase(f". {_capital(other)}, it is no different: "), Phrase(second.text, 1), Phrase("."))
+    if second.right * first.n == first.right * second.n:
+        return (*begun, Phrase(f". {_capital(other)}, it is no different: "), Phrase(second.text, 1), Phrase("."))
+    chance = f"; with {first.n:,} {stage.task.words.problems} this may be chance."
+    return (*begun, Phrase(f". {_capital(other)}, it solves "), Phrase(second.text, 1), Phrase(chance))
 
 
 def _capital(words: str) -> str:

@@ -46,7 +46,9 @@ function drawSeries(one, chart, x, y, spread) {
     const path = kept.map(
       (point, i) => `${i ? "L" : "M"}${(x.at(point[0]) + spread).toFixed(1)} ${y.at(point[1]).toFixed(1)}`,
     );
-    group.append(svg("path", { d: path.join(""), "stroke-width": strong, "stroke-dasharray": one.dash }));
+    // Strata are steps of difficulty; other categories have no order that a line could follow.
+    if (!chart.marks || chart.section === "accuracy")
+      group.append(svg("path", { d: path.join(""), "stroke-width": strong, "stroke-dasharray": one.dash }));
     if (!chart.marks) continue;
     for (const point of kept) {
       const [px, py] = [x.at(point[0]) + spread, y.at(point[1])];

@@ -65,7 +65,8 @@ function numbers(claim) {
   if (claim.ours === null) return `${claim.paper} (paper)`;
   const [figure, more] = claim.figures;
   const single = !more && figure && figure.paper !== null && figure.mean !== null && ACCURACY.test(figure.figure);
-  if (!single) return `${claim.paper} (paper) · ${claim.ours} (ours)`;
+  const withoutIntervals = claim.ours.replaceAll(/ \[[^\]]*\]/g, "");
+  if (!single) return `${claim.paper} (paper) · ${withoutIntervals} (ours)`;
   return `${inPercent(figure.paper)} (paper) · ${inPercent(figure.mean)} (ours)`;
 }
 

@@ -27,8 +27,8 @@ function storySection(story, stage, first) {
   return [
     el("header", { class: "hero" }, el("p", { class: "eyebrow", text: story.title }), sentence),
     picture(story, (model) => theatreAddress(story, stage, model)),
-    mechanism(story),
     player?.node ?? nothingFailed(story),
+    mechanism(story),
   ].filter(Boolean);
 }
 
