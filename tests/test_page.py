@@ -102,7 +102,9 @@ def test_a_failure_plays_by_itself_and_can_be_paused(opened: Open) -> None:
     assert "It waits for 10^" in failed
     assert re.match(r"BSolved\. It writes 10\^\d+ in step \d+ of 13, when 10\^\d+ is known\.", solved)
     player.scroll_into_view_if_needed()
-    page.wait_for_function("() => document.querySelectorAll('.player .pane:first-child .tile:not(.hidden)').length >= 2")
+    page.wait_for_function(
+        "() => document.querySelectorAll('.player .pane:first-child .tile:not(.hidden)').length >= 2"
+    )
     player.get_by_role("button", name="Pause").click()
     standing = steps(page)
     assert len(set(standing)) == 1, "in step"
@@ -313,6 +315,9 @@ def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
         assert box is not None
         assert box["y"] >= 0
         assert box["y"] + box["height"] <= SIZES["phone"][1], "both decoders without scrolling"
+    row = page.locator(".transport .row").bounding_box()
+    assert row is not None
+    assert row["y"] + row["height"] <= SIZES["phone"][1], "with the slider"
     page.locator(".pane").first.locator(".tile").nth(4).tap()
     assert "10^8" in page.locator(".told .cell-name").inner_text()
 

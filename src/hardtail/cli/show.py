@@ -36,11 +36,11 @@ def demo(out: Annotated[Path, arg(help="the page to write")] = Path("report.html
     console.print(story.text, markup=False)
     if found:
         console.print(f"The failure above: {found[0][:1].lower()}{found[0][1:]}", markup=False)
-    console.print(
-        f"\n{out} replays every decode, step by step, and has the study's tables and claims. Open it in a browser.\n"
+    print(
+        f"\n{out} replays every decode step by step.\n"
+        "It also has the study's tables and claims. Open it in a browser.\n\n"
         "To go on:  hardtail diagnose zoo:addition-papl-paper   says why it fails\n"
-        "           hardtail gallery                            draws the five tasks",
-        markup=False,
+        "           hardtail gallery                            draws the five tasks"
     )
 
 

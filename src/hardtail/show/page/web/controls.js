@@ -8,9 +8,8 @@ const LISTED = 1000;
 
 // The boxes above the stage; `changed` is called with the name of a box after the choice has been updated.
 export function pickers(choice, changed) {
-  const { stage, stages } = choice;
-  const several = (name) => stages.filter((one) => one.task === name).length > 1;
-  const tasks = stages.map((one, place) => [place, several(one.task) ? `${one.task} ${place + 1}` : one.task]);
+  const { stage, stages, stories } = choice;
+  const tasks = stages.map((_, place) => [place, stories.find((one) => one.stage === place).title]);
   const decoders = stage.decoders.map((decoder, place) => [place, decoder.name]);
   const plain = (names) => [["", "any"], ...names.map((name) => [name, name])];
   const take = (name, read) => (value) => {

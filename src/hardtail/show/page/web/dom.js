@@ -69,8 +69,8 @@ export function percent(part, whole) {
 
 // A probability without false zeros and ones.
 export function probability(value) {
-  if (value > 0.9999) return "> 0.9999";
-  if (value < 0.0001) return "< 0.0001";
+  if (value > 0.9999) return ">\u00a00.9999";
+  if (value < 0.0001) return "<\u00a00.0001";
   return value.toFixed(value < 0.001 || value >= 0.9995 ? 4 : 3);
 }
 

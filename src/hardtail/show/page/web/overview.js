@@ -46,7 +46,8 @@ function mechanism(story) {
     ),
   );
   const [, hard] = story.strata.at(-1);
-  const title = `Why: what ${story.models[0].name} writes ${story.ways[0][1]} on ${hard}`;
+  const written = `what ${story.models[0].name} writes ${story.ways[0][1]} on ${hard}`;
+  const title = story.gain > 0 ? `Why: ${written}` : `W${written.slice(1)}`;
   return el("section", { class: "mechanism" }, el("h2", { text: title }), el("div", { class: "three" }, ...entries));
 }
 

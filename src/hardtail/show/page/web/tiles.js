@@ -46,7 +46,8 @@ export class Scene {
     this.node = svg("svg", { class: "scene", viewBox: `0 0 ${wide} ${high}`, role: "img" });
     this.node.style.minWidth = `${least}px`;
     this.node.style.maxWidth = `${Math.round(wide * 1.5)}px`;
-    if (wide < 1.6 * high) this.node.classList.add("square"); // as high as the window leaves room for
+    this.square = wide < 2.2 * high; // then it is as high as the window leaves room for
+    if (this.square) this.node.classList.add("square");
     this.tiles = [];
     this.marked = [];
   }
