@@ -21,6 +21,7 @@ from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import refuse_no_patience, train
+from hardtail.training.sinks import SINKS, open_sinks
 
 
 def main(words: Sequence[str]) -> None:
@@ -46,6 +47,9 @@ def main(words: Sequence[str]) -> None:
         device: Device = None,
         data: Annotated[Path | None, arg(help="training data built by `hardtail data` [built here]")] = None,
         patience: Patience = None,
+        log: Annotated[
+            tuple[str, ...], arg(help=f"also log to {', '.join(SINKS)}; log.jsonl in the run is always written")
+        ] = (),
         dry_run: Annotated[bool, arg(help="show what would run, and what it would cost")] = False,
     ) -> None:
         refuse_no_patience(patience)
@@ -53,7 +57,7 @@ def main(words: Sequence[str]) -> None:
         if dry_run:
             _show(recipe, folder)
         else:
-            _train(name, recipe, folder, usable_device(device), data, patience)
+            _train(name, recipe, folder, usable_device(device), data, patience, log)
 
     tyro.cli(
         command, args=rest, prog=f"hardtail train {name}", config=(FlagCreatePairsOff,), description=f"Train {name}."
@@ -103,11 +107,24 @@ def _duration(seconds: float) -> str:
     return f"{whole} second{'s' if whole > 1 else ''}"
 
 
-def _train(name: str, recipe: Recipe, folder: Path, device: str, data: Path | None, patience: int | None) -> None:
+def _train(
+    name: str,
+    recipe: Recipe,
+    folder: Path,
+    device: str,
+    data: Path | None,
+    patience: int | None,
+    log: Sequence[str],
+) -> None:
     watcher = Watcher(name, recipe)
-    with asked_to_stop(lambda: watcher.began) as stop, watcher.bar:
+    with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.bar:
+
+        def report(line: LogLine) -> None:
+            watcher.report(line)
+            pass_on(line)
+
         outcome = train(
-            recipe, folder, device=device, data_file=data, patience=patience, report=watcher.report, should_stop=stop
+            recipe, folder, device=device, data_file=data, patience=patience, report=report, should_stop=stop
         )
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"

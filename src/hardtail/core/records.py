@@ -25,6 +25,14 @@ Positive = Annotated[int, Meta(ge=1, le=1 << 53)]
 Seconds = Annotated[float, Meta(ge=0)]
 
 
+class DataFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of instances that a run was trained or measured on."""
+
+    file: str
+    sha256: str
+    count: Count | None = None
+
+
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """The fields that every measurement has. None is unknown, or absent in old lines."""
 
@@ -43,6 +51,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """The task's configuration, by the name of its preset."""
     data_seed: int | None = None
     """The seed of the instances; None is the seed of the training."""
+    data: DataFile | None = None
+    """The file that the instances are from; None if they were drawn."""
     commit_rule: str = "1 a step"
     restrict: bool = False
     temperature: float = 0.0
@@ -54,7 +64,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     def plainly_decoded(self) -> bool:
         """Whether decoding committed one cell per step, without sampling or restriction, on the instances and random
         orders of the run's own seed, in the precision that all runs are measured in."""
-        own = self.data_seed in (None, self.seed) and self.decode_seed == 0
+        own = self.data is None and self.data_seed in (None, self.seed) and self.decode_seed == 0
         rule = self.commit_rule, self.restrict, self.temperature
         return own and rule == ("1 a step", False, 0.0) and self.decode_precision == "fp32"
 
@@ -106,14 +116,6 @@ Measurement = Accuracy | Probe | Reveal | Paired
 """A line of `evaluations.jsonl`."""
 
 
-class DataFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The training data of a run that was given a file."""
-
-    file: str
-    sha256: str
-    count: Count | None = None
-
-
 class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of a run's `log.jsonl`: what was measured after a step, or where a session began."""
 
@@ -129,6 +131,8 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     commit: str | None = None
     device: str | None = None
     data: DataFile | None = None
+    rounded: Count | None = None
+    """How often the optimiser's moments were rounded to bf16 before this session, if they were."""
     wall: Seconds | None = None
     tokens: Count | None = None
 

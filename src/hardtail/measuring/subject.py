@@ -9,7 +9,7 @@ from msgspec import Struct
 from hardtail import zoo
 from hardtail.core.describe import differences, registered_name
 from hardtail.core.errors import HardtailError
-from hardtail.core.records import Count, Coverage, converted, read_json
+from hardtail.core.records import Count, Coverage, DataFile, converted, read_json
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.precision import Precision
 from hardtail.models.weights import load_weights
@@ -33,6 +33,8 @@ class Origin:
     """The task's configuration, by the name of its preset."""
     data_seed: int | None = None
     """The seed of the instances that it is measured on."""
+    data: DataFile | None = None
+    """The file that those instances are from, if they are not drawn."""
 
 
 @dataclass(frozen=True)

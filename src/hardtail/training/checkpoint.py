@@ -41,6 +41,8 @@ class Progress:
     """Seconds of training, over all sessions."""
     tokens: int = 0
     """Hidden cells trained on so far."""
+    rounded: int = 0
+    """How often the optimiser's moments were rounded to bf16 on their way between machines."""
     best_probe: float = float("inf")
     best_step: int = -1
     data: str = ""

@@ -115,8 +115,11 @@ class _Run:
         if data_file is None:
             return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
-        if differences(said_task(manifest), task_to_json(recipe.task)):
-            raise HardtailError(f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration")
+        if fields := differences(said_task(manifest), task_to_json(recipe.task)):
+            raise HardtailError(
+                f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration: it differs in "
+                f"{', '.join(fields)}"
+            )
         if (split := manifest.get("split")) not in (data.TRAIN, "all"):
             raise HardtailError(
                 f"{data_file} is the split {split!r}, on which runs are measured; train on {data.TRAIN!r}"
@@ -130,7 +133,8 @@ class _Run:
     def go(self, report: Report, should_stop: Callable[[], bool], patience: int | None) -> Outcome:
         how = self.step.compile()
         keeper, progress, watch = self.keeper, self.progress, self.recipe.watch
-        session = LogLine(step=progress.step, how=how, data=self.source, **origin(str(self.device)))
+        rounded = progress.rounded or None
+        session = LogLine(step=progress.step, how=how, data=self.source, rounded=rounded, **origin(str(self.device)))
         report(keeper.note(session, self.step))
         before, began = progress.wall, time.monotonic()
 
