@@ -256,8 +256,8 @@ def test_opens_on_a_problem_that_only_one_decoder_solves_at_its_first_wrong_comm
     page = opened("#theatre")
     pane = page.locator(".pane").first
     assert "✗✓" in page.locator(".problems [aria-selected=true]").inner_text()
-    told = page.locator(".transport .because").all_inner_texts()
-    assert [text[:8] for text in told] == ["AFailed.", "BSolved."]
+    because = page.locator(".transport .because").all_inner_texts()
+    assert [text[:8] for text in because] == ["AFailed.", "BSolved."]
     assert "1 wrong" in pane.locator(".state").inner_text()
     wrong = pane.locator(".tile.wrong.now.unready")
     assert wrong.count() == 1

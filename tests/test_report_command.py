@@ -108,7 +108,7 @@ def test_without_runs_the_page_shows_recorded_results(report: Command, tmp_path:
         (("--results", "nowhere"), "no index.jsonl"),
         (("-n", "0"), "-n is 0"),
         (("x.npz", "x.npz"), "more than once"),
-        ((), "nothing to report on; give a run, zoo:NAME or a trace, or --study"),
+        ((), "nothing to report on; give a model, a run or a trace, or --study"),
     ],
 )
 def test_mistakes_are_one_sentence(report: Command, words: tuple[str, ...], told: str) -> None:

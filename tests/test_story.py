@@ -80,7 +80,8 @@ def test_commits_are_counted_by_what_they_were_based_on() -> None:
     assert sound.right == sound.n > 0, "a planted adder errs only where it did not wait"
     assert unready.right < unready.n
     trace = stage.decoders[0].trace.take(stage.decoders[0].stratum_N == HARD)
-    free = int((trace.instances.parents_NAE < 0).all(axis=2).sum())  # type: ignore[operator]
+    assert trace.instances.parents_NAE is not None
+    free = int((trace.instances.parents_NAE < 0).all(axis=2).sum())
     assert sound.n + misled.n + unready.n == trace.commit_NT.sum() - free
 
 

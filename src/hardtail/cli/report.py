@@ -3,32 +3,32 @@
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Checkpoint, Device, OwnTask, app, busy
+from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies, app, busy
+from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
 
 @app.command
 def report(
-    runs: Annotated[
-        Positional[tuple[str, ...]],
-        arg(metavar="RUN", help="run directories, .safetensors files, zoo:NAME, traces (.npz)"),
-    ] = (),
+    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")] = (),
     /,
-    out: Annotated[Path, arg(help="the page to write")] = Path("report.html"),
-    policies: Annotated[tuple[str, ...], arg(help="decoding orders [top1 and the task's logical order]")] = (),
-    strata: Annotated[tuple[str, ...], arg(help="strata to decode models on [an easy one and a hard one]")] = (),
-    n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 100,
+    out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html"),
+    policies: Policies = (),
+    strata: Annotated[
+        tuple[str, ...], option("strata to decode models on [an easy one and a hard one]", "STRATUM")
+    ] = (),
+    n: Annotated[int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"])] = 100,
     task: OwnTask = None,
-    kind: Checkpoint = None,
-    seed: Annotated[int | None, arg(help="seed of the instances [the first model's]")] = None,
+    checkpoint: Checkpoint = None,
+    data_seed: DataSeed = None,
     device: Device = None,
-    batch: Annotated[int | None, arg(help="instances decoded at a time; affects memory, not results")] = None,
-    study: Annotated[bool, arg(help="also show the recorded runs: the study's tables, claims and curves")] = False,
-    results: Annotated[Path | None, arg(help="the folder of recorded runs; implies --study [results]")] = None,
-    figures: Annotated[Path | None, arg(metavar="DIR", help="also draw figures and write tables for a paper")] = None,
+    batch: Batch = None,
+    study: Annotated[bool, option("also show the recorded runs: the study's tables, claims and curves")] = False,
+    results: Annotated[Path | None, option("the folder of recorded runs; implies --study [results]", "DIR")] = None,
+    figures: Annotated[Path | None, option("also draw figures and write tables for a paper", "DIR")] = None,
 ) -> None:
     """Write one HTML page about models: their story in a sentence, every decode to step through, and charts.
 
@@ -44,16 +44,17 @@ def report(
         from hardtail.show.figures import ensure_matplotlib, write_all
 
         ensure_matplotlib()
-    common.admit_task(task)
-    given = sources.sorted_sources(runs)
+    own = common.admit_task(task)
+    given = sources.sorted_sources(models)
     store = sources.recorded_results(results) if study or results else None
-    if not runs and store is None:
-        raise HardtailError("nothing to report on; give a run, zoo:NAME or a trace, or --study for the recorded runs")
+    if not models and store is None:
+        raise HardtailError("nothing to report on; give a model, a run or a trace, or --study for the recorded runs")
     with busy("reading"):
         traces = sources.load_traces(given.traces)
     if given.models:
-        plan = sources.DecodePlan(policies, strata, n, kind, seed, common.usable_device(device), batch)
-        subjects = sources.load_models(given.models, plan)
+        plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
+        subjects = sources.load_models(given.models, plan, own)
+        common.say(f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}")
         with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:
             traces += sources.decoded(subjects, plan, advance)
     with busy("writing the page"):

@@ -145,4 +145,4 @@ SCHEMES: "Registry[type[Scheme]]" = Registry(
     },
     _subclass_of("hardtail.schemes.base:Scheme"),
 )
-"""The recipes are registered where they are made: `study.recipes.RECIPES`."""
+"""The recipes are registered by the study: `study.names.RECIPES`."""

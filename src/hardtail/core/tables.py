@@ -6,7 +6,6 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    import rich.table
     from rich.console import RenderableType
 
 Cell = str | int | float | None
@@ -34,25 +33,25 @@ class Table:
         lines = [f"**{self.title}**", "", _line(self.columns), _line(["--:" if right else ":--" for right in numeric])]
         return "\n".join(lines + [_line(row) for row in self.texts()]) + "\n"
 
-    def rich(self) -> "rich.table.Table":
+    def rich(self, width: int = SCREEN) -> "RenderableType":
+        """The title and the table below it, for a console of this width."""
         from rich import box
+        from rich.console import Group
         from rich.table import Table as RichTable
         from rich.text import Text
 
         # As texts, not as markup: names of runs and policies may have brackets.
-        title = Text(self.title, "bold") if self.title else None
-        table = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-        for place, (column, least) in enumerate(zip(self.columns, self._widths(whole_cells=False), strict=True)):
+        table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for place, (column, wide) in enumerate(zip(self.columns, self._fitted(width), strict=True)):
             justify: Literal["left", "right"] = "right" if self._numeric(place) else "left"
-            # The first column has the names, which are never broken.
-            table.add_column(Text(column), justify=justify, overflow="fold", no_wrap=not place, min_width=least)
+            table.add_column(Text(column), justify=justify, overflow="fold", width=wide)
         for row in self.texts():
             table.add_row(*map(Text, row))
-        return table
+        return Group(Text(self.title, "bold"), table) if self.title else table
 
     def plain(self, width: int = SCREEN) -> str:
         """The table as text without colour, for a notebook, a log or a pipe."""
-        return "\n\n".join(plain(part.rich(), width) for part in self.parts(width))
+        return "\n\n".join(plain(part.rich(width), width) for part in self.parts(width))
 
     @property
     def width(self) -> int:
@@ -74,6 +73,15 @@ class Table:
     def _with(self, places: Sequence[int], title: str) -> "Table":
         rows = tuple(tuple(row[place] for place in places) for row in self.rows)
         return Table(title, tuple(self.columns[place] for place in places), rows)
+
+    def _fitted(self, width: int) -> list[int]:
+        """The width of each column on a screen: the widest that can wrap give way first, and no word is broken."""
+        widths, least = self._widths(whole_cells=True), self._widths(whole_cells=False)
+        while _total(widths) > width and (
+            loose := [place for place in range(len(widths)) if widths[place] > least[place]]
+        ):
+            widths[max(loose, key=lambda place: widths[place])] -= 1
+        return widths
 
     def _widths(self, *, whole_cells: bool) -> list[int]:
         """The width of each column, or the least that breaks no word; names are never broken."""

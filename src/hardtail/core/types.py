@@ -5,12 +5,16 @@ Shapes: N instances, L sequence, A answer cells, E parents a cell can have, T ev
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
+
+if TYPE_CHECKING:
+    import pandas
 
 Array = NDArray[Any]
 
@@ -171,6 +175,24 @@ class Trace:
         changed = {name: getattr(self, name)[index] for name in _TRACE}
         return replace(self, instances=self.instances.take(index), **changed)
 
+    def __repr__(self) -> str:
+        said = (str(self.about[name]) for name in ("model", "policy", "stratum") if self.about.get(name))
+        return f"<Trace: {', '.join([*said, f'{int(self.exact_N.sum())} of {len(self)} right'])}>"
+
+    def save(self, path: str | Path) -> None:
+        """Write the trace as an .npz and its manifest as a .json next to it; `hardtail.load_trace` reads them."""
+        from hardtail.traces.files import save_trace
+
+        save_trace(Path(path), self)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each event; needs pandas."""
+        from hardtail.core.frames import pandas_or_error
+
+        row_K, event_K = np.nonzero(self.happened_NT)
+        columns = {name.removesuffix("_NT"): getattr(self, name)[row_K, event_K] for name in (*_EVENTS, *_JUDGED)}
+        return pandas_or_error().DataFrame({"instance": row_K, **columns})
+
     @classmethod
     def concat(cls, parts: Sequence["Trace"]) -> "Trace":
         """The parts one after another; they must come from one decode."""
@@ -203,4 +225,6 @@ def _lengthened(array: Array, events: int, name: str) -> Array:
 
 NO_EVENT: Mapping[str, float] = {"cell_NT": -1, "runner_up_NT": -1, "margin_NT": np.nan}
 """What an array of events holds where there is no event, unless it is 0."""
+_JUDGED = ("gold_NT", "wrong_NT")
 _TRACE = tuple(item.name for item in fields(Trace) if item.name.endswith(("_NA", "_NT")))
+_EVENTS = tuple(name for name in _TRACE if name.endswith("_NT"))

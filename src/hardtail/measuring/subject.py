@@ -49,6 +49,13 @@ class Subject:
     """The logical order that its training counted mask states by."""
     folder: Path | None = None
     """Its run directory, if it has one."""
+    device: str = "cpu"
+    """Where its denoiser computes."""
+
+    def __repr__(self) -> str:
+        kind, step = self.origin.checkpoint, self.origin.step
+        weights = f", {kind} weights of step {step:,}" if kind and step is not None else ""
+        return f"<{self.name}: {self.task.name}{weights}, on {self.device}>"
 
     @property
     def seed(self) -> int:
@@ -144,7 +151,7 @@ def load_subject(
     origin = Origin(fields.name or path.stem, fields.seed, header.kind, header.step, precision, task.preset_name())
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
     order = fields.watch.fields.order if fields.watch else None
-    return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder)
+    return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder, device)
 
 
 def _task_and_fields(recipe: dict[str, Any], given: Task | None, path: Path) -> tuple[Task, _RecipeFields]:

@@ -10,6 +10,7 @@ from hardtail.core.types import Trace
 from hardtail.study.runs import Run
 from hardtail.study.store import Store, default_results
 from hardtail.study.store import recorded as recorded_folder
+from hardtail.tasks.base import Task
 from hardtail.traces.files import load_trace
 
 if TYPE_CHECKING:
@@ -76,11 +77,15 @@ def load_traces(paths: Sequence[Path]) -> list[Trace]:
     return [load_trace(path) for path in paths]
 
 
-def load_models(names: Sequence[str], plan: DecodePlan) -> "list[Subject]":
-    """Load the models, each under its own name: two files called `last.safetensors` get their parent folders' names."""
-    from hardtail.measuring.subject import load_subject
+def load_models(names: Sequence[str], plan: DecodePlan, task: Task | None = None) -> "list[Subject]":
+    """Load the models, each under its own name: two files called `last.safetensors` get their parent folders' names.
 
-    subjects = [load_subject(name, kind=plan.kind, device=plan.device) for name in names]
+    `task` is that of functions and modules, which do not name theirs.
+    """
+    from hardtail.measuring.models import is_own_object, subject_of
+
+    own = {name: task if is_own_object(name) else None for name in names}
+    subjects = [subject_of(name, own[name], kind=plan.kind, device=plan.device) for name in names]
     titles = [subject.name for subject in subjects]
     longer = [f"{Path(name).absolute().parent.name}/{title}" for name, title in zip(names, titles, strict=True)]
     return [

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,9 +142,23 @@ class Task(ABC):
         It should lie in `stratum` but need not: `sample` proposes again with fresh keys until it does.
         """
 
-    def sample(self, n: int, rng: Stream, stratum: str = "natural") -> Instances:
-        """`n` annotated instances of a stratum, from the next `n` keys of `rng`."""
-        wanted = self.stratum(stratum)
+    @overload
+    def sample(self, n: int, rng: Stream, stratum: str = "natural") -> Instances: ...
+
+    @overload
+    def sample(self, n: int, stratum: str, /, *, seed: int = 0) -> Instances: ...
+
+    @overload
+    def sample(self, n: int, *, stratum: str = "natural", seed: int = 0) -> Instances: ...
+
+    def sample(self, n: int, rng: Stream | str | None = None, stratum: str = "natural", *, seed: int = 0) -> Instances:
+        """`n` annotated instances of a stratum, from the next `n` keys of `rng`.
+
+        Without a stream, `sample(n, stratum, seed=0)` draws those that `hardtail sample` shows.
+        """
+        wanted = self.stratum(rng if isinstance(rng, str) else stratum)
+        if not isinstance(rng, Stream):
+            rng = Stream(f"{self.name}/sample/{wanted}", seed)
         key_N = rng.keys(n)
         instances = self.propose(key_N, wanted)
         missing = np.flatnonzero(~wanted.holds(instances.strata))

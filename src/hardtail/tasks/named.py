@@ -10,6 +10,7 @@ from typing import Any
 
 from hardtail.core.describe import described_fields, described_name, registered_name
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import read_fields
 from hardtail.core.registry import TASKS
 from hardtail.tasks.base import Task
 
@@ -18,6 +19,13 @@ def task_to_json(task: Task) -> dict[str, Any]:
     """A task as every file holds it."""
     own = task.name in TASKS.names() and TASKS.load(task.name) is type(task)
     return {"name": task.name if own else described_name(type(task)), "fields": described_fields(task)}
+
+
+def task_named(text: str) -> Task:
+    """The task that a user names, with fields after commas: `addition`, `addition,digits=8`, `my_tasks:Mine,size=4`."""
+    name, *words = (part.strip() for part in text.split(","))
+    kind = TASKS.admit(name)
+    return kind.preset(**read_fields(kind, words, name))
 
 
 def task_from_json(said: object) -> Task:

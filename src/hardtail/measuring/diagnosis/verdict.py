@@ -71,8 +71,8 @@ def _result(diagnosis: Diagnosis, words: Words) -> str:
         whole, (name, worst) = strata["all"], max(named, key=lambda item: item[1].failures / max(item[1].n, 1))
         told = f"{_failing(whole.failures, whole.n)} {words.problems}"
         return f"fails on {told}, most of all on {_failing(worst.failures, worst.n)} with {name}"
-    told = [f"{_failing(held.failures, held.n)} {words.problems}{_which([(name, held)])}" for name, held in named]
-    return f"fails on {' and on '.join(told)}"
+    each = [f"{_failing(held.failures, held.n)} {words.problems}{_which([(name, held)])}" for name, held in named]
+    return f"fails on {' and on '.join(each)}"
 
 
 def _failing(failures: int, n: int) -> str:
