@@ -13,7 +13,7 @@ from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
 from hardtail.study.store import Store
 from tests.conftest import BROWSER, NO_BROWSER
-from tests.report_toys import EVIL, addition_traces, lines, markup_trace, results, wide_trace
+from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, rewritten_trace, wide_trace
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -336,6 +336,27 @@ def test_a_wide_drawing_moves_with_its_commits_on_a_phone(opened: Open, tmp_path
             })""",
             timeout=3000,
         )
+
+
+def test_a_cell_that_is_written_again_plays_as_a_replacement(opened: Open, tmp_path: Path) -> None:
+    path, trace = tmp_path / "rewritten.html", rewritten_trace()
+    write_page(path, *page_content(None, [], [trace]))
+    page = opened("#theatre", path=path)
+    before, after = trace.token_NT[0, [0, -1]].tolist()
+    cell = page.locator(f'[data-cell="{TASK.answer_len - 1}"]')
+    page.locator(SLIDER).fill(str(TASK.answer_len))
+    page.wait_for_function("() => document.querySelectorAll('.tile.wrong').length === 1")
+    assert cell.locator(".sign").text_content() == str(before)
+    assert page.locator(".tile.replaced").count() == 0
+    page.locator(SLIDER).fill(str(TASK.answer_len + 1))
+    page.wait_for_selector(".tile.replaced")
+    assert (cell.locator(".sign").text_content(), cell.locator(".old").text_content()) == (str(after), str(before))
+    assert page.locator(".tile.wrong").count() == 0
+    assert "1 replaced · ✓ solved" in page.locator(".state").inner_text()
+    assert page.locator(".strip .replaced").count() == 1
+    assert "replaces a token once" in page.locator(".because").inner_text()
+    cell.hover()
+    assert f"{after} instead of {before} in step {TASK.answer_len + 1}" in page.locator(".told").inner_text()
 
 
 def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
