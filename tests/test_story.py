@@ -101,6 +101,13 @@ def test_a_difference_of_few_instances_may_be_chance() -> None:
     assert found.text.endswith("Lowest digit first, it solves 100 %; with 12 sums this may be chance.")
 
 
+def test_a_decoder_that_solves_nothing_hard_is_told_in_words() -> None:
+    traces = traces_of({"hasty": adder(TASK)}, ("top1",))
+    none = replace(traces[1], answer_NA=(traces[1].answer_NA + 1) % 10)
+    found, _ = told([traces[0], none])
+    assert found.text == "By confidence, hasty solves 100 % of ordinary sums but none of sums with chain ≥ 8."
+
+
 def test_a_model_that_never_learned_decides_nothing() -> None:
     wrong = [replace(trace, answer_NA=(trace.answer_NA + 1) % 10) for trace in traces_of({"lost": adder(TASK)})]
     found, _ = told([*wrong, *traces_of({"hasty": lookahead(TASK, 6)})])

@@ -18,6 +18,8 @@ from hardtail.show.words import stratum_words
 from hardtail.study.claims.evidence import LEARNED
 
 CONFIDENCE = "top1"
+CLEARLY = 0.02
+"""The sentence says "but only" if the hard share is lower than the ordinary one by more than this."""
 SIGNIFICANT = 0.05
 """Two ways of decoding differ if McNemar's exact test gives less than this."""
 
@@ -234,9 +236,10 @@ def _sentence(
         return (Phrase(f"{name} was not decoded on {tail}."),)
     begun: tuple[Phrase, ...] = (Phrase(f"{_capital(ways[0].words)}, {name} solves "),)
     if easy is not None:
-        joined = " but only " if first.right / first.n < easy.right / easy.n - 0.02 else " and "
+        worse = first.right / first.n < easy.right / easy.n - CLEARLY
+        joined = " and " if not worse else " but only " if first.right else " but "
         begun += (Phrase(easy.text, 0), Phrase(f" of {strata[0].words}{joined}"))
-    begun += (Phrase(first.text, first.way), Phrase(f" of {tail}"))
+    begun += (Phrase(first.text if first.right else "none", first.way), Phrase(f" of {tail}"))
     if second is None:
         return (*begun, Phrase("."))
     other = ways[1].words
