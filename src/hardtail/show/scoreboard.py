@@ -65,7 +65,9 @@ def _grids(
 
 def _checkpoint(subject: Subject) -> str:
     kind, step = subject.origin.checkpoint, subject.origin.step
-    return f", {kind} weights, step {step:,}" if kind and step is not None else ""
+    if kind and step is not None:
+        return f", {kind} weights, step {step:,}"
+    return ", weights of unknown origin" if subject.origin.recipe else ""
 
 
 def show_failures(console: "Console", task: Task, found: Sequence[Found]) -> None:
