@@ -68,7 +68,7 @@ def rewritten_trace() -> Trace:
     sums = TASK.sample(1, hardtail.Streams(3).named("rewritten"))
     about = {"task": TASK.name, "config": TASK.config(), "policy": "fixing", "stratum": "natural", "model": "adder"}
     trace = decode(adder(TASK), sums, policy_named("lsb", TASK.order_names), about=about)
-    longer = {
+    longer: dict[str, Any] = {
         name: np.concatenate([array, array[:, :1]], axis=1)
         for name, array in vars(trace).items()
         if name.endswith("_NT")
