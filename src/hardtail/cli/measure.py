@@ -96,6 +96,7 @@ def evaluate(
         f"{common.counted(len(wanted), 'stratum', 'strata')} × {common.counted(decodes, 'policy', 'policies')}"
     )
     into = out or subject.file("evaluations.jsonl")
+    common.refuse_special_out(into)
     found: list[Found] = []
     with common.progress_bar(f"decoding {subject.name}", total) as advance:
         every = evaluate_all(
@@ -117,12 +118,14 @@ def evaluate(
             keep(into, records_of(found))
             raise
     records = records_of(found)
-    if as_json:
-        print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
-    else:
-        common.show_tables(eval_tables(subject, records))
-        show_failures(common.open_console(), subject.task, found)
-    kept = keep(into, records)  # last, so that records are shown even if they cannot be written
+    try:
+        kept = keep(into, records)  # first: `| head` closes the pipe before everything is printed
+    finally:  # shown even if they cannot be written
+        if as_json:
+            print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
+        else:
+            common.show_tables(eval_tables(subject, records))
+            show_failures(common.open_console(), subject.task, found)
     if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
 
@@ -161,7 +164,7 @@ def diagnose(
     from hardtail.measuring.diagnosis import tables, verdict
     from hardtail.measuring.evaluate import keep
     from hardtail.measuring.explain import Explained, explain_model, explain_traces, to_decode
-    from hardtail.traces.files import load_trace
+    from hardtail.tasks.stored import stored_trace
 
     if not models:
         raise HardtailError("nothing to diagnose; give at least one run directory, weights file or trace")
@@ -172,18 +175,20 @@ def diagnose(
     given = [name for name, value in for_models.items() if value not in ((), None)]
     if given and len(traces) == len(models):
         raise HardtailError(f"{given[0]} applies only to models; leave it out, as traces are already decoded")
+    common.refuse_special_out(out)
     found: list[Diagnosis] = []
 
     def show(explained: Explained, kept: Path | None) -> None:
         found.extend(explained.diagnoses)
-        keep(kept, explained.diagnoses)
-        if as_json:
-            return
-        print(verdict(explained.diagnoses, explained.task.words).text(common.open_console().width))
-        for diagnosis in explained.diagnoses if full else ():
-            print(f"\n--- {diagnosis.policy or 'the trace'}\n")
-            common.show_tables(tables(diagnosis))
-        if kept:
+        try:
+            keep(kept, explained.diagnoses)  # first, as with `eval`
+        finally:
+            if not as_json:
+                print(verdict(explained.diagnoses, explained.task.words).text(common.open_console().width))
+            for diagnosis in explained.diagnoses if full and not as_json else ():
+                print(f"\n--- {diagnosis.policy or 'the trace'}\n")
+                common.show_tables(tables(diagnosis))
+        if kept and not as_json:
             print(f"{len(explained.diagnoses)} diagnoses added to {kept}")
 
     for name in models:
@@ -199,7 +204,7 @@ def diagnose(
     if traces:
         with common.busy("explaining"):
             common.admit_task(task)
-            every = explain_traces([(name, load_trace(Path(name))) for name in traces])
+            every = explain_traces([(name, stored_trace(Path(name))[1]) for name in traces])
         for explained in every:
             show(explained, out)
     if as_json:

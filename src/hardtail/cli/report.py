@@ -40,6 +40,7 @@ def report(
 
     common.positive("-n", n)
     refuse_odd_name(out)
+    common.refuse_special_out(out)
     if figures is not None:
         from hardtail.show.figures import ensure_matplotlib, write_all
 

@@ -37,7 +37,7 @@ def view(
     Keys: arrows step, f goes to the next failure, n and p to other instances, space plays, q quits.
     """
     from hardtail.show.theatre import open_theatre, print_commits, watch
-    from hardtail.traces.files import load_trace
+    from hardtail.tasks.stored import stored_trace
 
     common.positive("-n", n)
     if trace.endswith(".npz"):
@@ -46,7 +46,7 @@ def view(
         if given := [name for name, value in for_models.items() if value is not None]:
             raise HardtailError(f"{given[0]} applies only to models; leave it out, as a trace is already decoded")
         common.admit_task(task)
-        shown = load_trace(Path(trace))
+        _, shown = stored_trace(Path(trace))
     else:
         shown = _decoded(
             common.load(trace, task, checkpoint, common.usable_device(device)), policy, stratum, n, data_seed

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
@@ -19,7 +20,7 @@ from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import task_of
-from hardtail.traces.files import load_trace
+from hardtail.tasks.stored import stored_trace
 
 DEFAULT_N = 300
 
@@ -72,7 +73,7 @@ class Explained(NamedTuple):
 
 def explain_trace(path: Path) -> Diagnosis:
     """The diagnosis of a trace that names its task, as the traces of `eval --traces` do."""
-    ((_, (diagnosis,)),) = explain_traces([(str(path), load_trace(path))])
+    ((_, (diagnosis,)),) = explain_traces([(str(path), stored_trace(path)[1])])
     return diagnosis
 
 
@@ -88,11 +89,16 @@ def explain_traces(traces: Iterable[tuple[str, Trace]]) -> list[Explained]:
 
 
 def _explained(traces: Sequence[tuple[str, Trace]]) -> Explained:
-    (name, first), *others = traces
+    name, first = traces[0]
     task, stratum = task_of(first.about, name), first.about.get("stratum")
     groups = {str(stratum): np.ones(len(first), dtype=np.bool_)} if stratum else None
-    found = [diagnose(task, first, groups=groups)]
-    found += [_crossed(first, trace, diagnose(task, trace, groups=groups), groups) for _, trace in others]
+    found: list[Diagnosis] = []
+    for name, trace in traces:
+        try:
+            diagnosis = diagnose(task, trace, groups=groups)
+        except HardtailError as error:
+            raise HardtailError(f"{name}: {error}") from error
+        found.append(_crossed(first, trace, diagnosis, groups) if found else diagnosis)
     return Explained(task, found)
 
 

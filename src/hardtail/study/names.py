@@ -37,6 +37,6 @@ def _needs_nothing(found: object) -> bool:
 RECIPES: "Registry[Callable[[], Recipe]]" = Registry(
     "recipe",
     "hardtail.recipes",
-    {name: f"hardtail.study.recipes:NAMED.{name}" for name in recipe_parts()},
+    {name: f"hardtail.study.recipes:NAMED.{name.replace('-', '_')}" for name in recipe_parts()},
     lambda found: None if _needs_nothing(found) else "it must be a function without arguments that returns a Recipe",
 )

@@ -214,8 +214,8 @@ def _made(base: str, scheme: str, version: str) -> Recipe:
     return VERSIONS[version](made, replace(made.release, scheme=SCHEME_OF[scheme](made)))
 
 
-NAMED = SimpleNamespace(**{name: partial(_made, *parts) for name, parts in recipe_parts().items()})
-"""The study's recipes by name; `RECIPES` finds them here."""
+NAMED = SimpleNamespace(**{name.replace("-", "_"): partial(_made, *parts) for name, parts in recipe_parts().items()})
+"""The study's recipes by name, with _ for -; `RECIPES` finds them here."""
 
 
 def recipe_named(name: str) -> Recipe:
