@@ -6,8 +6,9 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies, RecordedIn, app, busy
+from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies, app, busy
 from hardtail.cli.options import option
+from hardtail.core.errors import HardtailError
 
 
 @app.command
@@ -25,18 +26,20 @@ def report(
     data_seed: DataSeed = None,
     device: Device = None,
     batch: Batch = None,
-    results: RecordedIn = None,
+    study: Annotated[bool, option("also show the recorded runs: the study's tables, claims and curves")] = False,
+    results: Annotated[Path | None, option("the folder of recorded runs; implies --study [results]", "DIR")] = None,
     figures: Annotated[Path | None, option("also draw figures and write tables for a paper", "DIR")] = None,
 ) -> None:
-    """Write one HTML page: tables next to the paper's, the claims, charts, and every decode to step through.
+    """Write one HTML page about models: their story in a sentence, every decode to step through, and charts.
 
     All models are decoded on the same instances; traces that `eval --traces` wrote are shown as they are.
     """
     from hardtail.show import sources
-    from hardtail.show.page.data import page_content
-    from hardtail.show.page.page import write_page
+    from hardtail.show.page.data import content_line, page_content
+    from hardtail.show.page.page import refuse_odd_name, write_page
 
     common.positive("-n", n)
+    refuse_odd_name(out)
     common.refuse_special_out(out)
     if figures is not None:
         from hardtail.show.figures import ensure_matplotlib, write_all
@@ -44,7 +47,9 @@ def report(
         ensure_matplotlib()
     own = common.admit_task(task)
     given = sources.sorted_sources(models)
-    store = sources.open_results(results)
+    store = sources.recorded_results(results) if study or results else None
+    if not models and store is None:
+        raise HardtailError("nothing to report on; give a model, a run or a trace, or --study for the recorded runs")
     with busy("reading"):
         traces = sources.load_traces(given.traces)
     if given.models:
@@ -56,10 +61,7 @@ def report(
     with busy("writing the page"):
         content, arrays = page_content(store, given.runs, traces)
         size = write_page(out, content, arrays)
-    decoders = sum(len(stage["decoders"]) for stage in content["stages"])
-    print(
-        f"{out} ({size / 1e6:.1f} MB): runs {len(content['runs'])}, decoders to watch {decoders}; open it in a browser"
-    )
+    print(f"{out} ({size / 1e6:.1f} MB): {content_line(content)}; open it in a browser")
     if figures is not None:
         with busy("drawing"):
             written = write_all(figures, store, given.runs, traces)

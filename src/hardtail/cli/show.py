@@ -15,11 +15,11 @@ NARROWEST = 80
 
 @app.command
 def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html")) -> None:
-    """Run a small version of the study with the shipped models and write a page to explore: two minutes on a CPU."""
+    """Decode ordinary and hard problems with the shipped models and write a page to explore: two minutes on a CPU."""
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
-    from hardtail.show.sources import open_results
+    from hardtail.show.sources import results_if_any
 
     refuse_special_out(out)
     console = open_console()
@@ -27,21 +27,22 @@ def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("repor
         shown = small.decode_all(advance)
     show_tables([small.table(shown)])
     console.print(small.compared_with_records(shown))
-    if failure := small.typical_failure(shown):
-        sentence, picture = failure
-        console.print(f"\n{sentence}\n")
-        console.print(picture)
     with busy("writing the page"):
-        content, arrays = page_content(open_results(None), (), [item.trace for item in shown])
+        content, arrays = page_content(results_if_any(), (), [item.trace for item in shown])
         write_page(out, content, arrays)
+    story, stage = small.told(shown)
+    found = small.failure(story, stage)
+    if found:
+        console.print("\nOne of the failures, decoded by confidence:\n", found[1], sep="\n")
+    console.print("\nWhat you have seen", style="bold")
+    console.print(story.text, markup=False)
+    if found:
+        console.print(f"The failure above: {found[0][:1].lower()}{found[0][1:]}", markup=False)
     print(
-        f"\n{out}: every decode above to step through, the recorded runs and the claims; open it in a browser\n\n"
-        "What next:\n"
-        "  hardtail claims --checkpoint last                      which of the paper's claims hold here\n"
-        "  hardtail eval zoo:addition-papl-paper --gallery 2      another look at a shipped model\n"
-        "  hardtail diagnose zoo:addition-papl-paper              why it fails\n"
-        "  hardtail train addition-puma-smoke --out runs/try      train one, in seconds; then eval runs/try\n"
-        "  hardtail gallery                                       the five tasks, easy and hard"
+        f"\n{out} replays every decode step by step.\n"
+        "It also has the study's tables and claims. Open it in a browser.\n\n"
+        "To go on:  hardtail diagnose zoo:addition-papl-paper   says why it fails\n"
+        "           hardtail gallery                            draws the five tasks"
     )
 
 

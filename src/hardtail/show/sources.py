@@ -53,12 +53,15 @@ def sorted_sources(names: Sequence[str]) -> Sources:
     return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
 
 
-def open_results(folder: Path | None) -> Store | None:
-    """Open the given results folder, or the default one if it exists."""
-    if folder is not None:
-        return Store(recorded_folder(folder))
+def recorded_results(folder: Path | None) -> Store:
+    """Open the given folder of recorded runs, or the default one."""
+    return Store(default_results() if folder is None else recorded_folder(folder))
+
+
+def results_if_any() -> Store | None:
+    """The default folder of recorded runs; None where there is none, as in an installed package."""
     try:
-        return Store(default_results())
+        return recorded_results(None)
     except HardtailError:
         return None
 

@@ -22,7 +22,7 @@ from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream, words
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene, Words
+from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene, Showcase, Words
 from hardtail.tasks.strata import Stratum
 from hardtail.traces.commits import refuse_misfit
 
@@ -124,6 +124,10 @@ class Task(ABC):
     def gallery(self) -> tuple[str, str]:
         """An easy stratum and a hard one, to show side by side."""
         return self.strata()[0], self.strata()[-1]
+
+    def showcase(self) -> Showcase:
+        """What a first look shows: strata, logical order, and the words for them."""
+        return Showcase(*self.gallery(), next(iter(self.order_names), ""))
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Part]]:

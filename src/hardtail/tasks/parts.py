@@ -62,6 +62,19 @@ class Roles:
         return cls(tuple(names), np.where(index_NA < 0, NO_ROLE, index_NA).astype(np.uint8))
 
 
+class Showcase(NamedTuple):
+    """What a first look at a task shows: ordinary instances and the hard tail, by confidence and in logical order."""
+
+    ordinary: str
+    """The stratum of ordinary instances."""
+    hard: str
+    """The stratum of the hard tail."""
+    order: str
+    """The logical order to compare confidence with; empty if the task has none."""
+    hard_words: str = ""
+    """What its instances are called, as in "sums with a carry chain of 28 or more"; empty to name the stratum."""
+
+
 class Scene(NamedTuple):
     """A task's drawing on the page: a JavaScript module that registers it, and its style sheet."""
 
