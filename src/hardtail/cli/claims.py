@@ -16,7 +16,7 @@ def claims(
         option("claims to show with their evidence [a line for each]", "ID"),
     ] = (),
     /,
-    source: Annotated[str | None, arg(help="whose claims: `ours`, or the name of a source [all papers]")] = None,
+    source: Annotated[str | None, option("whose claims: `ours`, or the name of a source [all papers]", "NAME")] = None,
     reading: Annotated[
         Literal["release", "paper"], option("runs that follow the authors' code, or the paper's text")
     ] = "release",
