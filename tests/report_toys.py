@@ -6,7 +6,7 @@ Shapes: N instances, L sequence, A answer cells, B batch.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,6 +61,21 @@ def wide_trace() -> Trace:
     sums = task.sample(2, hardtail.Streams(3).named("wide"))
     about = {"task": task.name, "config": task.config(), "policy": "lsb", "stratum": "natural", "model": "adder"}
     return decode(adder(task), sums, policy_named("lsb", task.order_names), about=about)
+
+
+def rewritten_trace() -> Trace:
+    """One sum, lowest digit first; in the end the lowest digit, which was wrong, is replaced by the right one."""
+    sums = TASK.sample(1, hardtail.Streams(3).named("rewritten"))
+    about = {"task": TASK.name, "config": TASK.config(), "policy": "fixing", "stratum": "natural", "model": "adder"}
+    trace = decode(adder(TASK), sums, policy_named("lsb", TASK.order_names), about=about)
+    longer: dict[str, Any] = {
+        name: np.concatenate([array, array[:, :1]], axis=1)
+        for name, array in vars(trace).items()
+        if name.endswith("_NT")
+    }
+    longer["step_NT"][0, -1] = TASK.answer_len
+    longer["token_NT"][0, 0] = (longer["token_NT"][0, 0] + 1) % 10
+    return replace(trace, **longer)
 
 
 def saved(folder: Path, traces: Sequence[Trace]) -> list[str]:

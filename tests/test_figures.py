@@ -196,7 +196,7 @@ def test_training_curves_are_the_logs(runs: list[Run]) -> None:
 
 def test_a_scheme_has_the_colour_of_the_page(runs: list[Run]) -> None:
     charts = training("addition", runs)
-    on_page = {one["colour"] for chart in charts_as_json(charts) for one in chart["series"]}
+    on_page = {one["colour"] for chart in charts_as_json(charts, "") for one in chart["series"]}
     drawn = {mpl.colors.to_hex(line.get_color()) for axes in charts_figure(charts).axes for line in axes.lines}
     assert on_page == drawn == {SCHEME_COLOURS[scheme] for scheme in ("random", "papl", "puma")}
 

@@ -3,8 +3,10 @@
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import tyro
@@ -12,12 +14,13 @@ from rich.progress import TextColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
 from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_bar, usable_device
+from hardtail.cli.options import OPTIONAL, option
+from hardtail.cli.progress import plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import LogLine
-from hardtail.core.registry import SCHEMES
 from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
-from hardtail.study.recipes import RECIPES, recipe_named
+from hardtail.study.recipes import recipe_named
 from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import refuse_no_patience, train
@@ -26,9 +29,6 @@ from hardtail.training.sinks import SINKS, open_sinks
 
 def main(words: Sequence[str]) -> None:
     """Read the recipe's name, then the rest as flags that change that recipe."""
-    if not words or words[0] in ("-h", "--help"):
-        _list_recipes()
-        return
     if words[0].startswith("-"):
         raise HardtailError(
             f"{words[0]} must follow a recipe: hardtail train RECIPE {words[0]} …; `hardtail train` lists the recipes"
@@ -43,14 +43,15 @@ def main(words: Sequence[str]) -> None:
 
     def command(
         recipe: Annotated[Recipe, arg(name="")] = recipe,
-        out: Annotated[Path | None, arg(help="run directory [runs/RECIPE-sSEED]")] = None,
+        out: Annotated[Path | None, option("run directory [runs/RECIPE-sSEED]", "DIR")] = None,
         device: Device = None,
-        data: Annotated[Path | None, arg(help="training data built by `hardtail data` [built here]")] = None,
+        data: Annotated[Path | None, option("training data built by `hardtail data` [built here]", "FILE")] = None,
         patience: Patience = None,
         log: Annotated[
-            tuple[str, ...], arg(help=f"also log to {', '.join(SINKS)}; log.jsonl in the run is always written")
+            tuple[str, ...],
+            option(f"also log to {', '.join(SINKS)}; log.jsonl in the run is always written", "SINK"),
         ] = (),
-        dry_run: Annotated[bool, arg(help="show what would run, and what it would cost")] = False,
+        dry_run: Annotated[bool, option("show what would run, and what it would cost")] = False,
     ) -> None:
         guard()
         refuse_no_patience(patience)
@@ -61,7 +62,12 @@ def main(words: Sequence[str]) -> None:
             _train(name, recipe, folder, usable_device(device), data, patience, log)
 
     tyro.cli(
-        command, args=rest, prog=f"hardtail train {name}", config=(FlagCreatePairsOff,), description=f"Train {name}."
+        command,
+        args=rest,
+        prog=f"hardtail train {name}",
+        config=(FlagCreatePairsOff,),
+        description=f"Train {name}.",
+        registry=OPTIONAL,
     )
 
 
@@ -71,19 +77,9 @@ def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
     if "--scheme" not in rest:
         return None, rest
     at = rest.index("--scheme")
-    if at + 1 == len(rest):
+    if at + 1 == len(rest) or rest[at + 1].startswith("-"):
         raise HardtailError("--scheme needs a scheme, for example --scheme papl,alpha=5")
     return rest[at + 1], rest[:at] + rest[at + 2 :]
-
-
-def _list_recipes() -> None:
-    print("usage: hardtail train RECIPE [--scheme SCHEME] [any field as a flag] [--out DIR] [--dry-run]\n")
-    print(f"SCHEME is one of {', '.join(SCHEMES.names())}, or package.module:Class; fields after commas: papl,alpha=5")
-    print("RECIPE is package.module:function, or one of these (each with --help):")
-    kinds = ("-paper", "-smoke", "-small")
-    for name in RECIPES.names():
-        if not name.endswith(kinds):
-            print(f"  {name}", *(name + kind for kind in kinds if name + kind in RECIPES.names()), sep="   ")
 
 
 def _show(recipe: Recipe, folder: Path) -> None:
@@ -118,14 +114,22 @@ def _train(
     log: Sequence[str],
 ) -> None:
     watcher = Watcher(name, recipe)
-    with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.bar:
+    lines = plain_lines(watcher.now) if watcher.bar.disable else nullcontext()
+    with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.bar, lines:
 
         def report(line: LogLine) -> None:
             watcher.report(line)
             pass_on(line)
 
         outcome = train(
-            recipe, folder, device=device, data_file=data, patience=patience, report=report, should_stop=stop
+            recipe,
+            folder,
+            device=device,
+            data_file=data,
+            patience=patience,
+            report=report,
+            progress=watcher.move,
+            should_stop=stop,
         )
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"
@@ -144,12 +148,14 @@ class Watcher:
         self.task = self.bar.add_task(name, total=recipe.steps, words="preparing data and model")
         self.latest: dict[str, float] = {}
         self.began = False
+        self.step = 0
+        self.drawn = monotonic()
         if self.bar.disable:
             print(f"{name}: preparing data and model", flush=True)
 
     def report(self, line: LogLine) -> None:
         """Show the newest value of every measurement; for the first line, how the steps are computed."""
-        self.began = True
+        self.began, self.step = True, line.step
         at = f"step {line.step:,}/{self.steps:,}"
         if line.how is not None:
             self._say(f"{at}  {line.how}")
@@ -165,6 +171,16 @@ class Watcher:
             self._say(f"{at}{speed}{left}  {words}")
         loss = f"loss {self.latest['loss']:.4g}" if "loss" in self.latest else ""
         self.bar.update(self.task, completed=line.step, words=f"{rate:.0f} steps/s  {loss}" if rate else "")
+
+    def move(self, step: int) -> None:
+        """Note a finished step; there may be thousands in a second, so the bar is redrawn only now and then."""
+        self.step = step
+        if not self.bar.disable and (now := monotonic()) - self.drawn > 0.2:
+            self.drawn = now
+            self.bar.update(self.task, completed=step)
+
+    def now(self) -> str:
+        return f"step {self.step:,}/{self.steps:,}" if self.began else "preparing data and model"
 
     def _say(self, line: str) -> None:
         if self.bar.disable:

@@ -4,12 +4,11 @@ A cell's agreement is the ledger's verdict on the statement "this figure is what
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
-from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.ledger import sources
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Table
@@ -39,7 +38,7 @@ class StudyTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
     unlearned: tuple[str, ...]
-    """Runs that are included in the means although they never learned the task."""
+    """Runs that are left out of the means because they never learned the task."""
 
     @property
     def heads(self) -> list[tuple[str, str]]:
@@ -54,7 +53,11 @@ def study_tables(results: Results) -> list[StudyTable]:
 
 def _table(results: Results, table: Table) -> StudyTable:
     cells = {
-        stratum.row: [table.cell(scheme, order, stratum) for order in table.orders for scheme in table.schemes]
+        stratum.row: [
+            table.cell(scheme, order, stratum, learned=table.hard_tail)
+            for order in table.orders
+            for scheme in table.schemes
+        ]
         for stratum in table.rows
     }
     return StudyTable(
@@ -65,13 +68,12 @@ def _table(results: Results, table: Table) -> StudyTable:
         tuple(order.heading for order in table.orders),
         tuple(table.schemes.values()),
         tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
-        _unlearned(results, [cell for row in cells.values() for cell in row]) if table.hard_tail else (),
+        _unlearned(results, [cell for row in cells.values() for cell in row]),
     )
 
 
 def _unlearned(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
-    figures = (replace(cell.figure, learned=True) for cell in cells if isinstance(cell.figure, Accuracy))
-    return tuple(dict.fromkeys(name for figure in figures for name in figure.left_out(results)))
+    return tuple(dict.fromkeys(name for cell in cells for name in cell.figure.left_out(results)))
 
 
 def _filled(results: Results, cell: Cell) -> TableCell:

@@ -88,12 +88,14 @@ def recorded(folder: Path) -> Path:
     return folder
 
 
-def default_results() -> Path:
-    """The folder `results` here, or else in the checkout that this package runs from."""
+def default_results(new: Path | None = None) -> Path:
+    """The folder `results` here, or else in the checkout that this package runs from; if neither has runs, `new`."""
     here, checkout = Path("results"), Path(__file__).resolve().parents[3] / "results"
     for folder in (here, checkout):
         if (folder / "index.jsonl").is_file():
             return folder
+    if new is not None:
+        return new
     looked = " and ".join(dict.fromkeys(str(folder.resolve()) for folder in (here, checkout)))
     raise HardtailError(f"there are no recorded runs (looked for an index.jsonl in {looked}); name a folder of results")
 

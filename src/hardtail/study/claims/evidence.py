@@ -124,6 +124,10 @@ class Results:
         arm = arm_of(task, scheme, self.reading, {run.entry.arm for run in self._runs})
         return [run for run in self._runs if run.entry.arm == arm]
 
+    def run(self, name: str) -> Run | None:
+        """One recorded run."""
+        return next((run for run in self._runs if run.name == name), None)
+
     @cached_property
     def _runs(self) -> list[Run]:
         return self.store.runs()

@@ -18,19 +18,33 @@ from hardtail.study.claims.source import Source
 SOURCES: Registry[Source] = Registry(
     "claims source",
     "hardtail.claims",
-    {"confidence-shortcut": "hardtail.study.claims.confidence_shortcut:SOURCE"},
+    {
+        "confidence-shortcut": "hardtail.study.claims.confidence_shortcut:SOURCE",
+        "ours": "hardtail.study.claims.ours:SOURCE",
+    },
     lambda found: None if isinstance(found, Source) else "it must be a Source of hardtail.study.claims.source",
 )
 
 
+OURS = "ours"
+"""The source of what this project itself claims, which is not among the claims of papers."""
+
+
 def sources() -> list[Source]:
-    return [SOURCES.load(name) for name in SOURCES.names()]
+    """The papers."""
+    return [SOURCES.load(name) for name in SOURCES.names() if name != OURS]
 
 
 @cache
 def all_claims() -> dict[str, Claim]:
-    """Every claim by its id, source by source in the order of its statements."""
+    """Every claim of a paper by its id, source by source in the order of its statements."""
     return {claim.id: claim for source in sources() for claim in source.claims()}
+
+
+@cache
+def claims_of(source: str) -> list[Claim]:
+    """The claims of one source, in the order of its statements."""
+    return SOURCES.load(source).claims()
 
 
 @cache
@@ -45,7 +59,7 @@ def printed_accuracy() -> dict[tuple[str, str, str], dict[str, float]]:
 
 
 def claim_named(name: str) -> Claim:
-    found = all_claims()
+    found = all_claims() | {claim.id: claim for claim in claims_of(OURS)}
     if name in found:
         return found[name]
     close = get_close_matches(name, found, n=3, cutoff=0.4)
@@ -134,14 +148,14 @@ _RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "val
 _HEADINGS = {"checkpoint": "weights", "interval": "95 % interval"}
 
 
-def ledger_table(judged: Sequence[Judged], results: Results) -> Table:
+def ledger_table(judged: Sequence[Judged], results: Results, whose: str = "The paper's") -> Table:
     """One row for each claim."""
     rows = []
     for item in judged:
         row = _row(item, results)
         row["ours"] = row["ours"] or ("not learned" if item.left_out else None)
         rows.append(tuple(row[key] for key in _ROW))
-    return Table(f"The paper's claims; {_basis(results)}", _ROW, tuple(rows))
+    return Table(f"{whose} claims; {_basis(results)}", _ROW, tuple(rows))
 
 
 def counts_table(judged: Sequence[Judged]) -> Table:

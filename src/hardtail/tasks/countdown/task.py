@@ -22,7 +22,7 @@ from hardtail.tasks import reading
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, draw, solve, write_chains
 from hardtail.tasks.countdown.text import NUMBERS, read_chain, read_puzzle, read_row
-from hardtail.tasks.parts import Look, Roles
+from hardtail.tasks.parts import Look, Roles, Words
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 
@@ -49,6 +49,7 @@ class Countdown(Task):
     name: ClassVar[str] = "countdown"
     axes: ClassVar[tuple[str, ...]] = ("m", "m_raw", "m_distinct", "heldout", "target")
     order_names: ClassVar[tuple[str, ...]] = ("step_sequential",)
+    words: ClassVar[Words] = Words("puzzles", "character", {"step_sequential": "equation by equation"})
     reveals: ClassVar[bool] = True
     answer_characters = _CHARACTERS + EOS + RAINBOW
     seq_len, answer_len = _LENGTH, _CELLS

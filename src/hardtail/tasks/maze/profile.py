@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.tables import percent
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.maze.regions import Grids, Regions, neighbours, regions, squares
 from hardtail.tasks.maze.task import Maze
@@ -176,6 +177,15 @@ class Profile:
                 Wrong.among(firsts, wrong_FA, lambda at: count(direction_FA[at], DIRECTIONS)), wrong_FA, direction_FA
             ),
             roles=Groups.of(firsts, wrong_FA, failing.instances.scored_NA, lambda at: count(role_FA[at], ROLES)),
+        )
+
+    def in_words(self) -> str | None:
+        if not self.failures or self.regions.single_path is None:
+            return None
+        only = {name: percent(found / self.failures) for name, found in self.directions.failures_only.items()}
+        return (
+            f"{only['removal']} of the failures only leave out cells of the path, {only['addition']} only add cells; "
+            f"in {percent(self.regions.single_path)} the wrong cells form one connected path."
         )
 
 
