@@ -49,7 +49,7 @@ def settle(partial, out, job, N: tl.constexpr, C: tl.constexpr):
 def launch_column_sums(x_MN: Tensor, partial: Tensor) -> None:
     """Write partial sums of the columns of x, as many as `partial` has rows."""
     grid = len(partial), triton.cdiv(x_MN.shape[1], COLUMNS)
-    column_sums[grid](x_MN, partial, *x_MN.shape, partial.stride(0), ROWS, COLUMNS, num_warps=2)
+    column_sums[grid](x_MN, partial, *x_MN.shape, partial.stride(0), ROWS, COLUMNS)
 
 
 class Partials:
