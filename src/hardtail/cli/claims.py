@@ -16,6 +16,9 @@ def claims(
         arg(metavar="ID", help="claims to show with their evidence [a table of all claims]"),
     ] = (),
     /,
+    source: Annotated[
+        str, arg(metavar="NAME", help="whose claims: a known source, or a .toml file of your own (docs/claims.md)")
+    ] = "confidence-shortcut",
     reading: Annotated[
         Literal["release", "paper"], arg(help="runs that follow the authors' code, or the paper's text")
     ] = "release",
@@ -26,16 +29,17 @@ def claims(
     markdown: Annotated[bool, arg(help="print Markdown tables")] = False,
     as_json: Annotated[bool, arg(name="json", help="print one JSON list")] = False,
 ) -> None:
-    """The paper's claims, each with our figure and a verdict computed from recorded runs.
+    """The claims of a paper, each with our figure and a verdict computed from recorded runs.
 
     With an ID, show every record behind its verdict.
     """
     from hardtail.study.claims import Results, claim_named, judge, ledger
     from hardtail.study.store import Store, default_results, recorded
 
-    chosen = [claim_named(name) for name in dict.fromkeys(ids)]
+    whose = ledger.source_named(source)
+    chosen = [claim_named(name, whose) for name in dict.fromkeys(ids)]
     held = Results(Store(recorded(results) if results else default_results()), reading, checkpoint)
-    judged = judge(held, chosen or None)
+    judged = judge(held, chosen or whose.claims())
     if as_json:
         rows = [ledger.as_json(item, held, evidence=bool(chosen)) for item in judged]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
@@ -43,7 +47,7 @@ def claims(
     tables = (
         [table for item in judged for table in ledger.evidence_tables(item, held)]
         if chosen
-        else [ledger.ledger_table(judged, held), ledger.counts_table(judged)]
+        else [ledger.ledger_table(judged, held, whose.title), ledger.counts_table(judged)]
     )
     if markdown:
         print("\n".join(table.markdown() for table in tables))

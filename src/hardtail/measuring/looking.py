@@ -50,6 +50,8 @@ class Judged(NamedTuple):
     """Mean over the judged cells."""
     right: int
     cells: int
+    exact: int
+    """Instances whose judged cells are all right."""
 
 
 @torch.inference_mode()
@@ -68,7 +70,7 @@ def judge(
         refuse_strangers(most, logits_BAV.shape[-1])
         return logits_BAV
 
-    loss, right, cells = 0.0, 0, int(judged_NA.sum())
+    loss, right, exact, cells = 0.0, 0, 0, int(judged_NA.sum())
     rows = pass_rows(instances.tokens_NL.shape[1], in_flight(len(instances), decoding), decoding)
     for look in looks(model, corpus, rows):
         judged_BA = judged_all_NA[look.rows.row_B] & look.there_B[:, None]
@@ -78,7 +80,9 @@ def judge(
         if decoding.allowed is not None:
             barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=device))
         guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
-        right += int((guess_BA == look.rows.gold_BA)[judged_BA].sum())
+        right_BA = guess_BA == look.rows.gold_BA
+        right += int(right_BA[judged_BA].sum())
+        exact += int(((right_BA | ~judged_BA).all(dim=1) & look.there_B).sum())
     if not math.isfinite(loss):
         raise HardtailError(f"{name}: the model's logits hold NaN or infinities; look at its weights")
-    return Judged(loss / max(cells, 1), right, cells)
+    return Judged(loss / max(cells, 1), right, cells, exact)

@@ -44,7 +44,7 @@ function claimEntry(claim, ledger, weights, open) {
   const summary = el(
     "summary",
     {},
-    el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.verdict}` }),
+    el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.says}` }),
     el("span", { class: "sentence", text: claim.claim }),
     el("span", { class: "note", text: claim.where }),
   );

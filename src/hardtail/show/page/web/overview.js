@@ -112,7 +112,7 @@ function studyTable(held) {
     el("tr", {}, el("th", { scope: "row", text: name }), ...cells.map(studyCell)),
   );
   const notes = [`The paper's ${held.where}`];
-  if (held.unlearned.length) notes.push(`Included although it never learned the task: ${held.unlearned.join(", ")}`);
+  if (held.unlearned.length) notes.push(`Left out, because it has not learned the task: ${held.unlearned.join(", ")}`);
   return el(
     "figure",
     { class: "card" },
