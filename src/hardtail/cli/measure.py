@@ -88,6 +88,7 @@ def evaluate(
         wanted = wanted if strata else given.strata(wanted)
         total = given.count(wanted, n) * decodes
     into = out or subject.file("evaluations.jsonl")
+    common.refuse_special_out(into)
     found: list[Found] = []
     with common.progress_bar(f"decoding {subject.name}", total) as advance:
         every = evaluate_all(
@@ -109,14 +110,16 @@ def evaluate(
             keep(into, records_of(found))
             raise
     records = records_of(found)
-    if as_json:
-        print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
-    else:
-        console = common.open_console(at_least=120)
-        for table in eval_tables(subject, records):
-            console.print(table.rich())
-        show_failures(console, subject.task, found)
-    kept = keep(into, records)  # last, so that records are shown even if they cannot be written
+    try:
+        kept = keep(into, records)  # first: `| head` closes the pipe before everything is printed
+    finally:  # shown even if they cannot be written
+        if as_json:
+            print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
+        else:
+            console = common.open_console(at_least=120)
+            for table in eval_tables(subject, records):
+                console.print(table.rich())
+            show_failures(console, subject.task, found)
     if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
 
@@ -165,6 +168,7 @@ def diagnose(
     given = [name for name, value in for_runs.items() if value not in ((), None)]
     if given and all(run.endswith(".npz") for run in runs):
         raise HardtailError(f"{given[0]} applies only to runs and weights; leave it out, as traces are already decoded")
+    common.refuse_special_out(out)
     found: list[Diagnosis] = []
     for run in runs:
         if run.endswith(".npz"):
@@ -179,13 +183,15 @@ def diagnose(
                 diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=seed, progress=advance)
             kept = out or subject.file("diagnoses.jsonl")
         found.extend(diagnoses)
-        console = common.open_console(at_least=120)
-        for diagnosis in diagnoses if not as_json else ():
-            title = ", ".join(filter(None, (diagnosis.task, diagnosis.policy, diagnosis.model)))
-            console.rule(Text(title, "bold"), align="left")
-            for table in tables(diagnosis):
-                console.print(table.rich())
-        keep(kept, diagnoses)
+        try:
+            keep(kept, diagnoses)  # first, as with `eval`
+        finally:
+            console = common.open_console(at_least=120)
+            for diagnosis in diagnoses if not as_json else ():
+                title = ", ".join(filter(None, (diagnosis.task, diagnosis.policy, diagnosis.model)))
+                console.rule(Text(title, "bold"), align="left")
+                for table in tables(diagnosis):
+                    console.print(table.rich())
         if kept and not as_json:
             print(f"{len(diagnoses)} diagnoses added to {kept}")
     if as_json:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.progress import TextColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
@@ -16,6 +15,7 @@ from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_b
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import LogLine
 from hardtail.core.registry import SCHEMES
+from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.training.estimate import estimate
@@ -52,6 +52,7 @@ def main(words: Sequence[str]) -> None:
         ] = (),
         dry_run: Annotated[bool, arg(help="show what would run, and what it would cost")] = False,
     ) -> None:
+        guard()
         refuse_no_patience(patience)
         folder = out or Path("runs") / f"{name}-s{recipe.seed}"
         if dry_run:
@@ -86,10 +87,10 @@ def _list_recipes() -> None:
 
 
 def _show(recipe: Recipe, folder: Path) -> None:
-    console = Console(highlight=False)
-    console.print(recipe)
+    screen = console()
+    screen.print(recipe)
     cost = estimate(recipe)
-    console.print(
+    screen.print(
         f"\n[bold]{cost.parameters:,}[/bold] parameters, sequences of {recipe.task.seq_len}, "
         f"{cost.flops_per_step / 1e9:,.1f} GFLOP a step\n"
         f"about {cost.memory / 1e9:.1f} GB of memory for training\n"

@@ -15,6 +15,7 @@ from hardtail.core.types import Instances
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import said_task, task_to_json
+from hardtail.tasks.stored import refuse_misshapen
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,15 @@ class GivenProblems:
         """A data set of `hardtail data` (`.npz`), or any file of problems that the task reads."""
         if path.suffix == ".npz":
             instances, manifest = load_instances(path)
-            if fields := differences(said_task(manifest), task_to_json(task)):
+            if fields := differences(said_task(manifest.about), task_to_json(task)):
                 raise HardtailError(
                     f"{path} does not hold data of {task.name} in this model's configuration: it differs in "
                     f"{', '.join(fields)}"
                 )
-            if manifest.get("split") == data.TRAIN:
+            if manifest.split == data.TRAIN:
                 raise HardtailError(f"{path} is training data; measure on another split (`hardtail data --split test`)")
-            digest = str(manifest["sha256"])
+            refuse_misshapen(task, instances, str(path))
+            digest = manifest.sha256
         else:
             instances, digest = data.load(task, str(path)).instances, file_hash(path)
         return cls(task, instances, DataFile(file=path.name, sha256=digest, count=len(instances)))

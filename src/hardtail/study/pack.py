@@ -146,6 +146,6 @@ def _rounded(path: Path) -> bytes:
         progress = json.loads(metadata["progress"])
         progress["rounded"] = progress.get("rounded", 0) + 1
         held |= {name: held[name].to(torch.bfloat16) for name in MOMENTS}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise HardtailError(f"{path} is not the saved state of a run ({error}); there is nothing to pack") from error
     return save_tensors(held, metadata={"progress": json.dumps(progress)})
