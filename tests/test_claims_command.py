@@ -53,7 +53,7 @@ def test_the_ledger_has_a_row_for_every_claim_and_counts_verdicts(run: Run, reco
     assert code == 0
     rows = {line.split(" | ")[0].removeprefix("| "): line for line in out.splitlines()}
     assert all_claims().keys() <= rows.keys()
-    assert "| holds |" in rows["addition.puma.lower"]
+    assert "| one seed: holds |" in rows["addition.puma.lower"]
     assert "| not measured |" in rows["maze.puma.lower"]
     judged = judge(Results(Store(recorded)))
     for verdict in Verdict:

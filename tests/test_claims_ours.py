@@ -11,12 +11,13 @@ from hardtail import zoo
 from hardtail.core.records import Accuracy, RunEntry, Trust, append_jsonl
 from hardtail.policies.named import policy_named
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named
-from hardtail.study.claims.ledger import OURS, claims_of
+from hardtail.study.claims.ledger import source_named
 from hardtail.study.claims.ours.figures import DATA_SEEDS, Decoded
 from hardtail.study.claims.ours.remedy import ADDITION, OTHERS
 from hardtail.study.store import Store
 from tests.conftest import Command
 
+OURS = source_named("ours")
 RUN = ADDITION["addition-random"]
 
 
@@ -56,7 +57,7 @@ def planted(folder: Path, check: float = 1.0, passes: float = 20.0, area: float 
     ],
 )
 def test_repair_is_judged_by_its_thresholds(tmp_path: Path, check: float, passes: float, verdict: Verdict) -> None:
-    judged = claim_named("remedy.repair.addition-random").judge(planted(tmp_path, check, passes))
+    judged = claim_named("remedy.repair.addition-random", OURS).judge(planted(tmp_path, check, passes))
     assert judged.verdict is verdict
     assert judged.seeds == len(DATA_SEEDS)
 
@@ -66,13 +67,13 @@ def test_repair_is_judged_by_its_thresholds(tmp_path: Path, check: float, passes
     [(1.0, 0.6, Verdict.HOLDS), (0.7, 0.6, Verdict.NOT), (0.992, 0.999, Verdict.HOLDS), (0.5, 0.6, Verdict.NOT)],
 )
 def test_detection_is_judged_by_its_thresholds(tmp_path: Path, area: float, own: float, verdict: Verdict) -> None:
-    judged = claim_named("remedy.detect.addition-random").judge(planted(tmp_path, area=area, own=own))
+    judged = claim_named("remedy.detect.addition-random", OURS).judge(planted(tmp_path, area=area, own=own))
     assert judged.verdict is verdict
 
 
 def test_what_has_no_record_is_not_measured(tmp_path: Path) -> None:
     results = planted(tmp_path)
-    verdicts = {claim.id: claim.judge(results).verdict for claim in claims_of(OURS)}
+    verdicts = {claim.id: claim.judge(results).verdict for claim in OURS.claims()}
     assert verdicts["remedy.margin.sudoku-random"] is Verdict.UNMEASURED
     assert verdicts["remedy.repair.addition-puma"] is Verdict.UNMEASURED
     assert sum(verdict is Verdict.UNMEASURED for verdict in verdicts.values()) == len(verdicts) - 2
@@ -82,7 +83,7 @@ def test_claims_name_policies_strata_and_models_that_exist() -> None:
     """A misspelt one would be *not measured* for ever."""
     shipped = {model.name: model.run for model in zoo.models()}
     assert {name: shipped[name] for name in (*ADDITION, *OTHERS)} == ADDITION | OTHERS
-    figures = [cell.figure for claim in claims_of(OURS) for check in claim.checks for cell in check.cells]
+    figures = [cell.figure for claim in OURS.claims() for check in claim.checks for cell in check.cells]
     for figure in figures:
         assert isinstance(figure, Decoded)
         task = hardtail.task(figure.run.partition("-")[0])
@@ -94,4 +95,4 @@ def test_ours_are_not_among_the_papers_claims(hardtail_command: Command) -> None
     assert not any(name.startswith("remedy.") for name in all_claims())
     code, shown, complaint = hardtail_command("claims", "--source", "ours", "--json")
     assert not code, complaint
-    assert [row["id"] for row in json.loads(shown)] == [claim.id for claim in claims_of(OURS)]
+    assert [row["id"] for row in json.loads(shown)] == [claim.id for claim in OURS.claims()]

@@ -16,7 +16,9 @@ def claims(
         option("claims to show with their evidence [a line for each]", "ID"),
     ] = (),
     /,
-    source: Annotated[str | None, option("whose claims: `ours`, or the name of a source [all papers]", "NAME")] = None,
+    source: Annotated[
+        str, option("whose claims: a known source, or a .toml file of your own (docs/claims.md)", "NAME")
+    ] = "confidence-shortcut",
     reading: Annotated[
         Literal["release", "paper"], option("runs that follow the authors' code, or the paper's text")
     ] = "release",
@@ -27,7 +29,7 @@ def claims(
     markdown: Annotated[bool, option("print Markdown tables")] = False,
     as_json: JsonList = False,
 ) -> None:
-    """The paper's claims, each with our figure and a verdict computed from recorded runs.
+    """The claims of a paper, each with our figure and a verdict computed from recorded runs.
 
     With an ID, show every record behind its verdict.
     """
@@ -35,10 +37,10 @@ def claims(
     from hardtail.study.claims import Results, claim_named, judge, ledger
     from hardtail.study.store import Store, default_results, recorded
 
-    chosen = [claim_named(name) for name in dict.fromkeys(ids)]
-    listed = ledger.claims_of(source) if source else None
+    whose = ledger.source_named(source)
+    chosen = [claim_named(name, whose) for name in dict.fromkeys(ids)]
     held = Results(Store(recorded(results) if results else default_results()), reading, checkpoint)
-    judged = judge(held, chosen or listed)
+    judged = judge(held, chosen or whose.claims())
     if as_json:
         rows = [ledger.as_json(item, held, evidence=bool(chosen)) for item in judged]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
@@ -46,10 +48,7 @@ def claims(
     tables = (
         [table for item in judged for table in ledger.evidence_tables(item, held)]
         if chosen
-        else [
-            ledger.ledger_table(judged, held, "Our" if source == ledger.OURS else "The paper's"),
-            ledger.counts_table(judged),
-        ]
+        else [ledger.ledger_table(judged, held, whose.title), ledger.counts_table(judged)]
     )
     if markdown:
         print("\n".join(table.markdown() for table in tables))

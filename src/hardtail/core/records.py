@@ -102,6 +102,8 @@ class Reveal(_Measured, frozen=True, kw_only=True, tag="reveal"):
     """One pass over half-revealed answers."""
 
     token_accuracy: Share
+    exact_match: Share | None = None
+    """Share of answers whose hidden cells are all right."""
     tokens: Count | None = None
     low: Share | None = None
     high: Share | None = None

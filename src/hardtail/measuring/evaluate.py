@@ -190,13 +190,13 @@ def half_reveal(task: Task, instances: Instances, seed: int) -> Instances:
 
 
 def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Reveal:
-    """Token accuracy of one pass over half-revealed answers, pooled over the meaningful cells (release)."""
+    """One pass over half-revealed answers: token accuracy over all meaningful cells (release), and exact match."""
     shown = half_reveal(subject.task, instances, decoding.seed)
     judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
-    _, right, cells = judge(subject.denoiser, shown, judged_NA, decoding, subject.name)
+    _, right, cells, exact = judge(subject.denoiser, shown, judged_NA, decoding, subject.name)
     head, interval = _head(subject, "one pass, half revealed", decoding), wilson(right, cells)._asdict()
-    n, accuracy = len(instances), right / cells
-    return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=accuracy, **interval)
+    n, tokens = len(instances), right / cells
+    return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=tokens, exact_match=exact / n, **interval)
 
 
 # -- a whole evaluation -----------------------------------------------------------------------------------------------

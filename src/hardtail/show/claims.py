@@ -14,13 +14,10 @@ def ledger_lines(judged: Sequence[Judged], width: int = SCREEN) -> list[str]:
     """Verdict, id and as much of the sentence as fits; verdicts and ids are never cut."""
     counted = Counter(item.verdict for item in judged)
     counts = ", ".join(f"{verdict.value} {counted[verdict]}" for verdict in Verdict)
-    verdicts = max((len(item.verdict.value) for item in judged), default=0)
+    verdicts = max((len(item.says) for item in judged), default=0)
     ids = max((len(item.claim.id) for item in judged), default=0)
     room = max(width - verdicts - ids - 4, SHORTEST)
-    lines = [
-        f"{item.verdict.value:<{verdicts}}  {item.claim.id:<{ids}}  {_cut(item.claim.sentence, room)}"
-        for item in judged
-    ]
+    lines = [f"{item.says:<{verdicts}}  {item.claim.id:<{ids}}  {_cut(item.claim.sentence, room)}" for item in judged]
     return [f"{len(judged)} claims: {counts}", "`hardtail claims ID` shows the figures behind a verdict", "", *lines]
 
 

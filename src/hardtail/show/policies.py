@@ -17,7 +17,7 @@ def policy_tables() -> list[Table]:
         except HardtailError as error:
             rows.append((name, str(error)))
             continue
-        set_as = ",".join(f"{field.name}={field.default}" for field in fields(kind))
+        set_as = ", ".join(f"{field.name}={_default(field.default)}" for field in fields(kind))
         rows.append((name, _sentence(kind) + (f" Fields: {set_as}" if set_as else "")))
     orders = []
     for name in TASKS.names():
@@ -30,6 +30,13 @@ def policy_tables() -> list[Table]:
         Table("policies: what is committed first", ("name", "what it does"), tuple(rows)),
         Table("logical orders of the tasks, which are policies too", ("name", "task", "what it does"), tuple(orders)),
     ]
+
+
+def _default(value: object) -> str:
+    """A field's default as a user would write it: a policy by its name, several joined by slashes."""
+    if isinstance(value, tuple):
+        return "/".join(map(_default, value))
+    return next((name for name in POLICIES.names() if POLICIES.load(name) is type(value)), str(value))
 
 
 def _sentence(kind: type) -> str:

@@ -15,7 +15,7 @@ from hardtail.measuring.statistics import Interval, mcnemar, wilson
 from hardtail.show.failures import failures
 from hardtail.show.stages import Decoder, Stage
 from hardtail.show.words import stratum_words
-from hardtail.study.claims.evidence import LEARNED
+from hardtail.study.claims.evidence import Gate
 
 CONFIDENCE = "top1"
 CLEARLY = 0.02
@@ -161,7 +161,7 @@ def _told(stage: Stage, model: str, strata: tuple[Side, ...], ways: tuple[Side, 
         if place is not None and (score := _score(stage.decoders[place], stratum.name, at, way)) is not None
     )
     ordinary = [one.right / one.n for one in scores if one.stratum == 0 and len(strata) > 1]
-    return Told(model, not ordinary or max(ordinary) >= LEARNED, scores, found)
+    return Told(model, not ordinary or max(ordinary) >= Gate.at_least, scores, found)
 
 
 def _score(decoder: Decoder, stratum: str, at: int, way: int) -> Score | None:

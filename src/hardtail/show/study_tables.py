@@ -3,13 +3,12 @@
 A cell's agreement is the ledger's verdict on the statement "this figure is what the paper prints" (`Level`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
-from hardtail.study.claims.ledger import sources
+from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Table
 
@@ -47,17 +46,13 @@ class StudyTable:
 
 
 def study_tables(results: Results) -> list[StudyTable]:
-    """All tables of accuracies that the sources print."""
-    return [_table(results, source.table(name)) for source in sources() for name in source.tables]
+    """All tables of accuracies that the paper prints."""
+    return [_table(results, the_paper().table(name)) for name in the_paper().tables]
 
 
 def _table(results: Results, table: Table) -> StudyTable:
     cells = {
-        stratum.row: [
-            table.cell(scheme, order, stratum, learned=table.hard_tail)
-            for order in table.orders
-            for scheme in table.schemes
-        ]
+        stratum.row: [table.cell(scheme, order, stratum) for order in table.orders for scheme in table.schemes]
         for stratum in table.rows
     }
     return StudyTable(
@@ -68,12 +63,8 @@ def _table(results: Results, table: Table) -> StudyTable:
         tuple(order.heading for order in table.orders),
         tuple(table.schemes.values()),
         tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
-        _unlearned(results, [cell for row in cells.values() for cell in row]),
+        tuple(dict.fromkeys(run for row in cells.values() for cell in row for run in cell.figure.left_out(results))),
     )
-
-
-def _unlearned(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for cell in cells for name in cell.figure.left_out(results)))
 
 
 def _filled(results: Results, cell: Cell) -> TableCell:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 TASKS = ("addition", "maze", "listops", "listops-large", "countdown", "sudoku")
 SCHEMES = ("random", "papl", "puma", "oracle", "mixture")
 VERSIONS = ("", "-paper", "-smoke")
-SMALL = {"addition": ("-small",)}
+SMALL = {"addition": ("-small", "-small-paper")}
 """The tasks that a small recipe learns in minutes."""
 
 

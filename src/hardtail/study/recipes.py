@@ -174,6 +174,13 @@ def as_small(arms: Arms, recipe: Recipe) -> Recipe:
     return replace(small, sizes=sizes, optimiser=optimiser, steps=4000, batch=64)
 
 
+def as_small_paper(arms: Arms, recipe: Recipe) -> Recipe:
+    """The text as written, on four digits."""
+    small = as_small(arms, recipe)
+    text = as_paper(arms, small)
+    return replace(text, task=replace(text.task, digits=small.task.digits))  # type: ignore[attr-defined, call-arg]
+
+
 def as_smoke(arms: Arms, recipe: Recipe) -> Recipe:
     """Seconds on a CPU: a tiny model, a small task, a few hundred steps."""
     smoke = _smaller(recipe, arms.smoke, Fixed(3), Watch(20, 50, 100, probe_size=100, decoded=20, save_every=50))
@@ -198,6 +205,7 @@ VERSIONS: dict[str, Version] = {
     "-paper": as_paper,
     "-smoke": as_smoke,
     "-small": as_small,
+    "-small-paper": as_small_paper,
 }
 ARMS: dict[str, Callable[[], Arms]] = {
     "addition": addition,

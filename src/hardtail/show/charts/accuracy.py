@@ -9,7 +9,7 @@ from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
 from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of, variant_of
 from hardtail.show.stages import Decoder, Stage
-from hardtail.study.claims.evidence import LEARNED, Estimate, Value, repeats_the_paper
+from hardtail.study.claims.evidence import GATES, Estimate, Gate, Value, repeats_the_paper
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 
@@ -68,9 +68,8 @@ def _mean(place: int, by_seed: Iterable[records.Accuracy]) -> Point:
 
 
 def _has_learned(run: Run, kind: str) -> bool:
-    """Whether natural instances are mostly right under confidence; where that was not measured, it is assumed."""
-    natural = [one for one in run.accuracies if (one.checkpoint, one.policy, one.stratum) == (kind, "top1", "natural")]
-    return all(one.exact_match >= LEARNED for one in natural)
+    """Whether the run passes the ledger's gate; where that was not measured, it is assumed."""
+    return not GATES.get(run.entry.task, Gate()).failed(run, kind)
 
 
 def _printed(task: str, arm: str, policy: str) -> dict[str, float]:

@@ -78,7 +78,8 @@ class Addition(Task):
     """`full`: the true sum; `modulo`: the sum modulo 10^digits, so that the carry-out cell is always 0."""
     planting: Literal["isolated", "minimum"] = "isolated"
     """`chain>=k` plants a chain of k at a uniform place, `chain=a-b` one of a uniform length in the range; `isolated`:
-    no other position propagates; `minimum`: the other positions are free, so that k is a lower bound."""
+    no other position propagates, except now and then the top digit, where a leading zero was replaced; `minimum`: the
+    other positions are free, so that k is a lower bound."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

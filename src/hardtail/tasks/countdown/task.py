@@ -66,7 +66,7 @@ class Countdown(Task):
     keep_low: float = 0.10
     """Share of the training puzzles with m <= 3 that sub-sampling keeps."""
     train_raw: int = 500_000
-    """Training puzzles before sub-sampling. The paper gives about 400,000 after it, which is 850,000 before."""
+    """Training puzzles before sub-sampling. The paper gives about 400,000 after it: 850,000 before, if `distinct`."""
     held_out: tuple[int, ...] = HELD_OUT
     """Targets that occur in `test` only."""
 
@@ -206,8 +206,8 @@ class Countdown(Task):
             raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer has room for {_CELLS}")
         if stranger := next((character for character in chain if character not in _CHARACTERS), None):
             raise HardtailError(
-                f"countdown: {stranger!r} in {quoted(chain)} does not belong in a chain; write it as "
-                "'86+28=114,31-13=18,114-18=96'"
+                f"countdown: {stranger!r} in {quoted(chain)} does not belong in a chain; the operations are "
+                "+ - * /, as in '86+28=114,31-13=18,114-18=96'"
             )
         return self.vocabulary.encode(padded(chain, _CELLS))
 

@@ -46,7 +46,7 @@ function claimEntry(claim, ledger, weights, open) {
   const summary = el(
     "summary",
     {},
-    el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.verdict}` }),
+    el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.says}` }),
     el("span", { class: "words" }, claim.claim, el("span", { class: "numbers", text: numbers(claim) })),
     el("span", { class: "note", text: claim.where }),
   );

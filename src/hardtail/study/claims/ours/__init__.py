@@ -1,5 +1,5 @@
 """What this project itself claims, written down before it is measured: how far checking an answer repairs it."""
 
-from hardtail.study.claims.source import Source
+from hardtail.study.claims.source import Paper
 
-SOURCE = Source(__name__, tables=(), statements=("remedy",))
+SOURCE = Paper(__name__, tables=(), statements=("remedy",), title="this project")

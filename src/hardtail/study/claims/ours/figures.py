@@ -5,7 +5,7 @@ from typing import Literal
 
 from hardtail.core import records
 from hardtail.study.claims.evidence import Results, Sample, Value
-from hardtail.study.claims.figures import NOTHING_TO_DESCRIBE, Figure
+from hardtail.study.claims.figures import NOTHING_FAILED, Figure
 
 DATA_SEEDS = (0, 1, 2)
 """The sets of instances that count; no run was trained with these seeds."""
@@ -45,7 +45,7 @@ class Decoded(Figure):
         return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
 
     def why_missing(self, results: Results) -> str:
-        return NOTHING_TO_DESCRIBE if self._records(results) else "no record"
+        return NOTHING_FAILED if self._records(results) else "no record"
 
     def left_out(self, results: Results) -> list[str]:
         return []
