@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from hardtail.models import attention_kernels
 from hardtail.models.attention import fused, pays
+from hardtail.models.kernels import attention as attention_kernels
 from train_step import SETTINGS, Setting
 
 KINDS = {"bf16": torch.bfloat16, "tf32": torch.float32}
@@ -68,7 +68,10 @@ def attentions(setting: Setting, dropout: float, tiles: list[Tile | None]) -> di
     def ours(tile: Tile | None) -> Attention:
         def attention(packed: Tensor) -> Tensor:
             if tile is not None:
-                attention_kernels.SIDE, attention_kernels.WARPS, attention_kernels.STAGES = tile
+                side, warps, stages = tile
+                attention_kernels.HOLDING = side, side, warps, stages
+                kinds = dict.fromkeys(("forward", "queries", "keys"), attention_kernels.HOLDING)
+                attention_kernels.LOOPING = {2: kinds, 4: kinds}
             return fused(packed, None, seed, heads, dropout)[0]
 
         return attention

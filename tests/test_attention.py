@@ -65,16 +65,16 @@ def test_only_rounded_products_are_ours() -> None:
         torch.compiler.reset()
 
 
-def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: float) -> Tensor:
+def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: float, batch: int = 2) -> Tensor:
     """Which probabilities dropout leaves: with equal scores and one-hot values, the output shows them."""
-    left = torch.zeros(2, heads, queries, keys, device=DEVICE)
-    query = torch.zeros(2, queries, heads * head, device=DEVICE)
+    left = torch.zeros(batch, heads, queries, keys, device=DEVICE)
+    query = torch.zeros(batch, queries, heads * head, device=DEVICE)
     for first in range(0, keys, head):
         n = min(head, keys - first)
-        value = torch.zeros(2, keys, heads, head, device=DEVICE)
+        value = torch.zeros(batch, keys, heads, head, device=DEVICE)
         value[:, range(first, first + n), :, range(n)] = 1.0
-        packed = torch.cat([torch.zeros(2, keys, heads * head, device=DEVICE), value.flatten(2)], -1)
-        shown = fused(packed, query, seed, heads, dropout)[0].view(2, queries, heads, head).transpose(1, 2)
+        packed = torch.cat([torch.zeros(batch, keys, heads * head, device=DEVICE), value.flatten(2)], -1)
+        shown = fused(packed, query, seed, heads, dropout)[0].view(batch, queries, heads, head).transpose(1, 2)
         left[..., first : first + n] = (shown[..., :n] > 0).float()
     return left
 
@@ -94,8 +94,8 @@ def test_kernels_are_the_formula(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Those that hold all keys of a head, and those that walk over them."""
-    monkeypatch.setattr("hardtail.models.attention_kernels.HELD", held)
-    monkeypatch.setattr("hardtail.models.attention_kernels.HELD_BACKWARD", {4: held_backward})
+    monkeypatch.setattr("hardtail.models.kernels.attention.HELD", held)
+    monkeypatch.setattr("hardtail.models.kernels.attention.HELD_BACKWARD", {4: held_backward})
     query, packed, gradient = inputs(queries, keys, heads, head, torch.float32)
     seed = torch.tensor([5], dtype=torch.int32, device=DEVICE)
     factor: Tensor | float = 1.0

@@ -179,7 +179,7 @@ def test_visited_states_are_counted_as_training_counts_them() -> None:
     for place, (_, hidden) in enumerate(rows):
         hidden_BA[place, hidden] = True
     training = SeenStates(corpus)
-    training.note(corpus.rows(torch.tensor([n for n, _ in rows])).hide(hidden_BA, corpus))
+    training.add(*training.bins(corpus.rows(torch.tensor([n for n, _ in rows])).hide(hidden_BA, corpus)))
     ours = visits(trace, "lsb")
     assert ours.count_K.tolist() == training.count_K.tolist()
     assert ours.rank_KR.tolist() == training.rank_KR.tolist()

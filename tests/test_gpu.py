@@ -17,10 +17,12 @@ from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import evaluate, probe
 from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Top1
 from hardtail.policies.remask import LeaveOneOut
-from hardtail.schemes import Corpus
+from hardtail.schemes import Corpus, Scheme
+from hardtail.training.gradient import Written
 from hardtail.training.optimiser import AdamW
 from hardtail.training.run import train
 from hardtail.training.step import Step
@@ -125,6 +127,46 @@ def test_a_captured_step_is_the_step_of_a_cpu(name: str, accumulate: int) -> Non
     assert gpu.step.item() == cpu.step.item() == 10
     if name == "random":
         assert gpu.seen.count_K.tolist() == cpu.seen.count_K.tolist()
+
+
+def wide(scheme: Scheme, dropout: float) -> Step:
+    """A step in bf16 whose sizes the written passes fit."""
+    shape = Shape(2, 2, 64, TASK.vocabulary.size, TASK.seq_len, dropout=dropout)
+    made = Transformer(shape).initialise(torch.Generator().manual_seed(0)).to(LAST_GPU).train()
+    instances = TASK.sample(1000, Streams(0).named("step/train"))
+    corpus = Corpus.on(torch.device(LAST_GPU), instances, TASK.vocabulary.mask_id, "lsb")
+    settings = AdamW(lr=3e-3, warmup=10, ema=0.9)
+    return Step(made, scheme, corpus, settings, batch=32, steps=400, seed=1, precision="bf16")
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_written_step_is_autograds(accumulate: int) -> None:
+    written, eager = wide(SCHEMES["random"], 0.0), wide(SCHEMES["random"], 0.0)
+    written.accumulate = eager.accumulate = accumulate
+    assert written.compile() == "compiled, one CUDA graph"
+    assert isinstance(written._gradient, Written)
+    for _ in range(10):
+        written()
+        eager()
+        assert written.loss.item() == pytest.approx(eager.loss.item(), abs=1e-2)
+    torch.testing.assert_close(written.norm, eager.norm, rtol=0.05, atol=0.0)
+
+
+def test_replays_from_the_same_state_end_in_the_same_bytes() -> None:
+    """Dropout and chains included; a replay draws new cells to drop, or every step would drop the same."""
+    step = wide(SCHEMES["puma"], 0.3)
+    assert step.compile() == "compiled, one CUDA graph"
+    begin = {name: tensor.clone() for name, tensor in step.tensors().items()}
+    ends = []
+    for seed in (1, 1, 2):
+        torch.cuda.manual_seed(seed)
+        for name, tensor in step.tensors().items():
+            tensor.copy_(begin[name])
+        for _ in range(20):
+            step()
+        ends.append(step.flat.weight_P.clone())
+    assert torch.equal(ends[0], ends[1])
+    assert not torch.equal(ends[0], ends[2])
 
 
 def test_a_run_goes_on_from_a_gpu_to_a_cpu_and_back(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from hardtail.policies.orders import Logical
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
 from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed
-from hardtail.training.optimiser import AdamW, Flat, flatten, update
+from hardtail.training.gradient import flatten
+from hardtail.training.optimiser import AdamW, Flat, update
 from hardtail.training.probe import Probe
 from hardtail.training.step import Step
 
@@ -126,7 +127,7 @@ def test_bf16_rounds_the_model_and_not_the_loss() -> None:
     full = Step(model(), Puma(stages=Fixed(3)), corpus(), settings, batch=32, steps=400, seed=1)
     half = Step(model(), Puma(stages=Fixed(3)), corpus(), settings, batch=32, steps=400, seed=1, precision="bf16")
     view = half.scheme.corrupt(half.state, half.corpus, 32, Moment(1, half.step, 400))
-    loss, logits = half._forward(view)
+    loss, logits, _ = half._gradient(view)
     assert (loss.dtype, logits.dtype) == (torch.float32, torch.bfloat16)
     assert Puma()._surest(logits, TASK.vocabulary.mask_id).dtype == torch.float32
     for _ in range(5):

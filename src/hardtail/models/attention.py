@@ -1,6 +1,6 @@
 """Bidirectional attention without a mask, by the fastest method for the device and the sizes.
 
-On a GPU, short sequences in bf16 and all sequences in tf32 use our own kernels (`attention_kernels`); everything else
+On a GPU, short sequences in bf16 and all sequences in tf32 use our own kernels (`kernels.attention`); everything else
 uses PyTorch's `scaled_dot_product_attention`. The two agree up to rounding; with dropout they draw different cells.
 
 Shapes: B batch, Q queries, L sequence, D width, X 3·D (query, key, value) or 2·D (key, value), H heads, E = D/H.
@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 HAS_TRITON = find_spec("triton") is not None
+HEADS = 16, 32, 64
+"""Sizes of a head that our kernels are written for."""
 HELD = 128 * 64
 """Keys of a head times its size that one program of our kernels can hold in the forward pass without spilling."""
 
@@ -30,7 +32,7 @@ def attend(packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: fl
             if dropout:  # drawn on the device, so that a captured graph draws a new one in every step
                 seed = torch.randint(2**31 - 1, (1,), dtype=torch.int32, device=packed_BLX.device)
             return fused(packed_BLX, query_BQD, seed, heads, dropout)[0]
-    q, k, v = (part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in _parts(packed_BLX, query_BQD))
+    q, k, v = (part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in split(packed_BLX, query_BQD))
     return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout).transpose(1, 2).flatten(-2)
 
 
@@ -53,10 +55,10 @@ def _allows_tf32() -> bool:
 def pays(length: int, head: int, kind: torch.dtype) -> bool:
     """Whether our kernels are used: in bf16 if one program can hold all keys of a head, as they are faster then; in
     tf32 always, as PyTorch's are two to five times slower (docs/performance.md)."""
-    return head in (16, 32, 64) and (kind == torch.float32 or length * head <= HELD)
+    return head in HEADS and (kind == torch.float32 or length * head <= HELD)
 
 
-def _parts(packed_BLX: Tensor, query_BQD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def split(packed_BLX: Tensor, query_BQD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values as views."""
     if query_BQD is None:
         q_BLD, k_BLD, v_BLD = packed_BLX.chunk(3, dim=-1)
@@ -78,9 +80,9 @@ def fused(
     packed_BLX: Tensor, query_BQD: Tensor | None, seed: Tensor, heads: int, dropout: float
 ) -> tuple[Tensor, Tensor]:
     """The output for each query, and the logarithm of its softmax denominator, which the backward pass needs."""
-    from hardtail.models.attention_kernels import launch_forward
+    from hardtail.models.kernels.attention import launch_forward
 
-    q_BQD, k_BLD, v_BLD = _parts(packed_BLX, query_BQD)
+    q_BQD, k_BLD, v_BLD = split(packed_BLX, query_BQD)
     out_BQD, log_total_BHQ = _outputs(packed_BLX, query_BQD, seed, heads, dropout)
     with _current(packed_BLX):
         launch_forward(q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ, seed, heads, dropout)
@@ -91,7 +93,7 @@ def fused(
 def _outputs(
     packed_BLX: Tensor, query_BQD: Tensor | None, seed: Tensor, heads: int, dropout: float
 ) -> tuple[Tensor, Tensor]:
-    batch, queries, width = _parts(packed_BLX, query_BQD)[0].shape
+    batch, queries, width = split(packed_BLX, query_BQD)[0].shape
     total_BHQ = packed_BLX.new_empty((batch, heads, queries), dtype=torch.float32)
     return packed_BLX.new_empty((batch, queries, width)), total_BHQ
 
@@ -108,12 +110,12 @@ def fused_backward(
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
     """Gradients of `packed_BLX` and `query_BQD`; an empty tensor if there is no `query_BQD`."""
-    from hardtail.models.attention_kernels import launch_backward
+    from hardtail.models.kernels.attention import launch_backward
 
     d_packed_BLX = torch.empty_like(packed_BLX)
     d_query_BQD = packed_BLX.new_empty(0) if query_BQD is None else torch.empty_like(query_BQD)
-    inputs = _parts(packed_BLX, query_BQD)
-    into = _parts(d_packed_BLX, None if query_BQD is None else d_query_BQD)
+    inputs = split(packed_BLX, query_BQD)
+    into = split(d_packed_BLX, None if query_BQD is None else d_query_BQD)
     with _current(packed_BLX):
         launch_backward(*inputs, out_BQD, gradient_BQD.contiguous(), log_total_BHQ, *into, seed, heads, dropout)
     return d_packed_BLX, d_query_BQD

@@ -123,7 +123,10 @@ class Scheme(Checked, ABC):
 
     @abstractmethod
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
-        """A scalar in float32; cells that are not hidden cost nothing."""
+        """A scalar in float32; cells that are not hidden cost nothing.
+
+        Logits of cells that their instance never hides are 0: they are not computed.
+        """
 
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Advance what the scheme carries, with the logits of this step."""

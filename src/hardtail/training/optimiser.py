@@ -6,7 +6,6 @@ weight. Weight decay reaches every parameter, biases and norms included, as in t
 Shapes: P parameters in all.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, pi
 from typing import Annotated, Literal
@@ -78,11 +77,6 @@ class Flat:
             name: part.view_as(parameter)
             for name, part, parameter in zip(self.names, parts, self.parameters, strict=True)
         }
-
-
-def flatten(gradients: Sequence[Tensor]) -> Tensor:
-    """Gradients as one float32 vector."""
-    return torch.cat([gradient.reshape(-1).float() for gradient in gradients])
 
 
 def update(flat: Flat, gradient_P: Tensor, settings: AdamW, step: Tensor, steps: int) -> Tensor:

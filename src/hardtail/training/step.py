@@ -16,10 +16,12 @@ from torch import Tensor
 
 from hardtail.core.noise import Moment
 from hardtail.models.capture import captured
-from hardtail.models.precision import Precision, autocast, matmul_precision
+from hardtail.models.kernels import fits
+from hardtail.models.precision import Precision, matmul_precision
 from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus, Scheme, View
-from hardtail.training.optimiser import AdamW, Flat, flatten, update
+from hardtail.training.gradient import Autograd, Gradient, Predicted, Written
+from hardtail.training.optimiser import AdamW, Flat, update
 
 AttentionPrecision = Literal["same", "bf16"]
 WARM_UP = 3
@@ -50,7 +52,6 @@ class Step:
         self.model, self.scheme, self.corpus, self.settings = model, scheme, corpus, settings
         self.batch, self.steps, self.seed = batch, steps, seed
         self.precision, self.accumulate = precision, accumulate
-        self.attention = torch.bfloat16 if attention == "bf16" else None
         self.device = corpus.tokens_NL.device
         self.flat = Flat(model)
         self.step = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -59,7 +60,12 @@ class Step:
         self.norm = torch.zeros((), device=self.device)
         self.seen = SeenStates(corpus)
         self._corrupt: Callable[..., View] = self.scheme.corrupt
-        self._loss: Callable[[View], tuple[Tensor, Tensor]] = self._forward
+        self._predicted = Predicted(corpus)
+        self._autograd = Autograd(
+            model, scheme, self._predicted, precision, torch.bfloat16 if attention == "bf16" else None
+        )
+        self._gradient: Gradient = self._autograd
+        self._bins: Callable[[View], tuple[Tensor, Tensor, Tensor]] = self.seen.bins
         self._advance: Callable[..., None] = self.scheme.advance
         self._update: Callable[..., Tensor] = update
         self._take: Callable[[], None] = self._once
@@ -76,13 +82,12 @@ class Step:
             now = Moment(self.seed, self.step * self.accumulate + part, self.steps * self.accumulate)
             with torch.no_grad():
                 view = self._corrupt(self.state, self.corpus, self.batch, now)
-            loss, logits_BAV = self._loss(view)
-            fresh_P = flatten(torch.autograd.grad(loss, self.flat.parameters))
+            loss, logits_BAV, fresh_P = self._gradient(view)
             with torch.no_grad():
                 gradient_P = fresh_P if gradient_P is None else gradient_P + fresh_P
-                self.loss.add_(loss.detach() / self.accumulate)
-                self._advance(self.state, logits_BAV.detach(), view, self.corpus, now)
-                self.seen.note(view)
+                self.loss.add_(loss / self.accumulate)
+                self._advance(self.state, logits_BAV, view, self.corpus, now)
+                self.seen.add(*self._bins(view))
         assert gradient_P is not None
         with torch.no_grad():
             if self.accumulate > 1:
@@ -90,11 +95,6 @@ class Step:
             norm = self._update(self.flat, gradient_P, self.settings, self.step, self.steps)
             self.norm.copy_(norm)
             self.step.add_(1)
-
-    def _forward(self, view: View) -> tuple[Tensor, Tensor]:
-        with autocast(self.precision, self.device):
-            logits_BAV = self.model(view.tokens_BL, view.at_BA, self.attention)
-        return self.scheme.loss(logits_BAV, view), logits_BAV
 
     # -- on a GPU -----------------------------------------------------------------------------------------------
 
@@ -108,7 +108,8 @@ class Step:
         torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then run uncompiled
         gc.collect()  # an earlier run's step refers to itself and holds GPU memory until it is collected
         self._corrupt = torch.compile(self.scheme.corrupt, dynamic=False)
-        self._loss = torch.compile(self._forward, dynamic=False)
+        self._gradient = self._on_gpu()
+        self._bins = torch.compile(self.seen.bins, dynamic=False)
         self._advance = torch.compile(self.scheme.advance, dynamic=False)
         self._update = torch.compile(update, dynamic=False)
         kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
@@ -118,7 +119,7 @@ class Step:
                 warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")  # fp32 is chosen on purpose
                 self._take = captured(self._once, self.device, WARM_UP)
         except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
-            self._corrupt, self._loss = self.scheme.corrupt, self._forward
+            self._corrupt, self._gradient, self._bins = self.scheme.corrupt, self._autograd, self.seen.bins
             self._advance, self._update = self.scheme.advance, update
             warnings.warn(
                 f"the step could not be captured and runs eagerly, several times slower: {error}", stacklevel=2
@@ -130,6 +131,12 @@ class Step:
                     tensor.copy_(kept[name])
             torch.cuda.set_rng_state(generator, self.device)
         return "compiled, one CUDA graph"
+
+    def _on_gpu(self) -> Gradient:
+        """The fastest way to the gradient."""
+        if self.precision == "bf16" and fits(self.model.shape, self.device):
+            return Written(self.model, self.scheme, self._predicted, self.flat.weight_P)
+        return self._autograd.compiled()
 
     # -- what a checkpoint holds --------------------------------------------------------------------------------
 
@@ -160,12 +167,16 @@ class SeenStates:
         self.count_K = torch.zeros(cells + 1, dtype=torch.int64, device=device)
         self.rank_KR = torch.zeros((cells + 1, self.ranks), dtype=torch.int64, device=device)
 
-    def note(self, view: View) -> None:
-        """Add a batch of states."""
+    def bins(self, view: View) -> tuple[Tensor, Tensor, Tensor]:
+        """Where a batch of states counts: its hidden counts, and each cell's place in `rank_KR` and weight there."""
         count_B = view.hidden_BA.sum(dim=1)
-        self.count_K.index_add_(0, count_B, torch.ones_like(count_B))
         rank_BA = (
             torch.zeros_like(view.gold_BA) if self.rank_NA is None else self.rank_NA[view.row_B].long().clamp(min=0)
         )
         bin_BA = count_B[:, None] * self.ranks + rank_BA
-        self.rank_KR.view(-1).index_add_(0, bin_BA.flatten(), view.hidden_BA.flatten().long())
+        return count_B, bin_BA.flatten(), view.hidden_BA.flatten().long()
+
+    def add(self, count_B: Tensor, bin_C: Tensor, hidden_C: Tensor) -> None:
+        """Add a batch of states. Compiled, these additions would sort first; so they are not."""
+        self.count_K.index_add_(0, count_B, torch.ones_like(count_B))
+        self.rank_KR.view(-1).index_add_(0, bin_C, hidden_C)

@@ -19,50 +19,36 @@ Shapes: I queries of a block, J keys of a tile, E size of a head; one entry of a
 
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from hardtail.models.attention import HELD
+from hardtail.models.kernels.dropout import column_words, kept, row_words
 
-SIDE, WARPS = 64, 4
-"""Queries of a block and keys of a tile: the fastest of those tried at the study's shapes (docs/performance.md)."""
 HELD_BACKWARD = {2: HELD, 4: HELD // 4}
 """Like `HELD`, for the backward pass, by the number of bytes of an element."""
-STAGES = 1
-"""Pipeline stages of the kernels for longer sequences: more would take the memory that a second program needs."""
+Tile = tuple[int, int, int, int]
+"""Queries, keys, warps and pipeline stages."""
+HOLDING: Tile = 64, 64, 4, 3
+LOOPING: dict[int, dict[str, Tile]] = {
+    2: {"forward": (128, 64, 8, 3), "queries": (64, 32, 4, 3), "keys": (32, 128, 4, 3)},
+    4: {"forward": (64, 64, 4, 1), "queries": (64, 64, 4, 1), "keys": (64, 64, 4, 1)},
+}
+"""The fastest of those tried at the study's shapes (docs/performance.md): for kernels that hold all keys, and for those
+that loop, by the number of bytes of an element."""
 
 
 @triton.jit
-def _mixed(x):
-    """A 32-bit word with its bits mixed (the `lowbias32` constants of Wellons' hash prospector)."""
-    x ^= x >> 16
-    x *= 0x7FEB352D
-    x ^= x >> 15
-    x *= 0x846CA68B
-    return x ^ (x >> 16)
+def _scores(q_IE, k_JE, scale):
+    """Scaled products in units of log 2."""
+    return tl.dot(q_IE, tl.trans(k_JE)) * (scale * 1.4426950408889634)
 
 
 @triton.jit
-def _row_words(seed, program, i_I, queries):
-    """A random word for each row of probabilities, from which dropout is drawn."""
-    return _mixed(_mixed((program * queries + i_I).to(tl.uint32)) ^ tl.load(seed).to(tl.uint32))
-
-
-@triton.jit
-def _factor(row_I, j_J, dropped: tl.constexpr):
-    """What dropout multiplies each probability by: the words of row and column mixed together decide."""
-    column_J = _mixed(j_J.to(tl.uint32) + 0x9E3779B9)
-    word_IJ = (row_I[:, None] ^ column_J[None, :]) * 0x9E3779B1
-    word_IJ = (word_IJ ^ (word_IJ >> 15)) * 0x85EBCA77
-    threshold: tl.constexpr = int(dropped * 2**31)
-    return tl.where((word_IJ >> 1).to(tl.int32) >= threshold, 1.0 / (1.0 - dropped), 0.0)
-
-
-@triton.jit
-def _scores(q_IE, k_JE, j_J, keys, scale):
-    """Scaled products in units of log 2; -inf for padding keys."""
-    score_IJ = tl.dot(q_IE, tl.trans(k_JE)) * (scale * 1.4426950408889634)
+def _real(score_IJ, j_J, keys):
+    """The same, with -inf for padding keys."""
     return tl.where((j_J < keys)[None, :], score_IJ, float("-inf"))
 
 
@@ -112,20 +98,23 @@ def forward(
         scores = ()
         most_I = tl.full((I,), float("-inf"), tl.float32)
         for tile in tl.static_range(tiles):
-            score_IJ = _scores(q_IE, k_tiles[tile], tile * J + tl.arange(0, J), keys, scale)
+            score_IJ = _scores(q_IE, k_tiles[tile], scale)
+            if (tile + 1) * J > keys:
+                score_IJ = _real(score_IJ, tile * J + tl.arange(0, J), keys)
             most_I = tl.maximum(most_I, tl.max(score_IJ, 1))
             scores = scores + (score_IJ,)
         total_I = tl.zeros((I,), tl.float32)
         out_IE = tl.zeros((I, E), tl.float32)
         if dropped > 0:
-            row_I = _row_words(seed, program, i_I, queries)
+            row_I = row_words(seed, program * queries + i_I)
         for tile in tl.static_range(tiles):
             p_IJ = tl.exp2(scores[tile] - most_I[:, None])
             total_I += tl.sum(p_IJ, 1)
             if dropped > 0:
-                p_IJ *= _factor(row_I, tile * J + tl.arange(0, J), dropped)
+                word_IJ = row_I[:, None] + column_words(tile * J + tl.arange(0, J))[None, :]
+                p_IJ = tl.where(kept(word_IJ, dropped), p_IJ, 0.0)
             out_IE = tl.dot(p_IJ.to(q_IE.dtype), v_tiles[tile], out_IE)
-        _put(out + out_at, out_IE * (1.0 / total_I)[:, None], i_I, heads * E, queries, E)
+        _put(out + out_at, out_IE * (1.0 / (total_I * (1.0 - dropped)))[:, None], i_I, heads * E, queries, E)
         tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=i_I < queries)
 
 
@@ -144,50 +133,68 @@ def forward_block(
     total_I = tl.zeros((I,), tl.float32)
     out_IE = tl.zeros((I, E), tl.float32)
     if dropped > 0:
-        row_I = _row_words(seed, program, i_I, queries)
+        row_I = row_words(seed, program * queries + i_I)
     for first in range(0, keys, J):
         j_J = first + tl.arange(0, J)
-        score_IJ = _scores(q_IE, _get(k + kv_at, j_J, kv_cell, keys, E), j_J, keys, scale)
+        score_IJ = _real(_scores(q_IE, _get(k + kv_at, j_J, kv_cell, keys, E), scale), j_J, keys)
         more_I = tl.maximum(most_I, tl.max(score_IJ, 1))
         fade_I = tl.exp2(most_I - more_I)
         p_IJ = tl.exp2(score_IJ - more_I[:, None])
         total_I = total_I * fade_I + tl.sum(p_IJ, 1)
         if dropped > 0:
-            p_IJ *= _factor(row_I, j_J, dropped)
+            p_IJ = tl.where(kept(row_I[:, None] + column_words(j_J)[None, :], dropped), p_IJ, 0.0)
         v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
         out_IE = tl.dot(p_IJ.to(q_IE.dtype), v_JE, out_IE * fade_I[:, None])
         most_I = more_I
-    _put(out + out_at, out_IE * (1.0 / total_I)[:, None], i_I, heads * E, queries, E)
+    _put(out + out_at, out_IE * (1.0 / (total_I * (1.0 - dropped)))[:, None], i_I, heads * E, queries, E)
     tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=i_I < queries)
 
 
 @triton.jit
 def _block(
-    q, out, out_grad, log_total, seed, program, i_I, q_cell, out_cell, queries, dropped: tl.constexpr, E: tl.constexpr
-):
+    q, out, out_grad, share, word, log_total, seed, program, i_I, q_cell, out_cell, queries,
+    dropped: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
     """Of a block of queries: themselves, their output's gradient, its share in every score's gradient, the logarithm
-    of their totals, and the words that dropout is drawn from."""
+    of their totals, and the words that dropout is drawn from. Shares and words are loaded if `share` is given.
+
+    What dropout keeps is divided by 1 - `dropped` here, once for each query.
+    """
     q_IE = _get(q, i_I, q_cell, queries, E)
     do_IE = _get(out_grad, i_I, out_cell, queries, E)
-    share_I = tl.sum(_get(out, i_I, out_cell, queries, E).to(tl.float32) * do_IE.to(tl.float32), 1)
+    if share is not None:
+        share_I = tl.load(share + program * queries + i_I, mask=i_I < queries, other=0.0)
+    else:
+        share_I = tl.sum(_get(out, i_I, out_cell, queries, E).to(tl.float32) * do_IE.to(tl.float32), 1)
     log_total_I = tl.load(log_total + program * queries + i_I, mask=i_I < queries, other=0.0)
-    row_I = _row_words(seed, program, i_I, queries) if dropped > 0 else i_I
+    row_I = i_I
+    if dropped > 0:
+        if share is not None:
+            row_I = tl.load(word + program * queries + i_I, mask=i_I < queries, other=0).to(tl.uint32, bitcast=True)
+        else:
+            row_I = row_words(seed, program * queries + i_I)
+        do_IE = (do_IE.to(tl.float32) * (1.0 / (1.0 - dropped))).to(do_IE.dtype)
     return q_IE, do_IE, share_I, log_total_I, row_I
 
 
 @triton.jit
-def _score_gradients(block, k_JE, v_JE, j_J, keys, scale, dropped: tl.constexpr):
-    """The probabilities that dropout left, and the gradients of the scores."""
-    q_IE, do_IE, share_I, log_total_I, row_I = block
-    p_IJ = tl.exp2(_scores(q_IE, k_JE, j_J, keys, scale) - log_total_I[:, None])
-    dp_IJ = tl.dot(do_IE, tl.trans(v_JE))
-    left_IJ = p_IJ
+def _score_gradients(a, b, da, db, share, log_total, word, real, scale, dropped: tl.constexpr):
+    """The probabilities that dropout left, and the gradients of the scores.
+
+    Queries by keys if a, da are queries and their output's gradients and b, db keys and values; the other way round,
+    keys by queries. What follows them has two dimensions, one of them 1 where it does not depend on it. `real` tells
+    keys from padding; without it, padding gets numbers too, for rows that are not written.
+    """
+    p = tl.exp2(_scores(a, b, scale) - log_total)
+    if real is not None:
+        p = tl.where(real, p, 0.0)
+    dp = tl.dot(da, tl.trans(db))
+    left = p
     if dropped > 0:
-        factor_IJ = _factor(row_I, j_J, dropped)
-        left_IJ = p_IJ * factor_IJ
-        dp_IJ *= factor_IJ
-    ds_IJ = p_IJ * (dp_IJ - share_I[:, None])
-    return left_IJ.to(k_JE.dtype), ds_IJ.to(k_JE.dtype)
+        keep = kept(word, dropped)
+        left = tl.where(keep, p, 0.0)
+        dp = tl.where(keep, dp, 0.0)
+    return left.to(a.dtype), (p * (dp - share)).to(a.dtype)
 
 
 @triton.jit
@@ -208,18 +215,24 @@ def backward(
         dv_tiles = dv_tiles + (tl.zeros((J, E), tl.float32),)
     for first in range(0, queries, I):
         i_I = first + tl.arange(0, I)
-        block = _block(
-            q + q_at, out + out_at, out_grad + out_at, log_total, seed, program, i_I, q_cell, heads * E, queries,
-            dropped, E,
+        q_IE, do_IE, share_I, log_total_I, row_I = _block(
+            q + q_at, out + out_at, out_grad + out_at, None, None, log_total, seed, program, i_I, q_cell, heads * E,
+            queries, dropped, E,
         )  # fmt: skip
         dq_IE = tl.zeros((I, E), tl.float32)
         new_dk_tiles = ()
         new_dv_tiles = ()
         for tile in tl.static_range(tiles):
             j_J = tile * J + tl.arange(0, J)
-            left_IJ, ds_IJ = _score_gradients(block, k_tiles[tile], v_tiles[tile], j_J, keys, scale, dropped)
-            new_dv_tiles = new_dv_tiles + (tl.dot(tl.trans(left_IJ), block[1], dv_tiles[tile]),)
-            new_dk_tiles = new_dk_tiles + (tl.dot(tl.trans(ds_IJ), block[0], dk_tiles[tile]),)
+            real_1J = None
+            if (tile + 1) * J > keys:
+                real_1J = (j_J < keys)[None, :]
+            left_IJ, ds_IJ = _score_gradients(
+                q_IE, k_tiles[tile], do_IE, v_tiles[tile], share_I[:, None], log_total_I[:, None],
+                row_I[:, None] + column_words(j_J)[None, :], real_1J, scale, dropped,
+            )  # fmt: skip
+            new_dv_tiles = new_dv_tiles + (tl.dot(tl.trans(left_IJ), do_IE, dv_tiles[tile]),)
+            new_dk_tiles = new_dk_tiles + (tl.dot(tl.trans(ds_IJ), q_IE, dk_tiles[tile]),)
             dq_IE = tl.dot(ds_IJ, k_tiles[tile], dq_IE)
         dk_tiles = new_dk_tiles
         dv_tiles = new_dv_tiles
@@ -232,11 +245,14 @@ def backward(
 
 @triton.jit
 def backward_keys(
-    q, k, v, out, out_grad, log_total, k_grad, v_grad, seed, q_row, q_cell, kv_row, kv_cell, scale,
+    q, k, v, out_grad, log_total, share, word, k_grad, v_grad, seed, q_row, q_cell, kv_row, kv_cell, scale,
     heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
     I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of one tile of keys and values."""
+    """The gradients of one tile of keys and values.
+
+    Scores are computed keys by queries, as the products for the gradients take them.
+    """
     program = tl.program_id(0)
     q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
     j_J = tl.program_id(1) * J + tl.arange(0, J)
@@ -244,39 +260,49 @@ def backward_keys(
     v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
     dk_JE = tl.zeros((J, E), tl.float32)
     dv_JE = tl.zeros((J, E), tl.float32)
+    column_J1 = column_words(j_J)[:, None]
     for first in range(0, queries, I):
-        i_I = first + tl.arange(0, I)
-        block = _block(
-            q + q_at, out + out_at, out_grad + out_at, log_total, seed, program, i_I, q_cell, heads * E, queries,
-            dropped, E,
+        q_IE, do_IE, share_I, log_total_I, row_I = _block(
+            q + q_at, None, out_grad + out_at, share, word, log_total, seed, program, first + tl.arange(0, I), q_cell,
+            heads * E, queries, dropped, E,
         )  # fmt: skip
-        left_IJ, ds_IJ = _score_gradients(block, k_JE, v_JE, j_J, keys, scale, dropped)
-        dv_JE = tl.dot(tl.trans(left_IJ), block[1], dv_JE)
-        dk_JE = tl.dot(tl.trans(ds_IJ), block[0], dk_JE)
+        left_JI, ds_JI = _score_gradients(
+            k_JE, q_IE, v_JE, do_IE, share_I[None, :], log_total_I[None, :], row_I[None, :] + column_J1, None, scale,
+            dropped,
+        )  # fmt: skip
+        dv_JE = tl.dot(left_JI, do_IE, dv_JE)
+        dk_JE = tl.dot(ds_JI, q_IE, dk_JE)
     _put(k_grad + kv_at, dk_JE * scale, j_J, kv_cell, keys, E)
     _put(v_grad + kv_at, dv_JE, j_J, kv_cell, keys, E)
 
 
 @triton.jit
 def backward_queries(
-    q, k, v, out, out_grad, log_total, q_grad, seed, q_row, q_cell, kv_row, kv_cell, scale,
+    q, k, v, out, out_grad, log_total, share, word, q_grad, seed, q_row, q_cell, kv_row, kv_cell, scale,
     heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
     I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of one block of queries."""
+    """The gradients of one block of queries; also writes the shares and words that `backward_keys` reads."""
     program = tl.program_id(0)
     q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
     i_I = tl.program_id(1) * I + tl.arange(0, I)
-    block = _block(
-        q + q_at, out + out_at, out_grad + out_at, log_total, seed, program, i_I, q_cell, heads * E, queries,
-        dropped, E,
+    q_IE, do_IE, share_I, log_total_I, row_I = _block(
+        q + q_at, out + out_at, out_grad + out_at, None, None, log_total, seed, program, i_I, q_cell, heads * E,
+        queries, dropped, E,
     )  # fmt: skip
+    tl.store(share + program * queries + i_I, share_I, mask=i_I < queries)
+    if dropped > 0:
+        tl.store(word + program * queries + i_I, row_I.to(tl.int32, bitcast=True), mask=i_I < queries)
     dq_IE = tl.zeros((I, E), tl.float32)
     for first in range(0, keys, J):
         j_J = first + tl.arange(0, J)
         k_JE = _get(k + kv_at, j_J, kv_cell, keys, E)
         v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
-        ds_IJ = _score_gradients(block, k_JE, v_JE, j_J, keys, scale, dropped)[1]
+        word_IJ = row_I[:, None] + column_words(j_J)[None, :]
+        ds_IJ = _score_gradients(
+            q_IE, k_JE, do_IE, v_JE, share_I[:, None], log_total_I[:, None], word_IJ, (j_J < keys)[None, :], scale,
+            dropped,
+        )[1]  # fmt: skip
         dq_IE = tl.dot(ds_IJ, k_JE, dq_IE)
     _put(q_grad + q_at, dq_IE * scale, i_I, q_cell, queries, E)
 
@@ -286,13 +312,14 @@ def launch_forward(
     dropout: float,
 ) -> None:  # fmt: skip
     """Write the attention outputs, which are contiguous; keys and values have the same strides."""
-    tiles, blocks, sizes, how = _sizes(q_BQD, k_BLD, seed, heads, dropout)
+    size, keys, head, sizes = _sizes(q_BQD, k_BLD, seed, heads, dropout)
     given = q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ
-    programs = len(q_BQD) * heads
-    if k_BLD.shape[1] * how["E"] <= HELD:
-        forward[(programs,)](*given, *sizes, tiles, **how)
+    programs, queries = len(q_BQD) * heads, q_BQD.shape[1]
+    if keys * head <= HELD:
+        forward[(programs,)](*given, *sizes, triton.cdiv(keys, HOLDING[1]), **_how(HOLDING, head))
     else:
-        forward_block[(programs, blocks)](*given, *sizes, **how, num_stages=STAGES)
+        tile = LOOPING[size]["forward"]
+        forward_block[(programs, triton.cdiv(queries, tile[0]))](*given, *sizes, **_how(tile, head))
 
 
 def launch_backward(
@@ -300,22 +327,34 @@ def launch_backward(
     dq_BQD: Tensor, dk_BLD: Tensor, dv_BLD: Tensor, seed: Tensor, heads: int, dropout: float,
 ) -> None:  # fmt: skip
     """Write the gradients, which have the same strides as the inputs."""
-    tiles, blocks, sizes, how = _sizes(q_BQD, k_BLD, seed, heads, dropout)
+    size, keys, head, sizes = _sizes(q_BQD, k_BLD, seed, heads, dropout)
     given = q_BQD, k_BLD, v_BLD, out_BQD, gradient_BQD, log_total_BHQ
-    programs = len(q_BQD) * heads
-    if k_BLD.shape[1] * how["E"] <= HELD_BACKWARD[k_BLD.element_size()]:
-        backward[(programs,)](*given, dq_BQD, dk_BLD, dv_BLD, *sizes, tiles, **how)
-    else:
-        backward_keys[(programs, tiles)](*given, dk_BLD, dv_BLD, *sizes, **how, num_stages=STAGES)
-        backward_queries[(programs, blocks)](*given, dq_BQD, *sizes, **how, num_stages=STAGES)
+    programs, queries = len(q_BQD) * heads, q_BQD.shape[1]
+    if keys * head <= HELD_BACKWARD[size]:
+        tiles = triton.cdiv(keys, HOLDING[1])
+        backward[(programs,)](*given, dq_BQD, dk_BLD, dv_BLD, *sizes, tiles, **_how(HOLDING, head))
+        return
+    share_BHQ = torch.empty_like(log_total_BHQ)
+    word_BHQ = torch.empty_like(log_total_BHQ, dtype=torch.int32) if dropout else None
+    tile = LOOPING[size]["queries"]
+    grid = programs, triton.cdiv(queries, tile[0])
+    backward_queries[grid](*given, share_BHQ, word_BHQ, dq_BQD, *sizes, **_how(tile, head))
+    tile = LOOPING[size]["keys"]
+    grid = programs, triton.cdiv(keys, tile[1])
+    given = q_BQD, k_BLD, v_BLD, gradient_BQD, log_total_BHQ, share_BHQ
+    backward_keys[grid](*given, word_BHQ, dk_BLD, dv_BLD, *sizes, **_how(tile, head))
 
 
 def _sizes(
     q_BQD: Tensor, k_BLD: Tensor, seed: Tensor, heads: int, dropout: float
-) -> tuple[int, int, tuple[Any, ...], dict[str, int]]:
-    """Tiles of keys, blocks of queries, the arguments that follow the tensors, and the kernels' build options."""
+) -> tuple[int, int, int, tuple[Any, ...]]:
+    """Bytes of an element, keys, size of a head, and the arguments that follow the tensors."""
     (_, queries, width), keys = q_BQD.shape, k_BLD.shape[1]
     strides = *q_BQD.stride()[:2], *k_BLD.stride()[:2]
     sizes = seed, *strides, (width // heads) ** -0.5, heads, queries, keys, dropout
-    how = {"I": SIDE, "J": SIDE, "E": width // heads, "num_warps": WARPS}
-    return triton.cdiv(keys, SIDE), triton.cdiv(queries, SIDE), sizes, how
+    return k_BLD.element_size(), keys, width // heads, sizes
+
+
+def _how(tile: Tile, head: int) -> dict[str, int]:
+    """A kernel's build options."""
+    return {"I": tile[0], "J": tile[1], "E": head, "num_warps": tile[2], "num_stages": tile[3]}

@@ -1,0 +1,69 @@
+"""Attention for passes that are written out: forward when it is made, backward when asked.
+
+Shapes: B batch, Q queries, L sequence, D width, X 3·D (query, key, value) or 2·D (key, value).
+"""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from hardtail.models.attention import HEADS, attend, split
+from hardtail.models.kernels.attention import launch_backward, launch_forward
+
+LONG = 256
+"""Cells up to which our kernels are faster than torch's without dropout; with dropout they always are."""
+
+
+class Attended(ABC):
+    """The output for each query, and what the backward pass needs."""
+
+    out_BQD: Tensor
+
+    @abstractmethod
+    def backward(self, gradient_BQD: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Gradients of `packed_BLX` and `query_BQD`."""
+
+
+class Ours(Attended):
+    """By our own kernels."""
+
+    def __init__(self, packed_BLX: Tensor, query_BQD: Tensor | None, seed: Tensor, heads: int, dropout: float) -> None:
+        self.packed_BLX, self.query_BQD = packed_BLX, query_BQD
+        self.seed, self.heads, self.dropout = seed, heads, dropout
+        q_BQD, k_BLD, v_BLD = split(packed_BLX, query_BQD)
+        self.out_BQD = packed_BLX.new_empty(q_BQD.shape)
+        self.log_total_BHQ = packed_BLX.new_empty((len(q_BQD), heads, q_BQD.shape[1]), dtype=torch.float32)
+        launch_forward(q_BQD, k_BLD, v_BLD, self.out_BQD, self.log_total_BHQ, seed, heads, dropout)
+
+    def backward(self, gradient_BQD: Tensor) -> tuple[Tensor, Tensor | None]:
+        d_packed_BLX = torch.empty_like(self.packed_BLX)
+        d_query_BQD = None if self.query_BQD is None else torch.empty_like(self.query_BQD)
+        inputs, into = split(self.packed_BLX, self.query_BQD), split(d_packed_BLX, d_query_BQD)
+        how = self.seed, self.heads, self.dropout
+        launch_backward(*inputs, self.out_BQD, gradient_BQD, self.log_total_BHQ, *into, *how)
+        return d_packed_BLX, d_query_BQD
+
+
+class Torchs(Attended):
+    """By torch's, through a piece of autograd of its own."""
+
+    def __init__(self, packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: float) -> None:
+        given = (packed_BLX,) if query_BQD is None else (packed_BLX, query_BQD)
+        self.leaves = [tensor.detach().requires_grad_() for tensor in given]
+        with torch.enable_grad():
+            self.attached_BQD = attend(self.leaves[0], self.leaves[1] if len(given) > 1 else None, heads, dropout)
+        self.out_BQD = self.attached_BQD.detach()
+
+    def backward(self, gradient_BQD: Tensor) -> tuple[Tensor, Tensor | None]:
+        d_packed_BLX, *d_query = torch.autograd.grad(self.attached_BQD, self.leaves, gradient_BQD)
+        return d_packed_BLX, d_query[0] if d_query else None
+
+
+def attended(
+    packed_BLX: Tensor, query_BQD: Tensor | None, width: int, seed: Tensor, heads: int, dropout: float
+) -> Attended:
+    """Attention by the fastest method for these sizes."""
+    if width // heads in HEADS and (dropout or packed_BLX.shape[1] <= LONG):
+        return Ours(packed_BLX, query_BQD, seed, heads, dropout)
+    return Torchs(packed_BLX, query_BQD, heads, dropout)

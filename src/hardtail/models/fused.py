@@ -1,0 +1,213 @@
+"""The transformer's forward and backward pass on a GPU in bf16, written out with our own kernels (docs/kernels.md).
+
+The same maths as `transformer` under autograd and autocast, up to rounding. Between the matrix products, which are
+cuBLAS's, there are few passes over the activations: residual sum, dropout and LayerNorm are one kernel each way, and so
+is GELU; the gradients of biases and norms come out of kernels that read the same tensors anyway. The residual stream is
+float32, its gradient bf16; gradients of weights are written in float32 to their places in one vector.
+
+The gradients of weights are not needed before the optimiser, so they are computed aside, on a stream of their own,
+while the main one goes on to the next layer: matrix products fill what kernels that wait for memory leave idle.
+
+Shapes: B batch, L sequence, K cells to predict, D width, F = mlp_ratio·D, X 3·D or 2·D, V vocabulary, W V up to a power
+of two, M rows (B·L; B·K from the last block's queries on), P parameters in all.
+"""
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import torch
+from torch import Tensor
+
+from hardtail.models.aside import Aside
+from hardtail.models.attended import Attended, attended
+from hardtail.models.kernels import embedding, gelu, norm, sums
+from hardtail.models.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class _Block:
+    """What the backward pass of a block needs."""
+
+    x_MD: Tensor
+    n_MD: Tensor
+    n_query_MD: Tensor | None
+    attended: Attended
+    x_mlp_MD: Tensor
+    n_mlp_MD: Tensor
+    h_MF: Tensor
+    a_MF: Tensor
+
+
+class Passes:
+    """Forward and backward pass over a model's parameters, which are views of `weight_P` in their own order.
+
+    The norms are numbered: 2·i and 2·i + 1 are those of block i, and the last is the final one.
+    """
+
+    def __init__(self, model: Transformer, weight_P: Tensor, length: int, kind: torch.dtype = torch.bfloat16) -> None:
+        self.shape, self.weight_P, self.kind = model.shape, weight_P, kind
+        self._sizes = {name: parameter.shape for name, parameter in model.named_parameters()}
+        ends = accumulate((size.numel() for size in self._sizes.values()), initial=0)
+        self._ends = dict(zip(self._sizes, pairwise(ends), strict=True))
+        self._half_P = torch.empty_like(weight_P, dtype=kind)
+        self._full, self._half = self._views(weight_P), self._views(self._half_P)
+        self._tokens = max(16, 1 << (self.shape.vocab_size - 1).bit_length())
+        """Tokens of the table, up to a power of two."""
+        blocks = [f"blocks.{i}" for i in range(self.shape.layers)]
+        self._norms = [f"{block}.norm_{of}" for block in blocks for of in ("attention", "mlp")] + ["norm"]
+        self._partials = self._rooms(blocks, length)
+        self._jobs = self._partials.jobs(weight_P.device)
+        self._aside = Aside(weight_P.device)
+
+    def _rooms(self, blocks: list[str], length: int) -> sums.Partials:
+        """The sums that kernels leave behind, and the parameters whose gradients they are."""
+        layers, width, wide = self.shape.layers, self.shape.width, self.shape.mlp_ratio * self.shape.width
+        start = {name: start for name, (start, _) in self._ends.items()}
+        rooms = sums.Partials()
+        added = [None, *(start[f"{block}.{layer}.bias"] for block in blocks for layer in ("project", "narrow"))]
+        around = [(start[f"{name}.weight"], start[f"{name}.bias"]) for name in self._norms]
+        norms = [place for both, before in zip(around, added, strict=True) for place in (*both, before)]
+        rooms.add("norms", (2 * layers + 1, norm.PROGRAMS, 3, width), norms)
+        rooms.add("widen", (layers, gelu.PROGRAMS, 1, wide), [start[f"{block}.widen.bias"] for block in blocks])
+        rooms.add("qkv", (layers, sums.PROGRAMS, 1, 3 * width), [start[f"{block}.qkv.bias"] for block in blocks])
+        tables = 1, 1 + embedding.table_shares(length), 1, self._tokens * width
+        rooms.add("tables", tables, [start["embed.weight"]], self.shape.vocab_size * width)
+        rooms.add("places", (1, embedding.SPLITS, 1, length * width), [start["position.weight"]])
+        return rooms
+
+    def _views(self, vector_P: Tensor) -> dict[str, Tensor]:
+        return {name: vector_P[start:end].view(self._sizes[name]) for name, (start, end) in self._ends.items()}
+
+    def _norm(self, number: int) -> tuple[Tensor, Tensor]:
+        return self._full[f"{self._norms[number]}.weight"], self._full[f"{self._norms[number]}.bias"]
+
+    def _linear(self, name: str, x: Tensor, rows: slice = slice(None)) -> Tensor:
+        """A linear layer, or only some rows of its weight."""
+        return torch.addmm(self._half[f"{name}.bias"][rows], x, self._half[f"{name}.weight"][rows].T)
+
+    def _stream(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Room for the residual stream and for its norm."""
+        x_MD = self.weight_P.new_empty((rows, self.shape.width))
+        return x_MD, torch.empty_like(x_MD, dtype=self.kind)
+
+    # -- forward ------------------------------------------------------------------------------------------------
+
+    def forward(self, tokens_BL: Tensor, at_BK: Tensor, dropout: float) -> Tensor:
+        """Logits [B, K, V] of the cells at `at_BK`; what `backward` needs is kept."""
+        (batch, length), vocabulary = tokens_BL.shape, self.shape.vocab_size
+        self._half_P.copy_(self.weight_P)
+        first_B1 = torch.arange(batch, device=at_BK.device)[:, None] * length
+        self._tokens_BL, self._at_M, self._dropout = tokens_BL.contiguous(), (at_BK + first_B1).flatten(), dropout
+        self._seed = torch.zeros((3 * self.shape.layers + 1, 4), dtype=torch.int32, device=at_BK.device)
+        if dropout:  # drawn on the device, so that a captured graph draws new ones in every step
+            self._seed.random_(2**31 - 1)
+        x_MD, n_MD = self._stream(batch * length)
+        tables = self._full["embed.weight"], self._full["position.weight"]
+        norm.launch_embed_norm(self._tokens_BL, *tables, self._norm(0), self._seed[0], dropout, x_MD, n_MD)
+        self._blocks: list[_Block] = []
+        for i in range(self.shape.layers):
+            x_MD, n_MD = self._block(i, x_MD, n_MD, self._at_M if i == self.shape.layers - 1 else None)
+        self._last = x_MD, n_MD
+        self._table_WD = n_MD.new_zeros((self._tokens, self.shape.width))
+        self._table_WD[:vocabulary] = self._half["embed.weight"]
+        return (n_MD @ self._table_WD.T)[:, :vocabulary].reshape(batch, -1, vocabulary)
+
+    def _block(self, i: int, x_MD: Tensor, n_MD: Tensor, at_M: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The residual stream after a block, and its next norm; only at rows `at_M`, if given."""
+        batch, width, dropout, name = len(self._tokens_BL), self.shape.width, self._dropout, f"blocks.{i}"
+        query_BQD = n_query_MD = None
+        if at_M is None:
+            packed_MX = self._linear(f"{name}.qkv", n_MD)
+        else:
+            n_query_MD = n_MD[at_M]
+            query_BQD = self._linear(f"{name}.qkv", n_query_MD, slice(None, width)).view(batch, -1, width)
+            packed_MX = self._linear(f"{name}.qkv", n_MD, slice(width, None))
+        packed_BLX = packed_MX.view(batch, -1, packed_MX.shape[1])
+        given = attended(packed_BLX, query_BQD, width, self._seed[3 * i + 1], self.shape.heads, dropout)
+        p_MD = self._linear(f"{name}.project", given.out_BQD.reshape(-1, width))
+        x_mlp_MD, n_mlp_MD = self._stream(len(p_MD))
+        seed, around = self._seed[3 * i + 2], self._norm(2 * i + 1)
+        norm.launch_add_norm(x_MD, p_MD, at_M, around, seed, dropout, x_mlp_MD, n_mlp_MD)
+        h_MF = self._linear(f"{name}.widen", n_mlp_MD)
+        a_MF = torch.empty_like(h_MF)
+        gelu.launch_gelu(h_MF, a_MF)
+        self._blocks.append(_Block(x_MD, n_MD, n_query_MD, given, x_mlp_MD, n_mlp_MD, h_MF, a_MF))
+        p_MD = self._linear(f"{name}.narrow", a_MF)
+        x_MD, n_MD = self._stream(len(p_MD))
+        seed, around = self._seed[3 * i + 3], self._norm(2 * i + 2)
+        norm.launch_add_norm(x_mlp_MD, p_MD, None, around, seed, dropout, x_MD, n_MD)
+        return x_MD, n_MD
+
+    # -- backward -----------------------------------------------------------------------------------------------
+
+    def backward(self, gradient_BKV: Tensor) -> Tensor:
+        """The gradient of every parameter, as one float32 vector, from that of the logits. Call it once."""
+        gradient_P = torch.empty_like(self.weight_P)
+        partial = gradient_P.new_empty(self._partials.cells)
+        self._into, self._room = self._views(gradient_P), self._partials.views(partial)
+        length, width, layers = self._tokens_BL.shape[1], self.shape.width, self.shape.layers
+        x_MD, n_MD = self._last
+        gradient_MW = n_MD.new_zeros((len(n_MD), self._tokens))
+        gradient_MW[:, : self.shape.vocab_size] = gradient_BKV.reshape(len(n_MD), -1)
+        table_sums = self._room["tables"].view(-1, self._tokens, width)
+        self._aside.product(gradient_MW, n_MD, table_sums[0])
+        g_MD, p_grad_MD = self._norm_backward(2 * layers, x_MD, gradient_MW @ self._table_WD, None)
+        for i in reversed(range(layers)):
+            block = self._blocks.pop()
+            g_MD, p_grad_MD = self._mlp_backward(i, block, g_MD, p_grad_MD)
+            g_MD, p_grad_MD = self._attention_backward(i, block, g_MD, p_grad_MD)
+        places = self._room["places"].view(-1, length, width)
+        embedding.launch_embedding_backward(self._tokens_BL, p_grad_MD, table_sums[1:], places)
+        self._into["position.weight"][length:] = 0
+        self._aside.join()
+        sums.launch_settle(partial, gradient_P, self._jobs)
+        return gradient_P
+
+    def _mlp_backward(self, i: int, block: _Block, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradients of the stream before a block's MLP and of what attention added to it."""
+        name = f"blocks.{i}"
+        self._aside.product(p_grad_MD, block.a_MF, self._into[f"{name}.narrow.weight"])
+        h_grad_MF = p_grad_MD @ self._half[f"{name}.narrow.weight"]
+        gelu.launch_gelu_backward(block.h_MF, h_grad_MF, self._room["widen"][i, :, 0])
+        self._aside.product(h_grad_MF, block.n_mlp_MD, self._into[f"{name}.widen.weight"])
+        n_grad_MD = h_grad_MF @ self._half[f"{name}.widen.weight"]
+        return self._norm_backward(2 * i + 1, block.x_mlp_MD, n_grad_MD, g_MD)
+
+    def _attention_backward(self, i: int, block: _Block, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradients of the stream before a block and of what the block before it added."""
+        name, width, batch = f"blocks.{i}", self.shape.width, len(self._tokens_BL)
+        out_MD = block.attended.out_BQD.reshape(-1, width)
+        self._aside.product(p_grad_MD, out_MD, self._into[f"{name}.project.weight"])
+        out_grad_BQD = (p_grad_MD @ self._half[f"{name}.project.weight"]).view(batch, -1, width)
+        packed_grad_BLX, query_grad_BQD = block.attended.backward(out_grad_BQD)
+        packed_grad_MX = packed_grad_BLX.flatten(0, 1)
+        weight_XD, into_XD = self._half[f"{name}.qkv.weight"], self._into[f"{name}.qkv.weight"]
+        sums_SX = self._room["qkv"][i, :, 0]
+        picked = None
+        if query_grad_BQD is not None:
+            assert block.n_query_MD is not None
+            query_grad_MD = query_grad_BQD.flatten(0, 1)
+            self._aside.product(query_grad_MD, block.n_query_MD, into_XD[:width], sums_SX[:, :width])
+            picked = self._place(len(packed_grad_MX)), query_grad_MD @ weight_XD[:width]
+            weight_XD, into_XD, sums_SX = weight_XD[width:], into_XD[width:], sums_SX[:, width:]
+        self._aside.product(packed_grad_MX, block.n_MD, into_XD, sums_SX)
+        return self._norm_backward(2 * i, block.x_MD, packed_grad_MX @ weight_XD, g_MD, picked)
+
+    def _norm_backward(
+        self, number: int, x_MD: Tensor, n_grad_MD: Tensor, g_MD: Tensor | None,
+        picked: tuple[Tensor, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """The gradients of the stream before a norm and of what was added to it there."""
+        out_MD = torch.empty_like(n_grad_MD)
+        p_grad_MD = torch.empty_like(n_grad_MD) if self._dropout else out_MD
+        seed = self._seed[number // 2 * 3 + (2 if number % 2 else 0)]
+        place_M, picked_MD = picked or (None, None)
+        given = x_MD, n_grad_MD, g_MD, place_M, picked_MD, self._norm(number)[0], seed, self._dropout
+        norm.launch_norm_backward(*given, out_MD, p_grad_MD, self._room["norms"][number])
+        return out_MD, p_grad_MD
+
+    def _place(self, rows: int) -> Tensor:
+        """For each row of the whole sequences, its number among those that the last block computes, or -1."""
+        place_M = torch.full((rows,), -1, dtype=torch.int64, device=self._at_M.device)
+        place_M[self._at_M] = torch.arange(len(self._at_M), device=self._at_M.device)
+        return place_M

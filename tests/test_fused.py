@@ -1,0 +1,171 @@
+"""The passes that are written out are the transformer: logits and every gradient, dropout included.
+
+The kernels run on a GPU in bf16, or on a CPU in Triton's interpreter in float32: where Triton is installed and
+TRITON_INTERPRET=1 is set. (The interpreter of Triton 3.6 needs numpy below 2.4.)
+"""
+
+import os
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from hardtail.models.attention import HAS_TRITON
+from hardtail.models.transformer import Block, Shape, Transformer, pick
+from hardtail.training.gradient import flatten
+from hardtail.training.optimiser import Flat
+from tests.test_attention import formula, kept
+
+GPU = torch.cuda.is_available()
+DEVICE = torch.device("cuda" if GPU else "cpu")
+KIND = torch.bfloat16 if GPU else torch.float32
+TOLERANCE = 1e-2 if GPU else 1e-5
+pytestmark = pytest.mark.skipif(
+    not (HAS_TRITON and (GPU or os.environ.get("TRITON_INTERPRET") == "1")),
+    reason="there is neither a GPU nor Triton's interpreter",
+)
+BATCH, LENGTH, CELLS = 3, 37, 11
+
+
+@pytest.fixture(autouse=True)
+def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that each program takes several blocks of these small tensors, and some take none."""
+    if HAS_TRITON:
+        for module, number in (("norm", 5), ("gelu", 3), ("sums", 4)):
+            monkeypatch.setattr(f"hardtail.models.kernels.{module}.PROGRAMS", number)
+        monkeypatch.setattr("hardtail.models.kernels.embedding.SPLITS", 2)
+
+
+def model(dropout: float, width: int = 64) -> Transformer:
+    made = Transformer(Shape(2, 2, width, 11, LENGTH, dropout=dropout)).initialise(torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(1)
+    for parameter in made.parameters():  # no bias is 0 and no norm 1
+        parameter.data += 0.05 * torch.randn(parameter.shape, generator=generator)
+    return made.to(DEVICE).train()
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    """Tokens, and different cells to predict in each sequence."""
+    generator = torch.Generator().manual_seed(2)
+    tokens = torch.randint(0, 11, (BATCH, LENGTH), generator=generator)
+    at = torch.stack([torch.randperm(LENGTH, generator=generator)[:CELLS].sort().values for _ in range(BATCH)])
+    return tokens.to(DEVICE), at.to(DEVICE)
+
+
+class Factors:
+    """What dropout multiplies by, read off the kernels themselves with the seeds of a pass."""
+
+    def __init__(self, seeds: Tensor, width: int, dropout: float) -> None:
+        self.seeds, self.width, self.dropout = seeds, width, dropout
+
+    def stream(self, site: int, rows: int) -> Tensor:
+        from hardtail.models.kernels.norm import launch_add_norm
+
+        zero, one = (torch.full((rows, self.width), value, device=DEVICE) for value in (0.0, 1.0))
+        norm = torch.ones(self.width, device=DEVICE), torch.zeros(self.width, device=DEVICE)
+        out = torch.empty_like(zero)
+        launch_add_norm(zero, one, None, norm, self.seeds[site], self.dropout, out, torch.empty_like(zero))
+        return out.double().view(BATCH, -1, self.width)
+
+    def attention(self, site: int, queries: int) -> Tensor:
+        left = kept(queries, LENGTH, 2, self.width // 2, self.seeds[site], self.dropout, BATCH)
+        return left.double() / (1 - self.dropout)
+
+
+def reference(model: Transformer, tokens: Tensor, at: Tensor, factors: Factors | None) -> Tensor:
+    """The transformer in its own precision, with given factors of dropout."""
+
+    def stream(site: int, rows: int) -> Tensor | float:
+        return 1.0 if factors is None else factors.stream(site, BATCH * rows)
+
+    x = (model.embed(tokens) + model.position.weight[:LENGTH]) * stream(0, LENGTH)
+    for i, block in enumerate(model.blocks):
+        assert isinstance(block, Block)
+        normed = block.norm_attention(x)
+        packed = block.qkv(normed)
+        query, rest = packed[..., : model.shape.width], packed[..., model.shape.width :]
+        if i == len(model.blocks) - 1:
+            query, x = pick(query, at), pick(x, at)
+        rows = query.shape[1]
+        mixed = formula(query, rest, 2, 1.0 if factors is None else factors.attention(3 * i + 1, rows))
+        x = x + block.project(mixed) * stream(3 * i + 2, rows)
+        x = x + block.narrow(F.gelu(block.widen(block.norm_mlp(x)))) * stream(3 * i + 3, rows)
+    return F.linear(model.norm(x), model.embed.weight)
+
+
+@pytest.mark.parametrize("width", [64, 128] if GPU else [64])
+@pytest.mark.parametrize(("dropout", "long"), [(0.0, 256), (0.0, 0), (0.3, 256)])
+def test_passes_are_the_transformer(dropout: float, long: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With our attention, with torch's, and with dropout, against float64."""
+    from hardtail.models.fused import Passes
+
+    monkeypatch.setattr("hardtail.models.attended.LONG", long)
+    ours, exact = model(dropout, width), model(dropout, width).double()
+    flat = Flat(ours)
+    tokens, at = batch()
+    passes = Passes(ours, flat.weight_P, LENGTH, KIND)
+    with torch.no_grad():
+        logits = passes.forward(tokens, at, dropout)
+        gradient = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3)).to(DEVICE)
+        found = passes.backward(gradient)
+    factors = Factors(passes._seed, width, dropout) if dropout else None
+    expected = reference(exact, tokens, at, factors)
+    assert ((logits - expected).norm() / expected.norm()).item() < TOLERANCE
+    wanted = flatten(torch.autograd.grad(expected, list(exact.parameters()), gradient.double()))
+    for name, part in flat.views(found).items():
+        theirs = flat.views(wanted)[name]
+        if name.endswith("qkv.bias"):  # the keys' part is exactly 0, so that only rounding is left of it
+            part, theirs = (torch.cat([x[:width], x[2 * width :]]) for x in (part, theirs))
+        assert ((part - theirs).norm() / theirs.norm().clamp(min=1e-12)).item() < 2 * TOLERANCE, name
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    from hardtail.models.fused import Passes
+
+    found = []
+    for _ in range(2):
+        ours = model(0.3)
+        passes = Passes(ours, Flat(ours).weight_P, LENGTH, KIND)
+        torch.manual_seed(5)
+        with torch.no_grad():
+            found.append(passes.backward(passes.forward(*batch(), 0.3)))
+    assert torch.equal(*found)
+
+
+def test_gelu_is_exact() -> None:
+    """Far into both tails, and its derivative."""
+    from hardtail.models.kernels.gelu import PROGRAMS, launch_gelu, launch_gelu_backward
+
+    h = torch.cat([torch.linspace(-12, 12, 6001), torch.tensor([0.0, -50.0, 50.0, 1e-4])])[:6004].view(4, -1).to(DEVICE)
+    exact = h.double().requires_grad_()
+    value = F.gelu(exact)
+    (slope,) = torch.autograd.grad(value.sum(), exact)
+    found, gradient = torch.empty_like(h), torch.ones_like(h)
+    partial = torch.empty(PROGRAMS, h.shape[1], device=DEVICE)
+    launch_gelu(h, found)
+    launch_gelu_backward(h, gradient, partial)
+    torch.testing.assert_close(found.double(), value.detach(), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(gradient.double(), slope, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(partial.sum(0).double(), slope.sum(0), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_is_even_and_independent() -> None:
+    """The share of dropped cells, and the correlations of rows and of columns, as independent draws would have them."""
+    rows, dropout = 256, 0.1
+    seeds = torch.arange(4, dtype=torch.int32, device=DEVICE).view(1, 4)
+    from hardtail.models.kernels.norm import launch_add_norm
+
+    zero, one = (torch.full((rows, 128), value, device=DEVICE) for value in (0.0, 1.0))
+    norm: Any = one[0], zero[0]
+    out = torch.empty_like(zero)
+    launch_add_norm(zero, one, None, norm, seeds[0], dropout, out, torch.empty_like(zero))
+    assert sorted(set(out.flatten().tolist())) == pytest.approx([0.0, 1 / (1 - dropout)])
+    drawn = ((out == 0).double() - dropout) / (dropout * (1 - dropout)) ** 0.5
+    assert abs(drawn.mean().item()) < 4 / drawn.numel() ** 0.5
+    for matrix in (drawn, drawn.T):
+        together = (matrix @ matrix.T / matrix.shape[1] ** 0.5).cpu()
+        apart = together[~torch.eye(len(together), dtype=torch.bool)]
+        assert apart.std().item() == pytest.approx(1.0, abs=0.05)
+        assert apart.abs().max().item() < 8
