@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
@@ -39,7 +40,11 @@ LIBRARY = "HARDTAIL_KILLS"
 """The environment variable that names the preloaded library."""
 TRAINED = (
     *(["addition-random-smoke"], ["addition-papl-smoke"], ["addition-puma-smoke"], ["addition-oracle-smoke"]),
-    *(["addition-mixture-smoke"], ["addition-random-smoke", "--scheme", "focal"], ["addition-puma-paper-smoke"]),
+    *(
+        ["addition-mixture-smoke"],
+        ["addition-random-smoke", "--scheme", "focal"],
+        ["addition-puma-smoke", "--scheme", "puma,start=spread,refill=fraction"],
+    ),
     *(["listops-puma-smoke"], ["maze-random-smoke"]),
 )
 """What is trained: every scheme, and tasks with cells that are never hidden."""
@@ -178,7 +183,7 @@ def kill_train(killer: Killer, folder: Path, recipe: Sequence[str], kills: int) 
 
 def advance(folder: Path) -> None:
     """`study advance` on two small runs, measured on little."""
-    from hardtail.study import advance as moving
+    moving: Any = import_module("hardtail.study.advance")
     from hardtail.study.grids import Entry
     from hardtail.study.recipes import recipe_named
     from hardtail.study.store import Store

@@ -113,23 +113,15 @@ def _visible(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _only_for_types(node: ast.AST) -> bool:
-    """`if TYPE_CHECKING`, and names of types at the top level."""
+    """`if TYPE_CHECKING`, and names of types such as `Draw = Callable[[int], str]`."""
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-    made = node.value if isinstance(node, ast.Assign) else None
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+        return False
+    name, made = node.targets[0].id, node.value
     if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id in ("TypeVar", "NewType"):
         return True
-    return (
-        isinstance(made, ast.Subscript | ast.BinOp)
-        and all(
-            isinstance(
-                part, ast.Name | ast.Attribute | ast.Subscript | ast.BinOp | ast.Tuple | ast.Constant | ast.operator
-            )
-            for part in ast.walk(made)
-            if not isinstance(part, ast.expr_context)
-        )
-        and any(isinstance(target, ast.Name) and target.id[:1].isupper() for target in node.targets)
-    )  # type: ignore[attr-defined]
+    return name[:1].isupper() and not name.isupper() and isinstance(made, ast.Subscript | ast.BinOp)
 
 
 Faults = Iterator[tuple[str, ast.AST]]

@@ -80,7 +80,7 @@ def refused(door: Door, given: Any) -> bool:
 
 def doors(folder: Path) -> list[Door]:
     """All doors; `folder` is an empty one for the files they need."""
-    task = hardtail.task("addition", digits=4)
+    task = Addition(digits=4)
     made = text_doors(), record_doors(folder), array_doors(folder, task), model_doors(folder / "run", task)
     return [door for group in (*made, command_doors(folder)) for door in group]
 
@@ -238,7 +238,7 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
 
     def data_arrays(arrays: dict[str, Array]) -> None:
         with data.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+            np.savez(file, allow_pickle=False, **arrays)
         count = len(next(iter(arrays.values()))) if arrays and next(iter(arrays.values())).ndim else 0
         said = side | {"sha256": content_hash(arrays), "count": count}
         _written(manifest_path(data), json.dumps(said).encode())
@@ -256,7 +256,7 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
 
     def trace_arrays(arrays: dict[str, Array]) -> None:
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **{f"000000/{name}": array for name, array in arrays.items()})  # type: ignore[arg-type]
+        np.savez(buffer, allow_pickle=False, **{f"000000/{name}": array for name, array in arrays.items()})
         trace_archive(buffer.getvalue())
 
     held, events = built.instances.arrays(), trace.arrays()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import hardtail
+from hardtail.tasks.addition.task import Addition
 from tests.fuzz_doors import (
     Door,
     array_doors,
@@ -49,16 +49,16 @@ def test_records_and_text_files(tmp_path: Path) -> None:
 
 
 def test_data_sets_and_traces(tmp_path: Path) -> None:
-    attack(array_doors(tmp_path, hardtail.task("addition", digits=4)), 40)
+    attack(array_doors(tmp_path, Addition(digits=4)), 40)
 
 
 def test_weights_and_states(tmp_path: Path) -> None:
-    attack(model_doors(tmp_path, hardtail.task("addition", digits=4)), 25)
+    attack(model_doors(tmp_path, Addition(digits=4)), 25)
 
 
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    array_doors(tmp_path, hardtail.task("addition", digits=4))
+    array_doors(tmp_path, Addition(digits=4))
     attack(command_doors(tmp_path), 30)
 
 

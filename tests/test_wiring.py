@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
@@ -119,9 +120,9 @@ def test_the_wall_time_of_a_resumed_run_goes_on(tmp_path: Path, monkeypatch: pyt
     recipe = small("addition-random")
     walls = []
     for stop_at, start in ((25, 1000), (recipe.steps, 0)):
-        clock, asked = itertools.count(start), itertools.count()
-        monkeypatch.setattr("hardtail.training.run.time", SimpleNamespace(monotonic=lambda clock=clock: next(clock)))
-        train(recipe, tmp_path, should_stop=lambda asked=asked, stop_at=stop_at: next(asked) >= stop_at)
+        clock, asked = itertools.count(start), iter([False] * stop_at + [True])
+        monkeypatch.setattr("hardtail.training.run.time", SimpleNamespace(monotonic=partial(next, clock)))
+        train(recipe, tmp_path, should_stop=partial(next, asked))
         log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
         walls = [line["wall"] for line in log]
         if start:
