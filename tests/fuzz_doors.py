@@ -61,6 +61,8 @@ class Door:
     """`enter` raises HardtailError or returns; anything else that it raises is a raw error."""
 
     name: str
+    sound: Any
+    """An input without damage, which must come in."""
     draw: Draw
     enter: Enter
     weight: float = 1.0
@@ -109,13 +111,16 @@ def text_doors() -> list[Door]:
 
 
 def _text(name: str, seeds: Sequence[str], enter: Enter, weight: float = 1.0) -> Door:
-    return Door(name, lambda rng: damaged_text(rng.choice(seeds), rng, seeds), enter, weight)
+    return Door(name, seeds[0], lambda rng: damaged_text(rng.choice(seeds), rng, seeds), enter, weight)
 
 
 def _task_doors(task: Task) -> list[Door]:
     small = replace(task, size=3) if task.name == "maze" else task  # type: ignore[call-arg]
     held = small.sample(4, Streams(5).named("fuzz"), small.strata()[0])
     prompts, answers = small.render(held), [small.answer_text(held, i) for i in range(4)]
+    listing = "\n".join(prompts)
+    if task.name == "maze":  # a flat maze as short as these would be a row of a drawn one
+        listing = "\n".join(prompt[at : at + 7] for prompt in prompts for at in range(0, 49, 7))
     strata = ("natural", *task.strata(), f"{task.axes[0]}>=3,{task.axes[-1]}<=2", f"{task.axes[0]}=1-2")
 
     def solved(prompt: str) -> None:
@@ -131,8 +136,8 @@ def _task_doors(task: Task) -> list[Door]:
 
     return [
         _text(f"{task.name}: problem", prompts, solved, 4),
-        _text(f"{task.name}: file", ["\n".join(prompts), "question,answer\n" + prompts[0] + ",\n"], listed, 2),
-        _text(f"{task.name}: answer", [*answers, *prompts], judged, 6),
+        _text(f"{task.name}: file", [listing, f"question,answer\n{prompts[0]},\n"], listed, 2),
+        _text(f"{task.name}: answer", [answers[1], *answers, *prompts], judged, 6),
         _text(f"{task.name}: stratum", strata, task.stratum, 8),
     ]
 
@@ -153,7 +158,7 @@ def record_doors(folder: Path) -> list[Door]:
     own.mkdir(parents=True, exist_ok=True)
 
     def opened(content: bytes) -> None:
-        found = Run.of_folder(_written(own / "recipe.json", content).parent)
+        found = Run.of_folder(_written(own / "run" / "recipe.json", content).parent)
         found.task, found.arm, found.seed  # noqa: B018
 
     recorded = own / "results"
@@ -181,10 +186,10 @@ def record_doors(folder: Path) -> list[Door]:
         _records("index.jsonl", index, own, lambda path: read_jsonl(path, RunEntry), 3),
         _records("finished.json", [finished], own, lambda path: read_json(path, Finished), 3),
         _records("coverage.json", [coverage], own, lambda path: read_json(path, Coverage), 0.1),
-        Door("recipe.json", lambda rng: damaged_json(recipe, rng), opened, 2),
-        Door("results", lambda rng: damaged_json(named, rng), listed),
-        Door("a text file", lambda rng: damaged_bytes(plain, rng), text_file, 2),
-        Door("a gzipped file", lambda rng: damaged_bytes(zipped, rng), packed, 2),
+        Door("recipe.json", recipe, lambda rng: damaged_json(recipe, rng), opened, 2),
+        Door("results", named, lambda rng: damaged_json(named, rng), listed),
+        Door("a text file", plain, lambda rng: damaged_bytes(plain, rng), text_file, 2),
+        Door("a gzipped file", zipped, lambda rng: damaged_bytes(zipped, rng), packed, 2),
     ]
 
 
@@ -192,7 +197,7 @@ def _records(name: str, lines: Sequence[bytes], folder: Path, read: Callable[[Pa
     def draw(rng: Random) -> bytes:
         return b"\n".join([damaged_json(rng.choice(lines), rng), rng.choice(lines)][: rng.randint(1, 2)])
 
-    return Door(name, draw, lambda content: read(_written(folder / name, content)), weight)
+    return Door(name, lines[0], draw, lambda content: read(_written(folder / name, content)), weight)
 
 
 def _written(path: Path, content: bytes) -> Path:
@@ -260,13 +265,14 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
         trace_archive(buffer.getvalue())
 
     held, events = built.instances.arrays(), trace.arrays()
+    said, told = json.dumps(side).encode(), json.dumps(beside).encode()
     return [
-        Door("data set: archive", lambda rng: damaged_bytes(whole, rng), data_archive),
-        Door("data set: manifest", lambda rng: damaged_json(json.dumps(side).encode(), rng), data_manifest),
-        Door("data set: arrays", lambda rng: damaged_arrays(held, rng), data_arrays),
-        Door("trace: archive", lambda rng: damaged_bytes(recorded, rng), trace_archive),
-        Door("trace: manifest", lambda rng: damaged_json(json.dumps(beside).encode(), rng), trace_manifest, 0.5),
-        Door("trace: arrays", lambda rng: damaged_arrays(events, rng), trace_arrays, 0.5),
+        Door("data set: archive", whole, lambda rng: damaged_bytes(whole, rng), data_archive),
+        Door("data set: manifest", said, lambda rng: damaged_json(said, rng), data_manifest),
+        Door("data set: arrays", held, lambda rng: damaged_arrays(held, rng), data_arrays),
+        Door("trace: archive", recorded, lambda rng: damaged_bytes(recorded, rng), trace_archive),
+        Door("trace: manifest", told, lambda rng: damaged_json(told, rng), trace_manifest, 0.5),
+        Door("trace: arrays", events, lambda rng: damaged_arrays(events, rng), trace_arrays, 0.5),
     ]
 
 
@@ -309,11 +315,11 @@ def model_doors(run: Path, task: Addition) -> list[Door]:
         load_state(run, tensors)
 
     return [
-        Door("weights: bytes", lambda rng: damaged_bytes(weights, rng), from_weights),
-        Door("weights: header", lambda rng: damaged_header(weights, rng), from_weights),
-        Door("run: recipe.json", lambda rng: damaged_json(said, rng), from_run),
-        Door("state: bytes", lambda rng: damaged_bytes(state, rng), resumed),
-        Door("state: header", lambda rng: damaged_header(state, rng), resumed),
+        Door("weights: bytes", weights, lambda rng: damaged_bytes(weights, rng), from_weights),
+        Door("weights: header", weights, lambda rng: damaged_header(weights, rng), from_weights),
+        Door("run: recipe.json", said, lambda rng: damaged_json(said, rng), from_run),
+        Door("state: bytes", state, lambda rng: damaged_bytes(state, rng), resumed),
+        Door("state: header", state, lambda rng: damaged_header(state, rng), resumed),
     ]
 
 
@@ -359,7 +365,7 @@ def command_doors(folder: Path) -> list[Door]:
             words[at] = damaged_text(words[at], rng, [word for line in lines for word in line])
         return [word for word in words if word not in ("-n", "--out")]
 
-    return [Door("command line", draw, typed, 0.3)]
+    return [Door("command line", lines[0], draw, typed, 0.3)]
 
 
 def typed(words: Sequence[str]) -> None:

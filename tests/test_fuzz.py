@@ -28,9 +28,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of numpy and torch, about w
 
 
 def attack(held: Sequence[Door], inputs: int) -> None:
-    """Bring this many inputs to every door; all raw errors are shown, with what makes the input again."""
+    """Bring a sound input to every door and this many damaged ones; all raw errors are shown, with their inputs."""
     found = []
     for door in held:
+        assert not refused(door, door.sound), f"{door.name} refuses what is sound"
         for place in range(inputs):
             drawn = door.draw(Random(f"{door.name}/{place}"))
             try:
