@@ -4,10 +4,11 @@
     python benchmarks/mutants.py --work /tmp/mutants --seed 1 -n 50  # others; the map of tests is used again
 
 The tree is copied to the work folder. There the tests run once, line by line under coverage.py, which says which tests
-execute which lines and how long each takes (`map.json`; half an hour). Then a mutant at a time is written into the
-copy (`mutations.py` says how), and the tests of its line run, the quickest first, until one fails. A mutant of a line
-that only an import or compiled code executes gets the tests that touch its file or, failing that, its folder. Each test
-run is a fork of a process that has imported torch and numba, so that a mutant takes seconds.
+execute which lines and how long each takes (`map.json`; half an hour; `--record` maps single files anew). Then a mutant
+at a time is written into the copy (`mutations.py` says how), and the tests of its line run, the quickest first, until
+one fails. A mutant of a line that only an import or compiled code executes gets the tests that touch its file or,
+failing that, its folder. Each test run is a fork of a process that has imported torch and numba, so that a mutant takes
+seconds.
 
 A mutant is caught if a test fails, if nothing can be imported, or if the tests take far longer than they did. The
 survivors are printed as diffs; whether one is equivalent, that is, changes nothing that anyone could see, is for a
@@ -61,6 +62,15 @@ class Map:
         lines = {file: {int(line): tests for line, tests in of.items()} for file, of in held["lines"].items()}
         return cls(lines, held["seconds"])
 
+    def without(self, files: Sequence[str]) -> "Map":
+        """The map without the tests of these files."""
+        seconds = {test: took for test, took in self.seconds.items() if test.split("::")[0] not in files}
+        lines = {
+            file: {line: [test for test in tests if test in seconds] for line, tests in of.items()}
+            for file, of in self.lines.items()
+        }
+        return Map(lines, seconds)
+
     def tests(self, mutation: Mutation) -> list[str]:
         """The tests of a mutation, the quickest first, within the budget; at least one if there is any."""
         in_file = self.lines.get(mutation.path, {})
@@ -102,24 +112,22 @@ class Recorder:
             self.failed.append(report.nodeid)
 
 
-def record(tree: Path, path: Path) -> None:
-    """Run the tests once and write the map; tests that fail or are skipped as they are have no part in it."""
+def record(tree: Path, path: Path, files: Sequence[str]) -> None:
+    """Run test files once and put them into the map; tests that fail or are skipped as they are have no part in it."""
     os.chdir(tree)
     recorder = Recorder()
     recorder.coverage.start()
-    ignored = [f"--ignore=tests/{name}" for name in NOT_RUN]
-    pytest.main(["-q", "-p", "no:cacheprovider", *ignored, "tests"], plugins=[recorder])
+    pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[recorder])
     recorder.coverage.stop()
     data = recorder.coverage.get_data()
     usable = set(recorder.seconds) - set(recorder.failed)
-    lines = {}
-    for file in sorted(data.measured_files()):
-        by_line = data.contexts_by_lineno(file)
-        held = {line: sorted(usable & set(tests)) for line, tests in by_line.items()}
-        lines[str(Path(file).relative_to(tree / "src/hardtail"))] = {
-            line: tests for line, tests in held.items() if tests
-        }
-    seconds = {test: recorder.seconds[test] for test in sorted(usable)}
+    lines = Map.read(path).without(files).lines if path.exists() else {}
+    seconds = Map.read(path).without(files).seconds if path.exists() else {}
+    for file in data.measured_files():
+        of = lines.setdefault(str(Path(file).relative_to(tree / "src/hardtail")), {})
+        for line, tests in data.contexts_by_lineno(file).items():
+            of[line] = sorted({*of.get(line, ()), *(usable & set(tests))})
+    seconds |= {test: recorder.seconds[test] for test in sorted(usable)}
     path.write_text(json.dumps({"lines": lines, "seconds": seconds}))
     print(f"{len(usable)} tests are mapped; left out because they fail or are skipped: {recorder.failed}", flush=True)
 
@@ -216,19 +224,23 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="a folder for the copy, the map and the log")
     parser.add_argument("-n", type=how_many, default=200, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0, help="which sample")
-    parser.add_argument("--record", action="store_true", help="only make the map of tests anew")
+    parser.add_argument(
+        "--record", nargs="+", metavar="FILE", help="only map these test files, again or for the first time"
+    )
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this")
     asked = parser.parse_args()
     work = asked.work.resolve()
     tree, path = copied(work), work / "map.json"
     if asked.record:
         sys.path[:0] = [str(tree / "src"), str(tree)]
-        record(tree, path)
+        record(tree, path, asked.record)
         return
     if not path.exists():
+        files = [f"tests/{file.name}" for file in (tree / "tests").glob("test_*.py") if file.name not in NOT_RUN]
         subprocess.run(
-            [sys.executable, __file__, "--work", str(work), "--record"],
+            [sys.executable, __file__, "--work", str(work), "--record", *sorted(files)],
             env=os.environ | {"PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"},
+            check=True,
         )
     drawn = [made for made in sample(asked.n, asked.seed) if asked.only in made.path]
     run(tree, Map.read(path), drawn, work)
