@@ -3,12 +3,11 @@
     python benchmarks/mutants.py --work /tmp/mutants                 # 200 mutants, seed 0
     python benchmarks/mutants.py --work /tmp/mutants --seed 1 -n 50  # others; the map of tests is used again
 
-The tree is copied to the work folder. There the tests run once, line by line under coverage.py, which says which tests
-execute which lines and how long each takes (`map.json`; half an hour; `--record` maps single files anew). Then a mutant
-at a time is written into the copy (`mutations.py` says how), and the tests of its line run, the quickest first, until
-one fails. A mutant of a line that only an import or compiled code executes gets the tests that touch its file or,
-failing that, its folder. Each test run is a fork of a process that has imported torch and numba, so that a mutant takes
-seconds.
+The tree is copied to the work folder. There every test file runs once under coverage.py, which says which tests
+execute which lines and how long each takes (`maps/`; half an hour; `--record` maps a file anew). Then a mutant at a
+time is written into the copy (`mutations.py` says how), and the tests of its line run, the quickest first, until one
+fails. A mutant of a line that only an import or compiled code executes gets the tests that touch its file or, failing
+that, its folder. Each test run is a fork of a process that has imported torch and numba, so that a mutant takes seconds.
 
 A mutant is caught if a test fails, if nothing can be imported, or if the tests take far longer than they did. The
 survivors are printed as diffs; whether one is equivalent, that is, changes nothing that anyone could see, is for a
@@ -41,7 +40,9 @@ PACKAGES = (
 """Each gives the same number of mutants. The others are what people type and look at."""
 NOT_HERE = ("models/attention_kernels.py", "models/capture.py", "figures.py", "draw.py")
 """Code that only a GPU runs, and pictures."""
-NOT_RUN = ("test_page.py", "test_view.py", "test_gpu.py", "test_docs.py", "test_readme.py", "test_demo.py")
+NOT_RUN = tuple(
+    f"test_{name}.py" for name in ("page", "view", "gpu", "docs", "readme", "demo", "imports", "benchmarks")
+)
 """Tests that need a browser, a GPU or minutes, and hardly test the core."""
 BUDGET = 30.0
 """Seconds of tests, as the map has them, that a mutant gets at most."""
@@ -57,19 +58,17 @@ class Map:
     seconds: dict[str, float]
 
     @classmethod
-    def read(cls, path: Path) -> "Map":
-        held = json.loads(path.read_bytes())
-        lines = {file: {int(line): tests for line, tests in of.items()} for file, of in held["lines"].items()}
-        return cls(lines, held["seconds"])
-
-    def without(self, files: Sequence[str]) -> "Map":
-        """The map without the tests of these files."""
-        seconds = {test: took for test, took in self.seconds.items() if test.split("::")[0] not in files}
-        lines = {
-            file: {line: [test for test in tests if test in seconds] for line, tests in of.items()}
-            for file, of in self.lines.items()
-        }
-        return Map(lines, seconds)
+    def read(cls, folder: Path) -> "Map":
+        """The maps of all test files together."""
+        lines: dict[str, dict[int, list[str]]] = {}
+        seconds: dict[str, float] = {}
+        for path in sorted(folder.glob("*.json")):
+            held = json.loads(path.read_bytes())
+            seconds |= held["seconds"]
+            for file, of in held["lines"].items():
+                for line, tests in of.items():
+                    lines.setdefault(file, {}).setdefault(int(line), []).extend(tests)
+        return cls(lines, seconds)
 
     def tests(self, mutation: Mutation) -> list[str]:
         """The tests of a mutation, the quickest first, within the budget; at least one if there is any."""
@@ -112,34 +111,40 @@ class Recorder:
             self.failed.append(report.nodeid)
 
 
-def record(tree: Path, path: Path, files: Sequence[str]) -> None:
-    """Run test files once and put them into the map; tests that fail or are skipped as they are have no part in it."""
+def record(tree: Path, file: str, path: Path) -> None:
+    """Run a test file once and write its map; tests that fail or are skipped as they are have no part in it."""
     os.chdir(tree)
     recorder = Recorder()
     recorder.coverage.start()
-    pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[recorder])
+    pytest.main(["-q", "-p", "no:cacheprovider", file], plugins=[recorder])
     recorder.coverage.stop()
     data = recorder.coverage.get_data()
     usable = set(recorder.seconds) - set(recorder.failed)
-    lines = Map.read(path).without(files).lines if path.exists() else {}
-    seconds = Map.read(path).without(files).seconds if path.exists() else {}
-    for file in data.measured_files():
-        of = lines.setdefault(str(Path(file).relative_to(tree / "src/hardtail")), {})
-        for line, tests in data.contexts_by_lineno(file).items():
-            of[line] = sorted({*of.get(line, ()), *(usable & set(tests))})
-    seconds |= {test: recorder.seconds[test] for test in sorted(usable)}
-    path.write_text(json.dumps({"lines": lines, "seconds": seconds}))
-    print(f"{len(usable)} tests are mapped; left out because they fail or are skipped: {recorder.failed}", flush=True)
+    lines: dict[str, dict[int, list[str]]] = {}
+    for name in sorted(data.measured_files()):
+        found = {line: sorted(usable & set(tests)) for line, tests in data.contexts_by_lineno(name).items()}
+        lines[str(Path(name).relative_to(tree / "src/hardtail"))] = {line: of for line, of in found.items() if of}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"lines": lines, "seconds": {test: recorder.seconds[test] for test in sorted(usable)}}))
+    places = sum(map(len, lines.values()))
+    print(f"{file}: {len(usable)} tests, {places:,} lines; failed or skipped: {len(set(recorder.failed))}", flush=True)
 
 
-def copied(work: Path) -> Path:
-    """The tree in the work folder, with the times of its files, by which compiled files are found valid."""
-    tree = work / "tree"
+def record_missing(tree: Path, maps: Path) -> None:
+    """Map the test files that have no map yet, each in a process of its own."""
+    own = os.environ | {"PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"}
+    for file in sorted((tree / "tests").glob("test_*.py")):
+        if file.name not in NOT_RUN and not (maps / f"{file.stem}.json").exists():
+            words = [sys.executable, __file__, "--work", str(maps.parent), "--record", f"tests/{file.name}"]
+            subprocess.run(words, env=own, check=True)
+
+
+def copied(tree: Path) -> None:
+    """Copy this checkout, with the times of its files, by which compiled files are found valid."""
     for name in ("src", "tests", "docs", "benchmarks", "results", "results-small", "tools"):
         shutil.copytree(ROOT / name, tree / name, dirs_exist_ok=True)
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile"):
         shutil.copy2(ROOT / name, tree / name)
-    return tree
 
 
 def sample(n: int, seed: int) -> list[Mutation]:
@@ -230,20 +235,15 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this")
     asked = parser.parse_args()
     work = asked.work.resolve()
-    tree, path = copied(work), work / "map.json"
+    tree, maps = work / "tree", work / "maps"
     if asked.record:
         sys.path[:0] = [str(tree / "src"), str(tree)]
-        record(tree, path, asked.record)
+        record(tree, asked.record, maps / f"{Path(asked.record).stem}.json")
         return
-    if not path.exists():
-        files = [f"tests/{file.name}" for file in (tree / "tests").glob("test_*.py") if file.name not in NOT_RUN]
-        subprocess.run(
-            [sys.executable, __file__, "--work", str(work), "--record", *sorted(files)],
-            env=os.environ | {"PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"},
-            check=True,
-        )
+    copied(tree)
+    record_missing(tree, maps)
     drawn = [made for made in sample(asked.n, asked.seed) if asked.only in made.path]
-    run(tree, Map.read(path), drawn, work)
+    run(tree, Map.read(maps), drawn, work)
 
 
 if __name__ == "__main__":
