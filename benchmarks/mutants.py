@@ -7,7 +7,7 @@ The tree is copied to the work folder. There every test file runs once under cov
 execute which lines and how long each takes (`maps/`; half an hour; `--record` maps a file anew). Then a mutant at a
 time is written into the copy (`mutations.py` says how), and the tests of its line run, the quickest first, until one
 fails. A mutant of a line that only an import or compiled code executes gets the tests that touch its file or, failing
-that, its folder. Each test run is a fork of a process that has imported torch and numba, so that a mutant takes seconds.
+that, its folder. Each test run is a fork of a process that has imported torch and numba, so that it takes seconds.
 
 A mutant is caught if a test fails, if nothing can be imported, or if the tests take far longer than they did. The
 survivors are printed as diffs; whether one is equivalent, that is, changes nothing that anyone could see, is for a
