@@ -229,9 +229,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="a folder for the copy, the map and the log")
     parser.add_argument("-n", type=how_many, default=200, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0, help="which sample")
-    parser.add_argument(
-        "--record", nargs="+", metavar="FILE", help="only map these test files, again or for the first time"
-    )
+    parser.add_argument("--record", metavar="FILE", help="only map this test file of the copy anew")
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this")
     asked = parser.parse_args()
     work = asked.work.resolve()
