@@ -131,7 +131,7 @@ def damaged_arrays(arrays: Mapping[str, Array], rng: Random) -> dict[str, Array]
         elif fault == 2:
             held[name] = array[..., None] if rng.random() < 0.5 else array[None]
         elif fault == 3 and array.ndim:
-            held[name] = array[0] if len(array) else array.reshape(-1)
+            held[name] = np.asarray(array[0]) if len(array) else array.reshape(-1)
         elif fault == 4 and array.ndim:
             axis = rng.randrange(array.ndim)
             held[name] = np.take(array, range(rng.randint(0, array.shape[axis])), axis=axis)
@@ -143,7 +143,7 @@ def damaged_arrays(arrays: Mapping[str, Array], rng: Random) -> dict[str, Array]
         elif array.size and array.dtype.kind in "iuf":
             limits = np.iinfo(array.dtype) if array.dtype.kind in "iu" else np.finfo(array.dtype)
             strange = [limits.min, limits.max, 0, 1, *([np.nan, np.inf, -1.0] if array.dtype.kind == "f" else [])]
-            changed = array.copy()
+            changed = np.array(array)
             chosen = rng.choice(strange)
             if rng.random() < 0.5:
                 changed[...] = chosen
