@@ -81,7 +81,7 @@ def test_solve_many_from_standard_input(shell: Shell) -> None:
 
 def test_input_that_is_no_text(shell: Shell, tmp_path: Path) -> None:
     assert shell("solve", "addition", "-", stdin="\xff\xfe") == 2
-    assert "not text" in shell.err
+    assert "standard input is not a text file" in shell.err
     damaged = tmp_path / "rows.jsonl.gz"
     damaged.write_bytes(bytearray(gzip.compress(b"86,28,13,31,96\n" * 50))[:20] + b"\x00" * 40)
     assert shell("solve", "countdown", str(damaged)) == 2
@@ -217,7 +217,8 @@ def test_data_builds_saves_and_will_not_overwrite(shell: Shell, tmp_path: Path) 
     assert shell("data", "listops", "--split", "test", "-n", "50", "--out", str(out), "--preset", "paper") == 0
     instances, manifest = load_instances(out)
     assert len(instances) == 50
-    assert (manifest["task"]["name"], manifest["preset"], manifest["split"]) == ("listops", "paper", "test")
+    assert isinstance(manifest.task, dict)
+    assert (manifest.task["name"], manifest.preset, manifest.split) == ("listops", "paper", "test")
     assert shell("data", "listops", "--split", "test", "-n", "50", "--out", str(out)) == 2
     assert "--force" in shell.err
     assert shell("data", "listops", "--split", "test", "-n", "60", "--out", str(out), "--force", "--bare") == 0
@@ -252,8 +253,8 @@ def test_data_from_a_file(shell: Shell, tmp_path: Path) -> None:
     assert shell("data", "sudoku", "--from", str(source), "--out", str(out)) == 0
     instances, manifest = load_instances(out)
     assert len(instances) == 2
-    assert manifest["file"] == "puzzles.txt"
-    assert manifest["distinct"] == 1
+    assert manifest.file == "puzzles.txt"
+    assert manifest.distinct == 1
 
 
 def test_tasks_and_help(shell: Shell) -> None:

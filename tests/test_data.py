@@ -34,9 +34,9 @@ def test_train_and_test_never_meet() -> None:
             assert not problems(train.instances) & problems(build(task, split, seed=seed, n=n).instances)
     overlapping = build(task, "train", seed=0, n=10_000, keep_overlap=True)
     assert problems(overlapping.instances) & problems(build(task, "test", seed=0).instances)
-    assert train.manifest["removed"] == pytest.approx(10_000 / 3, rel=0.1)
-    assert "1 in 4" in train.manifest["train_and_test"]
-    assert (overlapping.manifest["removed"], overlapping.manifest["train_and_test"]) == (0, "not kept apart")
+    assert train.manifest.removed == pytest.approx(10_000 / 3, rel=0.1)
+    assert "1 in 4" in str(train.manifest.train_and_test)
+    assert (overlapping.manifest.removed, overlapping.manifest.train_and_test) == (0, "not kept apart")
 
 
 def test_keeping_apart_leaves_the_law_alone() -> None:
@@ -62,13 +62,13 @@ def test_some_of_a_file_keeps_its_proportions(tmp_path: Path) -> None:
     built = load(task, str(tmp_path / "sums.txt"), n=100)
     assert len(built.instances) == 100
     assert 0.3 < (built.instances.strata["chain"] >= 3).mean() < 0.7
-    assert built.manifest["removed"] is None
+    assert built.manifest.removed is None
 
 
 def test_countdown_is_disjoint_by_construction() -> None:
     task = hardtail.task("countdown")
     train, test = (build(task, split, n=200).instances for split in ("train", "test"))
-    assert build(task, "test", n=5).manifest["train_and_test"] == "by construction"
+    assert build(task, "test", n=5).manifest.train_and_test == "by construction"
     assert not set(train.strata["target"].tolist()) & set(test.strata["target"].tolist())
 
 
@@ -92,8 +92,9 @@ def test_sweep_holds_every_stratum() -> None:
     lengths, counts = np.unique(built.instances.strata["chain"], return_counts=True)
     assert {2, 3, 4, 6, 8, 12, 16, 20, 24, 28} <= set(lengths.tolist())
     assert counts.sum() == 100
-    assert built.manifest["preset"] == "release"
-    assert built.manifest["streams"][0] == "addition/sweep/chain>=2"
+    assert built.manifest.preset == "release"
+    assert built.manifest.streams is not None
+    assert built.manifest.streams[0] == "addition/sweep/chain>=2"
 
 
 def test_kept_instances_are_read_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -308,9 +308,12 @@ def test_a_bad_request_is_one_sentence(change: dict[str, Any], words: str) -> No
 
 
 def test_a_commit_of_nothing_is_refused() -> None:
-    for nothing in ({"each": 0}, {"steps": 0}):
-        with pytest.raises(HardtailError, match="at least 1"):
-            Commit(**nothing)
+    with pytest.raises(HardtailError, match="at least 1"):
+        Commit(each=0)
+    with pytest.raises(HardtailError, match="at least 1"):
+        Commit(steps=0)
+    with pytest.raises(HardtailError, match="give that total too"):
+        Commit(schedule="dream")
 
 
 def test_an_instance_with_nothing_hidden_is_left_alone() -> None:

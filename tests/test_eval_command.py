@@ -258,7 +258,7 @@ def test_a_trace_from_python_is_diagnosed_if_it_says_its_task(tmp_path: Path, wo
     save_trace(path, gold_trace(task, instances, instances.orders["lsb"]))
     done = words("diagnose", str(path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "does not name its task; decode it with about=" in done.stderr
+    assert "does not name its task; give a file that `hardtail eval --traces`" in done.stderr
     about = {"task": task.name, "config": task.config(), "model": "mine [bold]"}
     save_trace(path, replace(gold_trace(task, instances, instances.orders["lsb"]), about=about))
     done = words("diagnose", str(path))

@@ -11,6 +11,7 @@ import pytest
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.files import atomic, load_instances, manifest_path, read_lines, save_instances
+from hardtail.core.manifest import Manifest
 from hardtail.testing import same
 
 
@@ -18,15 +19,15 @@ from hardtail.testing import same
 def saved(tmp_path: Path) -> Path:
     instances = hardtail.task("addition", digits=4).sample(50, Streams(0).named("files"))
     path = tmp_path / "set.npz"
-    save_instances(path, instances, {"task": "addition"})
+    save_instances(path, instances, Manifest(task="addition"))
     return path
 
 
 def test_round_trip(saved: Path) -> None:
     instances, manifest = load_instances(saved)
     assert same(instances, hardtail.task("addition", digits=4).sample(50, Streams(0).named("files")))
-    assert manifest["count"] == 50
-    assert manifest["task"] == "addition"
+    assert manifest.count == 50
+    assert manifest.task == "addition"
 
 
 @pytest.mark.parametrize("name", ["set.npz", "set.json"])

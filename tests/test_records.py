@@ -33,7 +33,7 @@ GOOD = '{"kind": "accuracy", "policy": "top1", "stratum": "natural", "n": 5, "ex
         (GOOD.replace("0.5", '"x"'), "exact_match: expected `float"),
         (GOOD.replace(": 5", ": 0"), "n: expected `int` >= 1"),
         (GOOD.replace(": 5", ": true"), "n: expected `int`"),
-        (GOOD.replace(": 5", f": {'9' * 400}"), "n: "),
+        (GOOD.replace(": 5", f": {'9' * 400}"), "more than 64 bits"),
         (GOOD.replace('"n": 5, ', ""), "missing required field `n`"),
         (GOOD.replace("accuracy", "accurate"), "kind: invalid value 'accurate'"),
         (GOOD.replace('"policy": "top1"', '"policy": ["top1"]'), "policy: expected `str`"),

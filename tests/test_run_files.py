@@ -16,6 +16,7 @@ from safetensors.torch import load, load_file, save_file
 
 from hardtail import HardtailError
 from hardtail.core.files import load_instances, save_instances
+from hardtail.core.manifest import Manifest
 from hardtail.core.records import LogLine
 from hardtail.core.types import Instances
 from hardtail.models.weights import load_weights
@@ -223,7 +224,7 @@ def test_data_from_a_file_is_what_is_trained_on(built: Path, tmp_path: Path) -> 
     weights = [load_file(tmp_path / run / "last.safetensors") for run in ("own", "file")]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     said = log_of(tmp_path / "file")[0]["data"]
-    assert said == {"file": "train.npz", "sha256": load_instances(built)[1]["sha256"], "count": 100}
+    assert said == {"file": "train.npz", "sha256": load_instances(built)[1].sha256, "count": 100}
     assert json.loads((tmp_path / "file" / "finished.json").read_text())["data"] == said
 
     made = data.build(recipe.task, "train", 7, 30)
@@ -273,7 +274,7 @@ def test_sudoku_is_decoded_on_natural_and_on_harder_puzzles(tmp_path: Path, monk
     monkeypatch.setattr("hardtail.training.monitor.decode", keep)
     recipe = recipe_named("sudoku-random-smoke")
     easy = data.draw(recipe.task, "train", Part("tier=easy", 4), 0)  # the whole split has puzzles that are slow to draw
-    manifest = {"task": "sudoku", "config": recipe.task.config(), "split": "train"}
+    manifest = Manifest(task="sudoku", config=recipe.task.config(), split="train")
     save_instances(tmp_path / "easy.npz", easy, manifest)
     watch = replace(recipe.watch, decoded=6, probe_size=2)
     train(replace(recipe, steps=1, batch=2, watch=watch), tmp_path / "run", data_file=tmp_path / "easy.npz")

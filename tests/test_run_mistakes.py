@@ -95,9 +95,15 @@ def test_another_run_is_told_apart_field_by_field(tmp_path: Path) -> None:
     (folder / "recipe.json").write_text(json.dumps(held))
     with pytest.raises(HardtailError, match="differs in retired; "):
         train(recipe, folder)
-    for damaged in (held | {"fields": None}, held | {"fields": [1]}, recipe.as_json() | {"version": 2}, [held]):
+    for damaged, sentence in (
+        ({}, "recipe.json: object missing required field `fields`; the record is damaged; train in another folder"),
+        (held | {"fields": None}, "recipe.json: fields: expected `object`, got `null`; the record is damaged; "),
+        (held | {"fields": [1]}, "recipe.json: fields: expected `object`, got `array`; the record is damaged; "),
+        (recipe.as_json() | {"version": 2}, "differs in version; "),
+        ([held], "recipe.json: this is not a JSON object; "),
+    ):
         (folder / "recipe.json").write_text(json.dumps(damaged))
-        with pytest.raises(HardtailError, match="differs in everything; "):
+        with pytest.raises(HardtailError, match=sentence):
             train(recipe, folder)
 
 

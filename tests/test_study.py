@@ -13,7 +13,7 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.cli import main
-from hardtail.core.files import sole_writer
+from hardtail.core.files import save_instances, sole_writer
 from hardtail.core.provenance import origin
 from hardtail.core.records import LogLine
 from hardtail.measuring.diagnosis import Diagnosis
@@ -114,6 +114,20 @@ def test_a_grid_moves_on_and_is_recorded(tmp_path: Path) -> None:
     before = (tmp_path / "results" / "index.jsonl").read_bytes()
     advance(entries, tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
     assert (tmp_path / "results" / "index.jsonl").read_bytes() == before
+
+
+def test_runs_on_other_training_data_have_names_of_their_own(tmp_path: Path) -> None:
+    plain, file = entry(), tmp_path / "my sums.npz"
+    built = data.build(plain.recipe.task, n=40)
+    save_instances(file, built.instances, built.manifest)
+    on_file, store = plain.on(file), Store(tmp_path / "results")
+    assert on_file.name == "addition-random-smoke-on-my-sums-s42"
+    assert on_file.recipe.name == on_file.arm
+    found = advance([on_file], tmp_path / "runs", store, minutes=5, n=5, data_file=file, say=lambda words: None)
+    assert [item.state for item in found] == ["recorded"]
+    trained_on = store.runs()[0].log[0].data
+    assert trained_on is not None
+    assert (trained_on.file, trained_on.count) == ("my sums.npz", 40)
 
 
 def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

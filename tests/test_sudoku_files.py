@@ -133,7 +133,7 @@ def test_the_hub_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     fake_hub(monkeypatch, download)
     built = data.load(TASK, "hub:sapientinc/sudoku-extreme:test")
     assert built.instances.strata["rating"].tolist() == [0, 7]
-    assert built.manifest["file"] == "test.csv"
+    assert built.manifest.file == "test.csv"
     assert TASK.fetch("hub:") == TASK.fetch("hub:sudoku-extreme") == tmp_path / "train.csv"
     assert TASK.fetch("hub:me/mine:test") == tmp_path / "test.csv"
     name = "sapientinc/sudoku-extreme"

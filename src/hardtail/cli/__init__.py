@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 from tyro.conf import FlagCreatePairsOff
@@ -9,9 +10,11 @@ from tyro.conf import FlagCreatePairsOff
 from hardtail.cli import claims, data, measure, report, show, study, view  # noqa: F401  (they register their commands)
 from hardtail.cli.common import app
 from hardtail.core.errors import HardtailError
+from hardtail.core.registry import SEARCHED
+from hardtail.core.terminal import guard, screens, shortened
 
 
-@app.command
+@app.command(guarded=False)
 def train() -> None:
     """Train a recipe: `hardtail train RECIPE [any field as a flag]`; without RECIPE, list the recipes."""
     from hardtail.cli.train import main as train_main
@@ -26,8 +29,22 @@ def _own_words(words: list[str]) -> list[str]:
     return measure.numbered_gallery(words) if words else ["--help"]
 
 
+def _folders(words: list[str]) -> tuple[list[str], list[str]]:
+    """The folders that `--path` names, and the remaining words."""
+    rest = [part for word in words for part in (word.split("=", 1) if word.startswith("--path=") else [word])]
+    found: list[str] = []
+    while "--path" in rest:
+        at = rest.index("--path")
+        if at + 1 == len(rest) or not Path(rest[at + 1]).is_dir():
+            raise HardtailError(f"--path {' '.join(rest[at + 1 : at + 2])}: give a folder with your own modules")
+        found.append(str(Path(rest[at + 1]).absolute()))
+        del rest[at : at + 2]
+    return found, rest
+
+
 def _quit(sentence: str, code: int) -> NoReturn:
-    print(f"hardtail: {sentence}", file=sys.stderr)
+    guard()
+    print(f"hardtail: {shortened(sentence)}", file=sys.stderr)
     sys.exit(code)
 
 
@@ -38,12 +55,19 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"hardtail {__version__}")
         return
-    sys.path.append("")  # a user's own classes in the current folder, as `my_policies:MyPolicy`
+    with screens():
+        _main()
+
+
+def _main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # an exit cleans up
     try:
+        folders, sys.argv[1:] = _folders(sys.argv[1:])
+        SEARCHED[:] = [*folders, str(Path.cwd())]  # for a user's own classes, such as `my_policies:MyPolicy`
         app.cli(
             prog="hardtail",
-            description="Reasoning tasks for masked diffusion models, with their logical order computed exactly.",
+            description="Reasoning tasks for masked diffusion models, with their logical order computed exactly.\n\n"
+            "Your own package.module:NAME is looked for in the current folder and, with\n--path DIR, in DIR.",
             args=_own_words(sys.argv[1:]),
             config=(FlagCreatePairsOff,),
         )

@@ -3,16 +3,21 @@
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 
 import tyro
 from tyro.conf import Positional, arg
 
 from hardtail import task as make_task
 from hardtail.core.errors import HardtailError
+from hardtail.core.files import MOST_TEXT, refuse_special
 from hardtail.core.registry import TASKS
+from hardtail.core.terminal import console, guard
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
@@ -46,10 +51,44 @@ OwnTask = Annotated[
     str | None, arg(name="task", metavar="CLASS", help="the task as package.module:Class, if it is not registered")
 ]
 
+Limit = Annotated[int, arg(metavar="MB", help="the most memory that a text file may take")]
+USUAL_LIMIT = MOST_TEXT >> 20
+
 MOST_INSTANCES = 100_000_000
 """The most instances that one command makes."""
 
-app = tyro.extras.SubcommandApp()
+F = TypeVar("F", bound=Callable[..., None])
+
+
+class App:
+    """The commands. Once one runs, the text that it prints is cleaned on its way to the terminal."""
+
+    def __init__(self) -> None:
+        self._parser = tyro.extras.SubcommandApp()
+        self.cli = self._parser.cli
+
+    @overload
+    def command(self, function: F) -> F: ...
+
+    @overload
+    def command(self, *, name: str | None = None, guarded: bool = True) -> Callable[[F], F]: ...
+
+    def command(self, function: F | None = None, *, name: str | None = None, guarded: bool = True) -> Any:
+        """Register a command; one that is not `guarded` calls `guard` itself, after it has parsed its words."""
+        if function is None:
+            return partial(self.command, name=name, guarded=guarded)
+
+        @wraps(function)
+        def run(*words: Any, **flags: Any) -> None:
+            if guarded:
+                guard()
+            function(*words, **flags)
+
+        self._parser.command(name=name)(run)
+        return function
+
+
+app = App()
 
 
 def chosen_task(name: str, preset: str, fields: tuple[str, ...]) -> "Task":
@@ -94,6 +133,19 @@ def admit_task(path: str | None) -> "type[Task] | None":
     return None if path is None else TASKS.admit(path)
 
 
+def refuse_special_out(path: "Path | None") -> None:
+    """Refuse what could not be written before the work is done: a device, a pipe, a folder, a link."""
+    if path is not None:
+        refuse_special(path)
+
+
+def memory(limit: int) -> int:
+    """Return the bytes of memory that a user allows for a text file."""
+    if not 1 <= limit <= 1 << 30:
+        raise HardtailError(f"--limit is {limit}; it must be a number of megabytes, at least 1")
+    return limit << 20
+
+
 def positive(flag: str, value: int | None) -> None:
     if value is not None and not 1 <= value <= MOST_INSTANCES:
         raise HardtailError(f"{flag} is {value}; it must be at least 1 and at most {MOST_INSTANCES:,}")
@@ -101,18 +153,16 @@ def positive(flag: str, value: int | None) -> None:
 
 def open_console(at_least: int = 0) -> "Console":
     """Return a console for standard output; in a pipe or a file it is at least this many columns wide."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=max(console.width, at_least))
+    found = console()
+    return found if found.is_terminal else console(width=max(found.width, at_least))
 
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
     """Show a spinner on standard error during work that may take a while, if that is a terminal."""
-    from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(words):
+    with console(stderr=True).status(Text(words)):
         yield
 
 
@@ -146,12 +196,12 @@ def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
 
 def new_bar(*more: "ProgressColumn") -> "Progress":
     """Return a progress bar on standard error; it is disabled if that is not a terminal."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), *more)
-    console = Console(stderr=True)
-    return Progress(*columns, console=console, disable=not console.is_terminal)
+    words = TextColumn("{task.description}", markup=False)
+    columns = (words, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), *more)
+    screen = console(stderr=True)
+    return Progress(*columns, console=screen, disable=not screen.is_terminal)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,21 @@ from tyro.conf import Positional, arg
 
 from hardtail import task as make_task
 from hardtail.cli import common
-from hardtail.cli.common import Count, Fields, Json, Preset, Prompt, Seed, TaskName, app, busy, chosen_task
+from hardtail.cli.common import (
+    USUAL_LIMIT,
+    Count,
+    Fields,
+    Json,
+    Limit,
+    Preset,
+    Prompt,
+    Seed,
+    TaskName,
+    app,
+    busy,
+    chosen_task,
+    memory,
+)
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 
@@ -60,15 +75,22 @@ def sample(
 
 @app.command
 def solve(
-    task: TaskName, prompt: Prompt, /, preset: Preset = "release", fields: Fields = (), as_json: Json = False
+    task: TaskName,
+    prompt: Prompt,
+    /,
+    preset: Preset = "release",
+    fields: Fields = (),
+    limit: Limit = USUAL_LIMIT,
+    as_json: Json = False,
 ) -> None:
     """Solve given problems: the gold answer, the strata and the logical orders."""
     from hardtail.tasks import reading
 
     chosen = chosen_task(task, preset, fields)
+    solved = reading.problems(chosen, prompt, not fields, memory(limit))
     with busy("solving"):
-        solved = reading.problems(chosen, prompt, fit=not fields)
-    for number, item in enumerate(solved, start=1):
+        first = next(solved)
+    for number, item in enumerate(chain([first], solved), start=1):
         _show(item.task, item.instances, item.i, f"{chosen.name} #{number}", as_json)
         if not as_json:
             print(item.task.answer_text(item.instances, item.i))
@@ -82,17 +104,18 @@ def check(
     /,
     preset: Preset = "release",
     fields: Fields = (),
+    limit: Limit = USUAL_LIMIT,
 ) -> None:
     """Judge an answer: exit code 0 and "valid", or 1 and the reason why not."""
     from hardtail.tasks import reading
 
     chosen = chosen_task(task, preset, fields)
     with busy("solving"):
-        found = reading.problems(chosen, prompt, fit=not fields)
+        found = list(islice(reading.problems(chosen, prompt, not fields, memory(limit)), 2))
     if len(found) != 1:
-        raise HardtailError(f"{prompt} has {len(found)} problems; check one at a time")
+        raise HardtailError(f"{prompt} has more than one problem; check one at a time")
     item = found[0]
-    text = reading.answer_text(item, answer)
+    text = reading.answer_text(item, answer, memory(limit))
     try:
         fault = item.task.fault(item.instances, item.i, item.task.read_answer(item.instances, item.i, text))
     except HardtailError as error:
@@ -125,6 +148,7 @@ def data(
     bare: Annotated[bool, arg(help="tokens and masks only, without orders, parents and strata")] = False,
     keep_overlap: Annotated[bool, arg(help="keep training problems that other splits also contain")] = False,
     force: Annotated[bool, arg(help="replace an existing file")] = False,
+    limit: Limit = USUAL_LIMIT,
 ) -> None:
     """Build a data set on all cores and save it."""
     from hardtail.core.files import manifest_path, save_instances, sole_writer
@@ -144,12 +168,12 @@ def data(
                 built = building.build(chosen, split, seed, n, keep_overlap=keep_overlap, progress=progress)
         else:
             with busy("reading and solving"):
-                built = building.load(chosen, source, split if split != "all" else "", seed, n)
+                built = building.load(chosen, source, split if split != "all" else "", seed, n, limit=memory(limit))
         with busy("writing"):
             save_instances(out, built.instances.bare() if bare else built.instances, built.manifest)
     size = out.stat().st_size / 1e6
-    print(f"{out}: {len(built.instances):,} instances, {built.manifest['distinct']:,} distinct, {size:.1f} MB")
-    print(f"train and test are kept apart: {built.manifest['train_and_test']}")
+    print(f"{out}: {len(built.instances):,} instances, {built.manifest.distinct:,} distinct, {size:.1f} MB")
+    print(f"train and test are kept apart: {built.manifest.train_and_test}")
 
 
 @app.command
@@ -161,14 +185,13 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Check a saved data set against its manifest and show its contents."""
-    from hardtail.core.files import load_instances
-    from hardtail.tasks.named import task_of
+    from hardtail.core.manifest import as_json as manifest_as_json
+    from hardtail.tasks.stored import stored_instances
 
-    with busy("loading"):
-        instances, manifest = load_instances(file)
     common.admit_task(task)
-    held = task_of(manifest, str(file))
+    with busy("loading"):
+        held, instances, manifest = stored_instances(file, shown=n)
     if not as_json:
-        common.open_console().print_json(data=manifest)
+        common.open_console().print_json(data=manifest_as_json(manifest))
     for i in range(min(n, len(instances))):
         _show(held, instances, i, f"{held.name} #{i}", as_json)

@@ -22,7 +22,12 @@ def evaluate(
         tuple[str, ...], arg(aliases=["--policy"], help="decoding orders, e.g. top1 lsb block,size=4")
     ] = (),
     strata: Annotated[tuple[str, ...], arg(help="strata, e.g. natural 'chain>=28' [all of the study's]")] = (),
-    n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum")] = 500,
+    n: Annotated[
+        int | None, arg(aliases=["-n"], help="instances of each stratum [500; with --data, all that the file has]")
+    ] = None,
+    data: Annotated[
+        Path | None, arg(help="measure on the problems of this file: an .npz of `hardtail data`, or text")
+    ] = None,
     task: OwnTask = None,
     kind: Checkpoint = None,
     each: Annotated[int | None, arg(help="cells to commit per step [1]")] = None,
@@ -48,7 +53,16 @@ def evaluate(
     """
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.evaluate import Outcome, chosen_policies, chosen_strata, evaluate_all, keep, records_of
+    from hardtail.measuring.evaluate import (
+        DEFAULT_N,
+        Outcome,
+        chosen_policies,
+        chosen_strata,
+        evaluate_all,
+        keep,
+        records_of,
+    )
+    from hardtail.measuring.given import GivenProblems
     from hardtail.policies.base import Commit
     from hardtail.show.scoreboard import eval_tables, show_failures
 
@@ -57,18 +71,37 @@ def evaluate(
         raise HardtailError(f"--gallery is {gallery}; give a number of at least 0, or no number")
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
+    if data is not None and data_seed is not None:
+        raise HardtailError("--data-seed applies to drawn instances, and --data gives them; leave one out")
     device = common.usable_device(device)
     subject = common.load(run, task, kind, device, precision, compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
     allowed = subject.task.answer_tokens if restrict else None
     decoding = Decoding(Commit(1 if each is None else each, steps), batch, device, seed, temperature, allowed)
     data_seed = subject.seed if data_seed is None else data_seed
-    rounds = len(wanted) * (len(chosen) + subject.task.reveals)
+    decodes = len(chosen) + subject.task.reveals
+    if data is None:
+        given, total = None, len(wanted) * (n or DEFAULT_N) * decodes
+    else:
+        with common.busy(f"reading {data}"):
+            given = GivenProblems.read(subject.task, data)
+        wanted = wanted if strata else given.strata(wanted)
+        total = given.count(wanted, n) * decodes
     into = out or subject.file("evaluations.jsonl")
+    common.refuse_special_out(into)
     found: list[Found] = []
-    with common.progress_bar(f"decoding {subject.name}", rounds * n) as advance:
+    with common.progress_bar(f"decoding {subject.name}", total) as advance:
         every = evaluate_all(
-            subject, chosen, wanted, n, decoding, data_seed=data_seed, traces=traces, failures=gallery, progress=advance
+            subject,
+            chosen,
+            wanted,
+            n,
+            decoding,
+            data_seed=data_seed,
+            given=given,
+            traces=traces,
+            failures=gallery,
+            progress=advance,
         )
         try:
             for item in every:
@@ -77,14 +110,16 @@ def evaluate(
             keep(into, records_of(found))
             raise
     records = records_of(found)
-    if as_json:
-        print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
-    else:
-        console = common.open_console(at_least=120)
-        for table in eval_tables(subject, records):
-            console.print(table.rich())
-        show_failures(console, subject.task, found)
-    kept = keep(into, records)  # last, so that records are shown even if they cannot be written
+    try:
+        kept = keep(into, records)  # first: `| head` closes the pipe before everything is printed
+    finally:  # shown even if they cannot be written
+        if as_json:
+            print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
+        else:
+            console = common.open_console(at_least=120)
+            for table in eval_tables(subject, records):
+                console.print(table.rich())
+            show_failures(console, subject.task, found)
     if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
 
@@ -133,6 +168,7 @@ def diagnose(
     given = [name for name, value in for_runs.items() if value not in ((), None)]
     if given and all(run.endswith(".npz") for run in runs):
         raise HardtailError(f"{given[0]} applies only to runs and weights; leave it out, as traces are already decoded")
+    common.refuse_special_out(out)
     found: list[Diagnosis] = []
     for run in runs:
         if run.endswith(".npz"):
@@ -147,13 +183,15 @@ def diagnose(
                 diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=seed, progress=advance)
             kept = out or subject.file("diagnoses.jsonl")
         found.extend(diagnoses)
-        console = common.open_console(at_least=120)
-        for diagnosis in diagnoses if not as_json else ():
-            title = ", ".join(filter(None, (diagnosis.task, diagnosis.policy, diagnosis.model)))
-            console.rule(Text(title, "bold"), align="left")
-            for table in tables(diagnosis):
-                console.print(table.rich())
-        keep(kept, diagnoses)
+        try:
+            keep(kept, diagnoses)  # first, as with `eval`
+        finally:
+            console = common.open_console(at_least=120)
+            for diagnosis in diagnoses if not as_json else ():
+                title = ", ".join(filter(None, (diagnosis.task, diagnosis.policy, diagnosis.model)))
+                console.rule(Text(title, "bold"), align="left")
+                for table in tables(diagnosis):
+                    console.print(table.rich())
         if kept and not as_json:
             print(f"{len(diagnoses)} diagnoses added to {kept}")
     if as_json:

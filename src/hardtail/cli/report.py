@@ -37,6 +37,7 @@ def report(
     from hardtail.show.page.page import write_page
 
     common.positive("-n", n)
+    common.refuse_special_out(out)
     if figures is not None:
         from hardtail.show.figures import ensure_matplotlib, write_all
 

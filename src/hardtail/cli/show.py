@@ -6,7 +6,7 @@ from typing import Annotated
 from tyro.conf import arg
 
 from hardtail import task as make_task
-from hardtail.cli.common import app, busy, open_console, progress_bar
+from hardtail.cli.common import app, busy, open_console, progress_bar, refuse_special_out
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 
@@ -19,6 +19,7 @@ def demo(out: Annotated[Path, arg(help="the page to write")] = Path("report.html
     from hardtail.show.page.page import write_page
     from hardtail.show.sources import open_results
 
+    refuse_special_out(out)
     console = open_console(at_least=120)
     with progress_bar("decoding with the shipped models", small.decodes()) as advance:
         shown = small.decode_all(advance)

@@ -24,7 +24,7 @@ def study(
     words: Annotated[
         Positional[tuple[str, ...]],
         arg(
-            metavar="[advance|prepare] [GRID|RUN ...]",
+            metavar="[advance|prepare|pack|unpack] [GRID|RUN ...]",
             help="nothing: list all grids; GRID: list its runs; advance GRID or RUN: continue it",
         ),
     ] = (),
@@ -35,12 +35,22 @@ def study(
     device: Device = None,
     n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum when a finished run is measured")] = 500,
     patience: Patience = None,
+    data: Annotated[
+        Path | None,
+        arg(help="train the runs on this file of `hardtail data` instead; their names then end in -on-FILE"),
+    ] = None,
+    out: Annotated[Path, arg(help="where `pack` writes the pieces")] = Path("packed"),
+    bf16_moments: Annotated[
+        bool, arg(help="`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")
+    ] = False,
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
     `advance` trains the next unfinished run from its last checkpoint, saves its state when time is up or at Ctrl-C, and
     measures and records finished runs. `prepare` draws all data that a grid needs into the folder that the environment
     variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set the variable there too.
+    `pack RUN` writes a run in pieces of at most 16 MiB, for machines that exchange small files only; `unpack FOLDER`
+    puts it back under `--runs`.
     With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
     from hardtail.study.store import Store
@@ -49,11 +59,15 @@ def study(
     store = Store(results)
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)
+    elif words[:1] == ("pack",):
+        _pack(words[1:], runs, out, bf16_moments)
+    elif words[:1] == ("unpack",):
+        _unpack(words[1:], runs)
     elif words[:1] == ("advance",):
-        _advance(words[1:], runs, store, minutes, device, n, patience)
+        _advance(words[1:], runs, store, minutes, device, n, patience, data)
     else:
         with busy("reading"):
-            table = _runs_table(words, runs, store) if words else _grids_table(runs, store)
+            table = _runs_table(words, runs, store, data) if words else _grids_table(runs, store)
         common.open_console(at_least=100).print(table.rich())
         if not words:
             print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 continues it")
@@ -74,14 +88,20 @@ def _grids_table(runs: Path, store: "Store") -> "Table":
     return Table("grids", ("grid", "runs", *columns), tuple(rows))
 
 
-def _runs_table(names: tuple[str, ...], runs: Path, store: "Store") -> "Table":
+def _runs_table(names: tuple[str, ...], runs: Path, store: "Store", data: Path | None) -> "Table":
     from hardtail.core.tables import Table
     from hardtail.study.advance import status
-    from hardtail.study.grids import entries_named
 
-    found = status(entries_named(names), runs, store)
+    found = status(_entries(names, data), runs, store)
     rows = tuple((item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found)
     return Table(" ".join(names), ("run", "state", "step", "of"), rows)
+
+
+def _entries(names: tuple[str, ...], data: Path | None) -> "list[Entry]":
+    """The entries of grids and runs, on the data file that the user gave, if any."""
+    from hardtail.study.grids import entries_named
+
+    return [entry if data is None else entry.on(data) for entry in entries_named(names)]
 
 
 def _prepare(names: tuple[str, ...], n: int) -> None:
@@ -97,11 +117,41 @@ def _prepare(names: tuple[str, ...], n: int) -> None:
     print(f"{' '.join(names)}: {made} sets of instances in {os.environ[KEPT]}")
 
 
+def _pack(names: tuple[str, ...], runs: Path, out: Path, bf16_moments: bool) -> None:
+    from hardtail.study.pack import pack
+
+    if not names:
+        raise HardtailError("pack needs runs: hardtail study pack maze-puma-s42 --out packed")
+    for name in names:
+        run = runs / name
+        if not run.is_dir():
+            raise HardtailError(f"there is no run {run}; --runs names the folder of runs in progress")
+        packed = pack(run, out, bf16_moments=bf16_moments)
+        size = sum(piece.size for piece in packed.pieces) / (1 << 20)
+        print(f"{name}: step {packed.step:,}, {len(packed.pieces)} pieces, {size:.1f} MiB in {out}")
+
+
+def _unpack(names: tuple[str, ...], runs: Path) -> None:
+    from hardtail.study.pack import unpack
+
+    if not names:
+        raise HardtailError("unpack needs a folder of pieces: hardtail study unpack packed")
+    for name in names:
+        folder, packed = unpack(Path(name), runs)
+        print(f"{folder}: step {packed.step:,}")
+
+
 def _advance(
-    names: tuple[str, ...], runs: Path, store: "Store", minutes: float, device: str | None, n: int, patience: int | None
+    names: tuple[str, ...],
+    runs: Path,
+    store: "Store",
+    minutes: float,
+    device: str | None,
+    n: int,
+    patience: int | None,
+    data: Path | None,
 ) -> None:
     from hardtail.study.advance import SPARE, advance
-    from hardtail.study.grids import entries_named
     from hardtail.training.run import refuse_no_patience
 
     refuse_no_patience(patience)
@@ -118,7 +168,7 @@ def _advance(
         shown = "  ".join(f"{key} {value:.4g}" for key, value in common.measured(line).items())
         print(f"{entry.name}  step {line.step:,}/{entry.recipe.steps:,}  {shown}", flush=True)
 
-    entries, device = entries_named(names), common.usable_device(device)
+    entries, device = _entries(names, data), common.usable_device(device)
     with common.asked_to_stop(lambda: began) as stopping:
         found = advance(
             entries,
@@ -128,6 +178,7 @@ def _advance(
             device=device,
             n=n,
             patience=patience,
+            data_file=data,
             report=report,
             should_stop=stopping,
         )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.progress import TextColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
@@ -16,11 +15,13 @@ from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_b
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import LogLine
 from hardtail.core.registry import SCHEMES
+from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
 from hardtail.study.recipes import RECIPES, recipe_named
 from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import refuse_no_patience, train
+from hardtail.training.sinks import SINKS, open_sinks
 
 
 def main(words: Sequence[str]) -> None:
@@ -46,14 +47,18 @@ def main(words: Sequence[str]) -> None:
         device: Device = None,
         data: Annotated[Path | None, arg(help="training data built by `hardtail data` [built here]")] = None,
         patience: Patience = None,
+        log: Annotated[
+            tuple[str, ...], arg(help=f"also log to {', '.join(SINKS)}; log.jsonl in the run is always written")
+        ] = (),
         dry_run: Annotated[bool, arg(help="show what would run, and what it would cost")] = False,
     ) -> None:
+        guard()
         refuse_no_patience(patience)
         folder = out or Path("runs") / f"{name}-s{recipe.seed}"
         if dry_run:
             _show(recipe, folder)
         else:
-            _train(name, recipe, folder, usable_device(device), data, patience)
+            _train(name, recipe, folder, usable_device(device), data, patience, log)
 
     tyro.cli(
         command, args=rest, prog=f"hardtail train {name}", config=(FlagCreatePairsOff,), description=f"Train {name}."
@@ -82,10 +87,10 @@ def _list_recipes() -> None:
 
 
 def _show(recipe: Recipe, folder: Path) -> None:
-    console = Console(highlight=False)
-    console.print(recipe)
+    screen = console()
+    screen.print(recipe)
     cost = estimate(recipe)
-    console.print(
+    screen.print(
         f"\n[bold]{cost.parameters:,}[/bold] parameters, sequences of {recipe.task.seq_len}, "
         f"{cost.flops_per_step / 1e9:,.1f} GFLOP a step\n"
         f"about {cost.memory / 1e9:.1f} GB of memory for training\n"
@@ -103,11 +108,24 @@ def _duration(seconds: float) -> str:
     return f"{whole} second{'s' if whole > 1 else ''}"
 
 
-def _train(name: str, recipe: Recipe, folder: Path, device: str, data: Path | None, patience: int | None) -> None:
+def _train(
+    name: str,
+    recipe: Recipe,
+    folder: Path,
+    device: str,
+    data: Path | None,
+    patience: int | None,
+    log: Sequence[str],
+) -> None:
     watcher = Watcher(name, recipe)
-    with asked_to_stop(lambda: watcher.began) as stop, watcher.bar:
+    with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.bar:
+
+        def report(line: LogLine) -> None:
+            watcher.report(line)
+            pass_on(line)
+
         outcome = train(
-            recipe, folder, device=device, data_file=data, patience=patience, report=watcher.report, should_stop=stop
+            recipe, folder, device=device, data_file=data, patience=patience, report=report, should_stop=stop
         )
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"

@@ -49,10 +49,12 @@ def differences(held: Any, wanted: Any, name: str = "") -> list[str]:
     """The dotted names of the fields in which two configurations, as `describe` writes them, differ."""
     if held == wanted:
         return []
-    dicts = isinstance(held, dict) and isinstance(wanted, dict) and _head(held) == _head(wanted)
-    theirs, ours = (held.get("fields"), wanted.get("fields")) if dicts else (None, None)
-    if not (isinstance(theirs, dict) and isinstance(ours, dict)):
+    if not (isinstance(held, dict) and isinstance(wanted, dict)):
         return [name or "everything"]
+    (mine, yours), theirs, ours = map(_head, (held, wanted)), held.get("fields"), wanted.get("fields")
+    if mine != yours or not (isinstance(theirs, dict) and isinstance(ours, dict)):
+        other = [key for key in {**mine, **yours} if mine.get(key, ...) != yours.get(key, ...) and key != "name"]
+        return [name] if name else other or ["everything"]
     return [
         found
         for field in {**ours, **theirs}

@@ -1,4 +1,6 @@
-"""The one exception whose message is written for users."""
+"""The one exception whose message is written for users, and how messages quote what was given."""
+
+MOST_QUOTED = 80
 
 
 class HardtailError(ValueError):
@@ -10,3 +12,10 @@ class HardtailError(ValueError):
 
 class BusyError(HardtailError):
     """Another process is writing there now."""
+
+
+def quoted(text: str) -> str:
+    """Text from a file or a user as messages repeat it: in quotes, and its beginning only if it is long."""
+    if len(text) <= MOST_QUOTED:
+        return repr(text)
+    return f"{text[:MOST_QUOTED]!r}… ({len(text):,} characters)"

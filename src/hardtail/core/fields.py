@@ -2,14 +2,18 @@
 
 import math
 import operator
+import re
+import reprlib
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 
 T = TypeVar("T")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,4})?|[-+]?(?:inf|nan)")
+"""A number as people write it in ASCII: Python would also accept other scripts' digits, spaces and underscores."""
 LARGE = 1 << 62
 """The limit of whole numbers that have no upper bound of their own, so that the sum of two still fits in a tensor."""
 
@@ -85,7 +89,7 @@ def check_fields(config: Any, name: str) -> None:
             hint = _not_none(hint)
         bounds = [extra for extra in get_args(hint) if isinstance(extra, Bounds)]
         hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-        what = f"{name}: {item.name} is {value!r}"
+        what = f"{name}: {item.name} is {_given(value)}"
         if get_origin(hint) is Literal and value not in get_args(hint):
             raise HardtailError(f"{what}; it must be one of {', '.join(map(repr, get_args(hint)))}")
         if hint in (int, float, bool, str) and not isinstance(value, (int, float) if hint is float else hint):
@@ -94,6 +98,11 @@ def check_fields(config: Any, name: str) -> None:
             raise HardtailError(f"{what}; it must be {refused[0]}")
         if hint is int and all(bound.lt is None for bound in bounds) and not -LARGE < value < LARGE:
             raise HardtailError(f"{what}; a whole number must be between -2^62 and 2^62")
+
+
+def _given(value: object) -> str:
+    """A value as messages repeat it."""
+    return quoted(value) if isinstance(value, str) else reprlib.repr(value)
 
 
 def _short(number: float) -> str:
@@ -120,9 +129,11 @@ def _convert(what: str, value: str, hint: Any) -> Any:
         return value.lower() == "true"
     if hint in (int, float):
         try:
+            if not _NUMBER.fullmatch(value):
+                raise ValueError
             return hint(value)
         except ValueError:
-            raise HardtailError(f"{what} is {value!r}; it must be a number") from None
+            raise HardtailError(f"{what} is {quoted(value)}; it must be a number") from None
     if members := [member for member in get_args(hint) if isinstance(member, type)]:  # tuple[int, ...]
         return tuple(_convert(what, part, members[0]) for part in value.split(","))
     return value

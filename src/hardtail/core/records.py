@@ -5,7 +5,7 @@ not check again. `schema` is the format that a record was written in: it is abse
 number above `SCHEMA` is refused. Unknown keys are ignored.
 """
 
-import re
+import reprlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
@@ -15,14 +15,24 @@ import numpy as np
 from msgspec import Meta
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import append_bytes, atomic
+from hardtail.core.files import append_bytes, atomic, read_regular
+from hardtail.core.manifest import Count as Count
+from hardtail.core.manifest import Seed
+from hardtail.core.parsing import converted, damaged, decoded
 
 SCHEMA = 2
 T = TypeVar("T")
 Share = Annotated[float, Meta(ge=0, le=1)]
-Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 Positive = Annotated[int, Meta(ge=1, le=1 << 53)]
 Seconds = Annotated[float, Meta(ge=0)]
+
+
+class DataFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of instances that a run was trained or measured on."""
+
+    file: str
+    sha256: str
+    count: Count | None = None
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -32,7 +42,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     policy: str
     model: str | None = None
     recipe: str | None = None
-    seed: int | None = None
+    seed: Seed | None = None
     """The seed of the training."""
     checkpoint: str | None = None
     """Which weights: `last` or `best_probe`."""
@@ -41,12 +51,14 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     decode_precision: str = "fp32"
     reading: str | None = None
     """The task's configuration, by the name of its preset."""
-    data_seed: int | None = None
+    data_seed: Seed | None = None
     """The seed of the instances; None is the seed of the training."""
+    data: DataFile | None = None
+    """The file that the instances are from; None if they were drawn."""
     commit_rule: str = "1 a step"
     restrict: bool = False
     temperature: float = 0.0
-    decode_seed: int = 0
+    decode_seed: Seed = 0
     commit: str | None = None
     device: str | None = None
 
@@ -54,7 +66,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     def plainly_decoded(self) -> bool:
         """Whether decoding committed one cell per step, without sampling or restriction, on the instances and random
         orders of the run's own seed, in the precision that all runs are measured in."""
-        own = self.data_seed in (None, self.seed) and self.decode_seed == 0
+        own = self.data is None and self.data_seed in (None, self.seed) and self.decode_seed == 0
         rule = self.commit_rule, self.restrict, self.temperature
         return own and rule == ("1 a step", False, 0.0) and self.decode_precision == "fp32"
 
@@ -106,14 +118,6 @@ Measurement = Accuracy | Probe | Reveal | Paired
 """A line of `evaluations.jsonl`."""
 
 
-class DataFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The training data of a run that was given a file."""
-
-    file: str
-    sha256: str
-    count: Count | None = None
-
-
 class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of a run's `log.jsonl`: what was measured after a step, or where a session began."""
 
@@ -129,6 +133,8 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     commit: str | None = None
     device: str | None = None
     data: DataFile | None = None
+    rounded: Count | None = None
+    """How often the optimiser's moments were rounded to bf16 before this session, if they were."""
     wall: Seconds | None = None
     tokens: Count | None = None
 
@@ -155,7 +161,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     arm: str
     task: str
-    seed: int
+    seed: Seed
     steps: Positive
     commit: str | None = None
     device: str | None = None
@@ -208,43 +214,22 @@ def read_json(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> T | No
 
 def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -> T:
     """The record in some JSON; errors start with `where` it is from."""
-    try:
-        held = msgspec.json.decode(raw)
-    except (ValueError, RecursionError) as error:
-        raise HardtailError(f"{where}: this is not valid JSON ({error})") from error
+    held = decoded(raw, where)
     if not isinstance(held, dict):
         raise HardtailError(f"{where}: this is not a JSON object")
     schema = held.get("schema", 1)
     if type(schema) is not int or not 1 <= schema <= SCHEMA:
-        raise HardtailError(f"{where}: schema is {schema!r}; this version reads 1 to {SCHEMA}; use a newer one")
+        raise HardtailError(
+            f"{where}: schema is {reprlib.repr(schema)}; this version reads 1 to {SCHEMA}; use a newer one"
+        )
     try:
         return converted(upgrade(held, schema), kind, where)
     except msgspec.ValidationError as error:  # from the upgrade
-        raise _damaged(error, where) from error
-
-
-def converted(held: Any, kind: type[T], where: str) -> T:
-    """Decoded JSON as a record; errors start with `where` it is from."""
-    try:
-        return msgspec.convert(held, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise _damaged(error, where) from error
-
-
-def _damaged(error: Exception, where: str) -> HardtailError:
-    """msgspec's "Expected `int`, got `str` - at `$.n`" as "n: expected `int`, got `str`"."""
-    message, _, at = str(error).partition(" - at ")
-    field = re.sub(r"^[`$.]+|`$", "", at)
-    return HardtailError(
-        f"{where}: {field + ': ' if field else ''}{message[:1].lower()}{message[1:]}; the record is damaged"
-    )
+        raise damaged(error, where) from error
 
 
 def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    except OSError as error:
-        raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
+    return read_regular(path).removeprefix(b"\xef\xbb\xbf")
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

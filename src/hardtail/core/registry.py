@@ -5,8 +5,10 @@ task `my_task` once it is installed. Policies, schemes and recipes have the grou
 `hardtail.schemes` and `hardtail.recipes`.
 """
 
+import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cached_property, reduce
 from importlib import import_module
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from hardtail.tasks.base import Task
 
 T = TypeVar("T")
+SEARCHED: list[str] = []
+"""Folders in which `package.module:NAME` is looked for in addition to Python's own; the command line sets them."""
 
 
 class Registry(Generic[T]):
@@ -64,7 +68,8 @@ class Registry(Generic[T]):
         if not isinstance(path, str):
             return path
         try:
-            found: Any = _import(path)
+            with _looking_in(SEARCHED if ":" in name else ()):
+                found: Any = _import(path)
         except (ImportError, AttributeError, ValueError, SyntaxError) as error:
             raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}") from error
         if fault := self._fault(found):
@@ -82,8 +87,21 @@ class Registry(Generic[T]):
         return found
 
 
+@contextmanager
+def _looking_in(folders: Sequence[str]) -> Iterator[None]:
+    """Extend the import path for one import: a file that lies in such a folder is never imported by chance."""
+    before = list(sys.path)
+    sys.path += [folder for folder in folders if folder not in before]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
 def _import(path: str) -> object:
     module, _, attributes = path.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *attributes.split("."))):
+        raise ValueError("it must be written as package.module:NAME")
     return reduce(getattr, attributes.split("."), import_module(module))
 
 

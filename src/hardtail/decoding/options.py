@@ -25,9 +25,8 @@ class Decoding(Checked):
 
     def as_json(self) -> dict[str, Any]:
         """The options that a result depends on; the batch is not one of them."""
-        commit = self.commit
         return {
-            "commit_rule": f"{commit.each} a step" if commit.steps is None else f"{commit.steps} steps",
+            "commit_rule": str(self.commit),
             "restrict": self.allowed is not None,
             "temperature": self.temperature,
             "decode_seed": self.seed,

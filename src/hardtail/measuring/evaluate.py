@@ -12,15 +12,17 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 from numpy.typing import NDArray
 
 from hardtail.core.files import sole_writer
-from hardtail.core.provenance import origin
+from hardtail.core.provenance import origin as made_by
 from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, append_jsonl
 from hardtail.core.seeds import Streams, below
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
+from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.looking import judge
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
@@ -42,6 +44,8 @@ class Outcome:
     """The first few instances that went wrong."""
 
 
+DEFAULT_N = 500
+"""Instances of each stratum."""
 Found = Outcome | Probe | Reveal | Paired
 """One thing that an evaluation measures."""
 
@@ -62,6 +66,10 @@ def measured_instances(task: Task, stratum: str, n: int, seed: int) -> Instances
     are not held out (`natural`) are also in the full training set, by chance.
     """
     return data.draw(task, measured_split(task, stratum), Part(stratum, n), seed)
+
+
+def _drawn(task: Task, seed: int, stratum: str, n: int | None) -> Instances:
+    return measured_instances(task, stratum, DEFAULT_N if n is None else n, seed)
 
 
 def evaluate(
@@ -116,7 +124,7 @@ def traced(
 ) -> Iterator[Trace]:
     """The trace of one policy, part by part; its `about` names what was decoded, and how."""
     known = {key: value for key, value in _head(subject, name, decoding).items() if value is not None}
-    about = known | {"task": task_to_json(subject.task), "stratum": stratum}
+    about = to_builtins(known) | {"task": task_to_json(subject.task), "stratum": stratum}
     return decode_stream(subject.denoiser, instances, policy, decoding, about=about)
 
 
@@ -130,7 +138,7 @@ def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Out
 
 def _head(subject: Subject, policy: str, decoding: Decoding) -> dict[str, Any]:
     """The fields of a record's `Head`."""
-    how = asdict(subject.origin) | decoding.as_json() | origin(decoding.device)
+    how = asdict(subject.origin) | decoding.as_json() | made_by(decoding.device)
     return {"task": subject.task.name, "policy": policy, "model": subject.name, **how}
 
 
@@ -173,21 +181,31 @@ def evaluate_all(
     subject: Subject,
     policies: Mapping[str, Policy],
     strata: Sequence[str],
-    n: int,
+    n: int | None,
     decoding: Decoding,
     *,
     data_seed: int,
+    given: GivenProblems | None = None,
     traces: Path | None = None,
     failures: int = 0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Found]:
-    """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons."""
+    """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons.
+
+    The `n` instances of a stratum (by default `DEFAULT_N`) are drawn, or are the first of those `given` (by default
+    all of them).
+    """
     task = subject.task
-    subject = replace(subject, origin=replace(subject.origin, data_seed=data_seed))
+    draw: Callable[[str, int | None], Instances]
+    if given is None:
+        origin, draw = replace(subject.origin, data_seed=data_seed), partial(_drawn, task, data_seed)
+    else:
+        origin, draw = replace(subject.origin, data=given.file), given.of
+    subject = replace(subject, origin=origin)
     for stratum in strata[1:]:  # refuse impossible strata before decoding; the first is drawn at once anyway
-        measured_instances(task, stratum, 1, data_seed)
+        draw(stratum, 1)
     for stratum in strata:
-        instances = measured_instances(task, stratum, n, data_seed)
+        instances = draw(stratum, n)
         yield probe(subject, instances, stratum, decoding)
         run = partial(evaluate, subject, stratum=stratum, decoding=decoding, failures=failures, progress=progress)
         outcomes: dict[str, Outcome] = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
@@ -16,8 +17,7 @@ from hardtail.measuring.diagnosis.record import Crossed
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.named import task_of
-from hardtail.traces.files import load_trace
+from hardtail.tasks.stored import stored_trace
 
 DEFAULT_N = 300
 
@@ -67,11 +67,13 @@ def explain_model(
 
 def explain_trace(path: Path) -> Diagnosis:
     """The diagnosis of a trace that names its task, as the traces of `eval --traces` do."""
-    trace = load_trace(path)
-    task = task_of(trace.about, str(path))
+    task, trace = stored_trace(path)
     stratum = trace.about.get("stratum")
     groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
-    return diagnose(task, trace, groups=groups)
+    try:
+        return diagnose(task, trace, groups=groups)
+    except HardtailError as error:
+        raise HardtailError(f"{path}: {error}") from error
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:

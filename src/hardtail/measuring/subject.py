@@ -2,21 +2,23 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
 from hardtail import zoo
 from hardtail.core.describe import differences, registered_name
 from hardtail.core.errors import HardtailError
-from hardtail.core.records import Count, Coverage, converted, read_json
+from hardtail.core.manifest import Count
+from hardtail.core.parsing import converted
+from hardtail.core.recipes import RECIPE, RecipeFile, recipe_of
+from hardtail.core.recipes import Kind as Kind
+from hardtail.core.records import Coverage, DataFile, read_json
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.precision import Precision
 from hardtail.models.weights import load_weights
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_from_json, task_to_json
-
-Kind = Literal["last", "best_probe"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Origin:
     """The task's configuration, by the name of its preset."""
     data_seed: int | None = None
     """The seed of the instances that it is measured on."""
+    data: DataFile | None = None
+    """The file that those instances are from, if they are not drawn."""
 
 
 @dataclass(frozen=True)
@@ -64,28 +68,6 @@ class Subject:
         return None if path is None else read_json(path, Coverage)
 
 
-class _WatchFields(Struct):
-    order: str | None = None
-
-
-class _Watch(Struct):
-    fields: _WatchFields
-
-
-class _RecipeFields(Struct):
-    task: dict[str, Any]
-    name: str | None = None
-    seed: int | None = None
-    selection: Kind = "best_probe"
-    watch: _Watch | None = None
-
-
-class _Recipe(Struct):
-    """A recipe as `recipe.json` and the header of weights describe it, as far as its weights need it."""
-
-    fields: _RecipeFields
-
-
 class _Header(Struct):
     """What the header of weights says about them."""
 
@@ -114,13 +96,10 @@ def load_subject(
     """
     path = zoo.find(source.removeprefix(zoo.PREFIX)).path if source.startswith(zoo.PREFIX) else Path(source)
     folder = path if path.is_dir() else None
-    own: dict[str, Any] | None = None
-    fields: _RecipeFields | None = None
-    if folder is not None:
-        if (own := read_json(folder / "recipe.json", dict[str, Any])) is None:
-            raise HardtailError(f"{folder} is not a run directory: it has no recipe.json")
-        _, fields = _task_and_fields(own, task, folder / "recipe.json")
-        path = folder / f"{kind or fields.selection}.safetensors"
+    own = recipe_of(folder) if folder else None
+    if folder is not None and own is not None:
+        _task_in(own, task, folder / RECIPE)
+        path = folder / f"{kind or own.fields.selection}.safetensors"
     if not path.exists():
         what = "no such checkpoint in this run yet" if folder else "neither a run directory nor a weights file"
         raise HardtailError(
@@ -128,28 +107,27 @@ def load_subject(
         )
     model, about = load_weights(path)
     header = converted(about, _Header, str(path))
-    task, described = _task_and_fields(header.recipe, task, path)
+    recipe = RecipeFile.of(header.recipe, str(path))
+    task = _task_in(recipe, task, path)
     if kind is not None and header.kind != kind:
         raise HardtailError(f"{path} holds the weights {header.kind!r}, not {kind!r}; give the run directory to choose")
-    if own is not None and (others := [name for name in differences(header.recipe, own) if name != "name"]):
+    if own is not None and (others := [name for name in differences(header.recipe, own.described) if name != "name"]):
         raise HardtailError(
             f"{path} is from a different run than the recipe.json next to it: it differs in {', '.join(others)}; put "
             "the run's own weights back"
         )
-    fields = fields or described  # a run that was renamed goes by its new name
+    fields = (own or recipe).fields  # a run that was renamed goes by its new name
     if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they name")
     origin = Origin(fields.name or path.stem, fields.seed, header.kind, header.step, precision, task.preset_name())
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
-    order = fields.watch.fields.order if fields.watch else None
-    return Subject(task, denoiser, folder.name if folder else path.stem, origin, order, folder)
+    return Subject(task, denoiser, folder.name if folder else path.stem, origin, fields.order, folder)
 
 
-def _task_and_fields(recipe: dict[str, Any], given: Task | None, path: Path) -> tuple[Task, _RecipeFields]:
-    """The task and the other fields of the recipe in a file."""
-    fields = converted(recipe, _Recipe, str(path)).fields
+def _task_in(recipe: RecipeFile, given: Task | None, path: Path) -> Task:
+    """The task of the recipe in a file."""
     try:
-        return _agreed(fields.task, given), fields
+        return _agreed(recipe.fields.task, given)
     except HardtailError as error:
         raise HardtailError(f"{path} does not name a task that can be used here ({error})") from error
 

@@ -1,19 +1,27 @@
 """Weights on disk: a `.safetensors` whose header holds the model's shape and a description. No pickle."""
 
 import json
+import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec import Struct
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import atomic
+from hardtail.core.files import atomic, open_regular
+from hardtail.core.manifest import Count
+from hardtail.core.parsing import converted, decoded
 from hardtail.models.transformer import Shape, Transformer
+
+LARGEST_HEADER = 100_000_000
+"""The most bytes that the format allows for a header."""
 
 
 def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:
@@ -24,40 +32,71 @@ def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: di
         file.write(save_tensors(held, metadata={"hardtail": header}))
 
 
+class _Header(Struct):
+    """The entry `hardtail` in the header of weights."""
+
+    shape: dict[str, Any]
+    about: dict[str, Any]
+
+
+class _Step(Struct):
+    step: Count
+
+
 def load_weights(path: Path) -> tuple[Transformer, dict[str, Any]]:
     """A model in evaluation mode, and the description it was saved with."""
     held, metadata = read_tensors(path)
+    header = _header(metadata, path)
     try:
-        header = json.loads(metadata["hardtail"])
-        shape = Shape(**header["shape"])
+        shape = Shape(**header.shape)
         with torch.device("meta"):  # a header may ask for a model of any size: compare before making one
             wanted = {} if shape.layers > len(held) else Transformer(shape).state_dict()
         if {name: tensor.shape for name, tensor in wanted.items()} != {name: held[name].shape for name in held}:
             raise ValueError("the tensors do not fit the shape that it names")
         model = Transformer(shape)
         model.load_state_dict(held)
-        about: dict[str, Any] = header["about"]
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise HardtailError(f"{path} does not hold a hardtail model ({error})") from error
-    return model.eval(), about
+    return model.eval(), header.about
 
 
 def saved_step(path: Path) -> int:
     """The training step that weights were saved at; -1 if there are none or they cannot be read."""
     try:
-        return int(json.loads(read_tensors(path)[1]["hardtail"])["about"]["step"])
-    except (HardtailError, KeyError, TypeError, ValueError):
+        return converted(_header(read_tensors(path)[1], path).about, _Step, str(path)).step
+    except HardtailError:
         return -1
 
 
+def _header(metadata: Mapping[str, str], path: Path) -> _Header:
+    if "hardtail" not in metadata:
+        raise HardtailError(f"{path} does not hold a hardtail model (its header does not say so)")
+    return converted(decoded(metadata["hardtail"], str(path)), _Header, str(path))
+
+
+class _Tensor(Struct):
+    dtype: str
+    shape: tuple[Count, ...]
+    data_offsets: tuple[Count, Count]
+
+
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a `.safetensors`, and the entries of its header."""
+    """The tensors of a `.safetensors`, and the entries of its header, which must describe exactly the file's bytes."""
     try:
-        raw = path.read_bytes()
-        held = load_tensors(raw)
-        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
-        return held, header.get("__metadata__", {})
-    except OSError as error:
-        raise HardtailError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (SafetensorError, ValueError) as error:
+        with open_regular(path) as file:
+            length, size = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
+            if length > min(LARGEST_HEADER, size):
+                raise HardtailError("its header is longer than the file")
+            header = decoded(file.read(length), "its header")
+            metadata = converted(
+                header.pop("__metadata__", {}) if isinstance(header, dict) else {}, dict[str, str], "it"
+            )
+            tensors = converted(header, dict[str, _Tensor], "its header")
+            if 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0) != size:
+                raise HardtailError("its header describes another number of bytes")
+            file.seek(0)
+            return load_tensors(file.read()), metadata
+    except FileNotFoundError as error:
+        raise HardtailError(f"{path} cannot be read: {error.strerror}") from error
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise HardtailError(f"{path} is damaged or not a safetensors file ({error})") from error

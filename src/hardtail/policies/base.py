@@ -12,7 +12,8 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from functools import cache
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -87,19 +88,51 @@ class Commit(Checked):
     """This many cells per step."""
     steps: Annotated[int, Bounds(ge=1, lt=1 << 31)] | None = None
     """Instead, this many steps in all, each with ⌈hidden / steps left⌉ cells."""
+    schedule: Literal["even", "dream"] = "even"
+    """How a total of steps is divided: evenly, or as Dream's sampler does it, whose last step takes what is left."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.each != 1 and self.steps is not None:
             raise HardtailError(f"a commit has each={self.each} and steps={self.steps}; give only one of them")
+        if self.schedule != "even" and self.steps is None:
+            raise HardtailError(f"the schedule {self.schedule!r} divides a total of steps; give that total too")
+
+    def __str__(self) -> str:
+        if self.steps is None:
+            return f"{self.each} a step"
+        return f"{self.steps} steps" + ("" if self.schedule == "even" else f", {self.schedule}")
 
     def count(self, state: State) -> Tensor:
         """Cells to commit now, for each row."""
         hidden_B = state.hidden_BA.sum(dim=1)
         if self.steps is None:
             return torch.full_like(hidden_B, self.each)
+        if self.schedule == "dream":
+            table_CS = _dream_counts(state.maskable_BA.shape[1], self.steps, hidden_B.device)
+            return table_CS[state.maskable_BA.sum(dim=1), state.step.clamp(max=self.steps - 1)]
         left = (self.steps - state.step).clamp(min=1)
         return (hidden_B + left - 1) // left
+
+
+@cache
+def _dream_counts(most: int, steps: int, device: torch.device) -> Tensor:
+    """How many of C = 0 … `most` hidden cells Dream's sampler writes in each of its steps, [C, S].
+
+    At times t from 1 to 0.001 it writes ⌊hidden · (1 - s / t)⌋, and everything in its last step. Steps in which that is
+    nothing change nothing and are left out.
+    """
+    time_S = torch.linspace(1, 1e-3, steps + 1)
+    share_S = 1 - time_S[1:] / time_S[:-1]
+    table_CS = torch.zeros((most + 1, steps), dtype=torch.int64)
+    for cells in range(most + 1):
+        hidden, counts = cells, []
+        for step in range(steps):
+            counts.append(int(hidden * share_S[step]) if step < steps - 1 else hidden)
+            hidden -= counts[-1]
+        written = [count for count in counts if count]
+        table_CS[cells, : len(written)] = torch.tensor(written, dtype=torch.int64)
+    return table_CS.to(device)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ class Blocks(Policy):
     """Semi-autoregressive (LLaDA, Nie et al. 2025): blocks from left to right, by top-1 probability inside a block.
 
     No step goes beyond the current block, so there are at least as many steps as blocks, whatever `Commit` asks for.
+    A total of steps is divided equally among the blocks, as LLaDA's `steps` and `block_length` are.
     """
 
     size: AtLeastOne = 8
@@ -63,7 +64,14 @@ class Blocks(Policy):
         return guess.top_BA.masked_fill(~self._now_BA(state), -torch.inf)
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
-        return commit.count(state).minimum(self._now_BA(state).sum(dim=1))
+        now_BA = self._now_BA(state)
+        now_B, cells = now_BA.sum(dim=1), now_BA.shape[1]
+        if commit.steps is None:
+            return commit.count(state).minimum(now_B)
+        share = max(commit.steps // -(-cells // self.size), 1)
+        block_B = now_BA.to(torch.uint8).argmax(dim=1) // self.size
+        left_B = ((block_B + 1) * share - state.step).clamp(min=1)
+        return (now_B + left_B - 1) // left_B
 
     def steps(self, cells: int, commit: Commit) -> int:
         return cells

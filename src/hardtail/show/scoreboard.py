@@ -22,7 +22,8 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     probes = {record.stratum: record for record in records if isinstance(record, Probe)}
     reveals = [record for record in records if isinstance(record, Reveal)]
     pairs = [record for record in records if isinstance(record, Paired)]
-    title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}"
+    files = dict.fromkeys(f", on {record.data.file}" for record in accuracies if record.data)
+    title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}{''.join(files)}"
     found = _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]", probes)
     if any(record.valid != record.exact_match for record in accuracies):
         found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid)

@@ -10,7 +10,7 @@ from hardtail.core.types import Trace
 from hardtail.study.runs import Run
 from hardtail.study.store import Store, default_results
 from hardtail.study.store import recorded as recorded_folder
-from hardtail.traces.files import load_trace
+from hardtail.tasks.stored import stored_trace
 
 if TYPE_CHECKING:
     from hardtail.measuring.subject import Kind, Subject
@@ -70,7 +70,7 @@ def all_runs(store: Store | None, given: Sequence[Run]) -> list[Run]:
 
 
 def load_traces(paths: Sequence[Path]) -> list[Trace]:
-    return [load_trace(path) for path in paths]
+    return [stored_trace(path)[1] for path in paths]
 
 
 def load_models(names: Sequence[str], plan: DecodePlan) -> "list[Subject]":

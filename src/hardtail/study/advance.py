@@ -67,6 +67,7 @@ def advance(
     device: str | None = None,
     n: int = 500,
     patience: int | None = None,
+    data_file: Path | None = None,
     say: Callable[[str], None] = print,
     report: Callable[[Entry, LogLine], None] = lambda entry, line: None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -74,7 +75,8 @@ def advance(
     """Work through the entries for this many minutes. Unfinished work is saved in time and continues at the next call.
 
     Several processes may work on one grid: each takes a run that no other is working on. A run that fails does not hold
-    up the others, except if the disk is full or results cannot be written. `patience` is `train`'s.
+    up the others, except if the disk is full or results cannot be written. `patience` and `data_file` are `train`'s;
+    entries on a data file are those of `Entry.on`.
     """
     refuse_no_patience(patience)
     deadline = time.monotonic() + 60 * minutes - SPARE
@@ -92,7 +94,15 @@ def advance(
         store.refuse_unwritable()
         folder, reported = runs / entry.name, partial(report, entry)
         try:
-            outcome = train(entry.recipe, folder, device=device, patience=patience, report=reported, should_stop=over)
+            outcome = train(
+                entry.recipe,
+                folder,
+                device=device,
+                data_file=data_file,
+                patience=patience,
+                report=reported,
+                should_stop=over,
+            )
             if not outcome.finished:
                 say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
                 break

@@ -4,10 +4,12 @@ An entry is a recipe under a name, which is also its folder in `runs/` and in `r
 limited GPU time first gives one seed of everything.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from hardtail.core.errors import HardtailError
@@ -30,6 +32,11 @@ class Entry:
     @property
     def name(self) -> str:
         return f"{self.arm}-s{self.recipe.seed}"
+
+    def on(self, data_file: Path) -> "Entry":
+        """The same run on other training data, which its name then says; no claim about the study's runs reads it."""
+        arm = f"{self.arm}-on-{re.sub(r'[^a-zA-Z0-9.]+', '-', data_file.stem).strip('-.')}"
+        return Entry(arm, replace(self.recipe, name=arm))
 
 
 Change = Callable[[Recipe], Recipe]
@@ -110,7 +117,11 @@ GRIDS: dict[str, Callable[[], list[Entry]]] = {
     "addition-small": partial(
         _addition, arm="-small", recipe="-small", schemes=(*THREE, "mixture", "oracle"), papl5=True
     ),
-    **{task: partial(_schemes, task, BF16) for task in OTHER_TASKS},
+    **{
+        f"{task}{reading}": partial(_schemes, task, BF16, arm=reading, recipe=reading)
+        for reading in ("", "-paper")
+        for task in OTHER_TASKS
+    },
     **{
         f"{task}-smoke": partial(_schemes, task, arm="-smoke", recipe="-smoke", seeds=(42,))
         for task in ("addition", *OTHER_TASKS)

@@ -11,11 +11,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.recipes import RECIPE, recipe_of
 from hardtail.core.records import (
     FINISHED,
     Accuracy,
@@ -24,30 +23,16 @@ from hardtail.core.records import (
     Head,
     LogLine,
     Measurement,
-    Positive,
     RunEntry,
     read_json,
     read_jsonl,
     read_measurements,
 )
 from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
-from hardtail.tasks.named import kind_named, task_from_json
+from hardtail.tasks.named import kind_named, task_of
 
 R = TypeVar("R", bound=Head)
 K = TypeVar("K", bound=Hashable)
-
-
-class _Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a recipe that identifies its run."""
-
-    task: dict[str, Any]
-    seed: int
-    steps: Positive
-    name: str = ""
-
-
-class _RecipeFile(msgspec.Struct, frozen=True):
-    fields: _Recipe
 
 
 @dataclass(frozen=True)
@@ -60,11 +45,14 @@ class Run:
     @classmethod
     def of_folder(cls, folder: Path) -> "Run":
         """A run directory that `hardtail train` wrote, finished or not."""
-        recipe = read_json(folder / "recipe.json", _RecipeFile)
-        if recipe is None:
-            raise HardtailError(f"{folder} is not a run directory: it has no recipe.json")
-        fields, ended, name = recipe.fields, read_json(folder / FINISHED, Finished), folder.resolve().name
-        task, steps = task_from_json(fields.task).name, ended.step if ended and ended.patience else fields.steps
+        fields = recipe_of(folder).fields
+        if fields.seed is None or fields.steps is None:
+            raise HardtailError(f"{folder / RECIPE}: fields.seed or fields.steps is missing; the record is damaged")
+        ended, name = read_json(folder / FINISHED, Finished), folder.resolve().name
+        task, steps = (
+            task_of({"task": fields.task}, str(folder)).name,
+            ended.step if ended and ended.patience else fields.steps,
+        )
         facts = {key: getattr(ended, key) for key in ("commit", "device", "wall", "how", "patience") if ended}
         return cls(
             RunEntry(name=name, arm=fields.name or name, task=task, seed=fields.seed, steps=steps, **facts), folder

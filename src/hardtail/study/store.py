@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import atomic, sole_writer
+from hardtail.core.files import atomic, read_regular, sole_writer
 from hardtail.core.records import FINISHED, Finished, LogLine, RunEntry, append_jsonl, lines_of, read_json, read_jsonl
 from hardtail.study.runs import Run
 
@@ -112,6 +112,7 @@ def _entry(name: str, arm: str, folder: Path) -> RunEntry:
     if finished is None:
         raise HardtailError(f"{folder / FINISHED} is missing; only a finished run is recorded")
     run = Run.of_folder(folder)
+    _ = run.coverage, run.evaluations, run.diagnoses  # refuse now what could not be read back
     if not run.log or run.log[-1].step != finished.step:
         raise HardtailError(
             f"{folder / 'log.jsonl'} does not end at step {finished.step:,}, as the run does; {HOW_TO_REWRITE}"
@@ -123,7 +124,7 @@ def _files(run: Path) -> dict[str, bytes]:
     """The files that are recorded of a run, by name."""
     if not (run / "coverage.json").exists():
         raise HardtailError(f"{run / 'coverage.json'} is missing; {HOW_TO_REWRITE}")
-    held = {file: (run / file).read_bytes() for file in COPIED if (run / file).exists()}
+    held = {file: read_regular(run / file) for file in COPIED if (run / file).exists()}
     return held | {"log.jsonl": lines_of(_thinned(read_jsonl(run / "log.jsonl", LogLine)))}
 
 

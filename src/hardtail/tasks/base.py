@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import check_fields
-from hardtail.core.files import read_lines
+from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream, words
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
@@ -211,6 +211,10 @@ class Task(ABC):
         parent_known = np.take_along_axis(known_NA, instances.parents_NAE.reshape(n, a * e).astype(np.int64), axis=1)
         return np.asarray(parent_known.reshape(n, a, e).all(axis=2))
 
+    def extra_limits(self) -> Mapping[str, int]:
+        """The extras that hold indices or counts: each value is -1 or more and below this limit."""
+        return {}
+
     # -- files that others made ---------------------------------------------------------------------------------
 
     def prompts(self, lines: Sequence[str]) -> list[str]:
@@ -221,9 +225,12 @@ class Task(ABC):
         """The file that `source` names; some tasks download it first."""
         return Path(source)
 
-    def load(self, path: Path) -> Instances:
-        """Problems from a file that others made; some tasks also read answers or ratings from it."""
-        return self.parse(self.prompts(read_lines(path)))
+    def load(self, path: Path, limit: int = MOST_TEXT) -> Instances:
+        """Problems from a file that others made; some tasks also read answers or ratings from it.
+
+        Its text may take `limit` bytes of memory.
+        """
+        return self.parse(self.prompts(read_lines(path, limit)))
 
     def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
         """The problems of a loaded file that the study uses for a split: up to `n` of every part, drawn at random."""

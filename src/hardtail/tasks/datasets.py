@@ -9,17 +9,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import file_hash, load_instances, save_instances
+from hardtail.core.files import MOST_TEXT, file_hash, load_instances, save_instances
+from hardtail.core.manifest import Manifest, PartOfSplit
 from hardtail.core.seeds import Streams
 from hardtail.core.types import Instances
 from hardtail.core.version import __version__
 from hardtail.tasks.base import Part, Task, shuffled
 from hardtail.tasks.named import task_to_json
+from hardtail.tasks.stored import refuse_misshapen
 
 CHUNK = 1000
 TRAIN = "train"
@@ -42,7 +44,7 @@ class Built:
     """A data set and its manifest."""
 
     instances: Instances
-    manifest: dict[str, Any]
+    manifest: Manifest
 
 
 def build(
@@ -68,10 +70,14 @@ def build(
         apart = "not kept apart" if keep_overlap else "by construction"
         if not keep_overlap and any(_meets_other_side(task, split, part) for part in parts):
             apart = f"by a hash of the problem, 1 in {MEASURED} for measuring"
-        origin = {"seed": seed, "streams": [_stream_name(task, split, part) for part in parts]}
-        removed = sum(passed for _, passed in drawn)
-        facts = {"parts": [part._asdict() for part in parts], "train_and_test": apart, "removed": removed}
-        return Built(instances, _manifest(task, split, origin | facts, instances))
+        manifest = structs.replace(
+            _manifest(task, split, seed, instances),
+            streams=tuple(_stream_name(task, split, part) for part in parts),
+            parts=tuple(PartOfSplit(*part) for part in parts),
+            train_and_test=apart,
+            removed=sum(passed for _, passed in drawn),
+        )
+        return Built(instances, manifest)
 
     return _kept(task, split, parts, seed, keep_overlap, make)
 
@@ -87,7 +93,8 @@ def draw(task: Task, split: str, part: Part, seed: int) -> Instances:
     def make() -> Built:
         with ThreadPoolExecutor(1) as pool:
             instances = _draw(task, split, part, seed, False, pool, lambda made: None)[0]
-        return Built(instances, _manifest(task, split, {"seed": seed, "part": part._asdict()}, instances))
+        manifest = structs.replace(_manifest(task, split, seed, instances), part=PartOfSplit(*part))
+        return Built(instances, manifest)
 
     return _kept(task, split, [part], seed, False, make).instances
 
@@ -103,16 +110,23 @@ def _kept(
     digest = hashlib.sha256(json.dumps(drawn_from, sort_keys=True).encode()).hexdigest()[:16]
     path = Path(folder) / f"{task.name}-{split}-{digest}.npz"
     if path.exists():
-        return Built(*load_instances(path))
+        instances, manifest = load_instances(path)
+        refuse_misshapen(task, instances, str(path))
+        return Built(instances, manifest)
     built = make()
     save_instances(path, built.instances, built.manifest)
     return built
 
 
-def load(task: Task, source: str, split: str = "", seed: int = 0, n: int | None = None) -> Built:
-    """Problems from someone else's file; with `split`, those that the study would use for that split."""
+def load(
+    task: Task, source: str, split: str = "", seed: int = 0, n: int | None = None, *, limit: int = MOST_TEXT
+) -> Built:
+    """Problems from someone else's file; with `split`, those that the study would use for that split.
+
+    The file's text may take `limit` bytes of memory.
+    """
     path = task.fetch(source)
-    instances = task.load(path)
+    instances = task.load(path, limit)
     rng = Streams(seed).named(f"{task.name}/{split}/{path.name}")
     if split:
         parts_of(task, split, None)
@@ -121,9 +135,13 @@ def load(task: Task, source: str, split: str = "", seed: int = 0, n: int | None 
         instances = instances.take(np.sort(shuffled(np.arange(len(instances)), rng.child("some"))[:n]))
     if not len(instances):
         raise HardtailError(f"{path} has no problem for the split {split!r} of {task.name}")
-    origin = {"seed": seed, "file": path.name, "file_sha256": file_hash(path)}
-    facts = {"train_and_test": "as in the file", "removed": None}
-    return Built(instances, _manifest(task, split or "all", origin | facts, instances))
+    manifest = structs.replace(
+        _manifest(task, split or "all", seed, instances),
+        file=path.name,
+        file_sha256=file_hash(path),
+        train_and_test="as in the file",
+    )
+    return Built(instances, manifest)
 
 
 def parts_of(task: Task, split: str, n: int | None) -> list[Part]:
@@ -198,12 +216,12 @@ def _problems(instances: Instances) -> list[bytes]:
     return [instances.prompt(i).tobytes() for i in range(len(instances))]
 
 
-def _manifest(task: Task, split: str, facts: dict[str, Any], instances: Instances) -> dict[str, Any]:
-    return {
-        "hardtail": __version__,
-        "task": task_to_json(task),
-        "preset": task.preset_name(),
-        "split": split,
-        **facts,
-        "distinct": len(set(_problems(instances))),
-    }
+def _manifest(task: Task, split: str, seed: int, instances: Instances) -> Manifest:
+    return Manifest(
+        hardtail=__version__,
+        task=task_to_json(task),
+        preset=task.preset_name(),
+        split=split,
+        seed=seed,
+        distinct=len(set(_problems(instances))),
+    )

@@ -29,12 +29,12 @@ def task_from_json(said: object) -> Task:
     name = registered_name(said)
     if (kind := _registered(name)) is None:
         raise HardtailError(
-            f"the task {name!r} is not registered here (known: {', '.join(TASKS.names())}); add it with an "
-            f"entry point {TASKS.group!r}, --task package.module:Class, or `load_subject(…, task=…)`"
+            f"the task {reprlib.repr(name)} is not registered here (known: {', '.join(TASKS.names())}); name it "
+            f"with --task package.module:Class, or register it with an entry point {TASKS.group!r}"
         )
     try:
         return kind.preset("release", **said.get("fields", {}))
-    except (TypeError, HardtailError) as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         raise HardtailError(f"its fields do not fit the task {kind.name} ({error})") from error
 
 
@@ -59,8 +59,7 @@ def task_of(about: Mapping[str, Any], whose: str) -> Task:
     """The task of a trace or a data set, from its manifest; `whose` names the file in errors."""
     if about.get("task") is None:
         raise HardtailError(
-            f"{whose} does not name its task; decode it with about={{'task': task_to_json(task)}}, or give a file that "
-            "hardtail wrote (`eval --traces`, `data`)"
+            f"{whose} does not name its task; give a file that `hardtail eval --traces` or `data` wrote"
         )
     try:
         return task_from_json(said_task(about))

@@ -1,19 +1,19 @@
 """Traces on disk: an `.npz` with entries `PART/ARRAY`, written and read part by part, and a manifest next to it."""
 
-import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hardtail.core.archives import Header, open_archive
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import atomic, file_hash, manifest_path
+from hardtail.core.files import atomic, file_hash, manifest_path, open_regular, read_regular
+from hardtail.core.manifest import TraceManifest, manifest_bytes, read_manifest
+from hardtail.core.schema import check_trace, check_trace_headers
 from hardtail.core.types import Array, Trace
-
-FORMAT = 1
 
 
 class TraceWriter:
@@ -22,7 +22,7 @@ class TraceWriter:
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
         self.parts = self.count = 0
-        self.head: dict[str, Any] = {}
+        self.mask_id, self.about = 0, dict[str, Any]()
 
     def add(self, trace: Trace) -> None:
         for name, array in trace.arrays().items():
@@ -30,7 +30,7 @@ class TraceWriter:
             entry.compress_type = zipfile.ZIP_DEFLATED
             with self.archive.open(entry, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
-        self.head = {"mask_id": trace.mask_id, "about": dict(trace.about)}
+        self.mask_id, self.about = trace.mask_id, dict(trace.about)
         self.parts += 1
         self.count += len(trace)
 
@@ -45,8 +45,15 @@ def trace_writer(path: Path) -> Iterator[TraceWriter]:
             writer = TraceWriter(archive)
             yield writer
         file.flush()
-        manifest = {"format": FORMAT, "kind": "trace", "count": writer.count, "parts": writer.parts, **writer.head}
-        side.write(json.dumps(manifest | {"sha256": file_hash(Path(file.name))}, indent=1).encode() + b"\n")
+        manifest = TraceManifest(
+            kind="trace",
+            count=writer.count,
+            parts=writer.parts,
+            mask_id=writer.mask_id,
+            about=writer.about,
+            sha256=file_hash(Path(file.name)),
+        )
+        side.write(manifest_bytes(manifest))
 
 
 def save_trace(path: Path, trace: Trace) -> None:
@@ -65,67 +72,40 @@ def load_trace(path: Path) -> Trace:
 def trace_parts(path: Path) -> Iterator[Trace]:
     """A trace part by part, as it was written."""
     manifest = _manifest(path)
-    count = 0
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            for part in range(manifest["parts"]):
-                prefix = f"{part:06}/"
-                arrays: dict[str, Array] = {
-                    name.removeprefix(prefix): archive[name] for name in archive.files if name.startswith(prefix)
-                }
-                trace = Trace.from_arrays(arrays, int(manifest["mask_id"]), dict(manifest["about"]))
-                _check(trace)
-                count += len(trace)
-                yield trace
-        if count != manifest["count"]:
-            raise HardtailError(f"it has {count} instances, but its manifest says {manifest['count']}")
-    except Exception as error:  # a damaged archive fails in a dozen ways, from zlib's to "encrypted"
-        raise HardtailError(f"{path} is damaged or not a trace ({error}); decode it again") from error
+    fault = f"{path} is damaged or not a trace ({{}}); decode it again"
+    with open_regular(path) as file, open_archive(file, fault) as held:
+        parts = _by_part(held.headers, manifest.parts)
+        count = sum(map(check_trace_headers, parts))
+        if count != manifest.count:
+            raise HardtailError(f"it has {count:,} instances, but its manifest says {manifest.count:,}")
+        for number, headers in enumerate(parts):
+            arrays: dict[str, Array] = {name: held.array(f"{number:06}/{name}") for name in headers}
+            trace = Trace.from_arrays(arrays, manifest.mask_id, manifest.about)
+            check_trace(trace)
+            yield trace
 
 
-def _check(trace: Trace) -> None:
-    """Refuse arrays that do not fit together: all other code trusts a trace's shapes and indices."""
-    n, cells, events = len(trace), trace.instances.answer_len, trace.cell_NT.shape[-1]
-    for name, array in trace.arrays().items():
-        by_cell = name.endswith("_NA") or name.startswith("instances/orders/")
-        shape = (n, events) if name.endswith("_NT") else (n, cells) if by_cell else (n, *array.shape[1:])
-        if array.shape != shape or array.dtype.kind != _KINDS.get(name, array.dtype.kind):
-            raise HardtailError(
-                f"the array {name!r} ({list(array.shape)}, {array.dtype}) does not fit a trace of {n} instances"
-            )
-    last = trace.instances.tokens_NL.shape[1] - cells
-    if ((trace.instances.prompt_len_N < 0) | (trace.instances.prompt_len_N > last)).any():
-        raise HardtailError(f"its sequences have no room for {cells} answer cells")
-    if ((trace.cell_NT < -1) | (trace.cell_NT >= cells) | (trace.step_NT < 0)).any():
-        raise HardtailError("it has events outside the answer")
-    parents_NAE = trace.instances.parents_NAE
-    if parents_NAE is not None and ((parents_NAE < -1) | (parents_NAE >= cells)).any():
-        raise HardtailError("its cells wait for cells outside the answer")
+def _by_part(headers: Mapping[str, Header], count: int) -> list[dict[str, Header]]:
+    """The headers of each part, under the names that a trace's arrays have."""
+    found: dict[str, dict[str, Header]] = {}
+    for name, header in headers.items():
+        part, _, array = name.partition("/")
+        found.setdefault(part, {})[array] = header
+    if len(found) != count or any(f"{number:06}" not in found for number in range(len(found))):
+        raise HardtailError(f"it does not have the {count:,} parts that its manifest says")
+    return [found[f"{number:06}"] for number in range(count)]
 
 
-_KINDS = {"cell_NT": "i", "step_NT": "i", "token_NT": "u", "answer_NA": "u", "gold_rank_NT": "i"} | {
-    "instances/tokens_NL": "u",
-    "instances/prompt_len_N": "i",
-    "instances/maskable_NA": "b",
-    "instances/scored_NA": "b",
-    "instances/parents_NAE": "i",
-}
-"""The arrays that index or mask others, with numpy's letter for their type."""
-
-
-def _manifest(path: Path) -> dict[str, Any]:
+def _manifest(path: Path) -> TraceManifest:
     if not path.is_file():
         raise HardtailError(f"{path} is not a file; give a trace (.npz) that `hardtail eval --traces` wrote")
     side = manifest_path(path)
     try:
-        manifest = json.loads(side.read_bytes())
+        remedy = "give a trace that `hardtail eval --traces` wrote"
+        manifest = read_manifest(read_regular(side), TraceManifest, str(side), remedy)
         whole = file_hash(path)
     except FileNotFoundError as error:
         raise HardtailError(f"{error.filename} is missing; a trace is an .npz and its .json side by side") from error
-    except (OSError, ValueError) as error:
-        raise HardtailError(f"{path} or its manifest cannot be read ({error})") from error
-    if not isinstance(manifest, dict) or (manifest.get("kind"), manifest.get("format")) != ("trace", FORMAT):
-        raise HardtailError(f"{side} is not the manifest of a trace of format {FORMAT}; give a file that `eval` wrote")
-    if manifest.get("sha256") != whole:
+    if manifest.sha256 != whole:
         raise HardtailError(f"{path} is not what its manifest describes (the hashes differ); decode it again")
     return manifest

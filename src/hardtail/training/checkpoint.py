@@ -19,14 +19,14 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import atomic
+from hardtail.core.files import atomic, open_regular
+from hardtail.core.parsing import converted, decoded, decoded_with_infinity
 from hardtail.core.records import LogLine
-from hardtail.models.weights import read_tensors
+from hardtail.models.weights import LARGEST_HEADER, read_tensors
 
 STATE = "state.safetensors"
 LOG = "progress/log"
 """The log as bytes in a tensor: the header, which holds the rest of the progress, must stay below 100 MB."""
-LARGEST_HEADER = 100_000_000
 ELSEWHERE = "train in another folder (`train --out`, `study --runs`)"
 
 
@@ -41,6 +41,8 @@ class Progress:
     """Seconds of training, over all sessions."""
     tokens: int = 0
     """Hidden cells trained on so far."""
+    rounded: int = 0
+    """How often the optimiser's moments were rounded to bf16 on their way between machines."""
     best_probe: float = float("inf")
     best_step: int = -1
     data: str = ""
@@ -84,10 +86,10 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
                 raise HardtailError(f"{path} belongs to a run of another shape ({name}); {ELSEWHERE}")
             tensor.copy_(held[name])
     try:
-        header = json.loads(metadata["progress"])
+        header = decoded_with_infinity(metadata["progress"], "its progress")
         if LOG in held:  # older states have the log in the header
-            header["log"] = json.loads(held[LOG].numpy().tobytes())
-        progress = msgspec.convert(header, Progress)
+            header["log"] = decoded_with_infinity(held[LOG].numpy().tobytes(), "its log")
+        progress = converted(header, Progress, "its progress")
         torch.set_rng_state(held["rng/cpu"])
         if (gpu := _gpu(tensors)) is not None and "rng/cuda" in held:
             torch.cuda.set_rng_state(held["rng/cuda"], gpu)
@@ -99,10 +101,10 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
 def state_step(folder: Path) -> int:
     """The step of a saved state, read from its header alone; 0 if there is none or it cannot be read."""
     try:
-        with (folder / STATE).open("rb") as file:
+        with open_regular(folder / STATE) as file:
             size = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(min(size, LARGEST_HEADER)))
-        return int(json.loads(header["__metadata__"]["progress"])["step"])
+            header = decoded(file.read(min(size, LARGEST_HEADER)), STATE)
+        return int(decoded_with_infinity(header["__metadata__"]["progress"], STATE)["step"])
     except (OSError, KeyError, TypeError, ValueError):
         return 0
 

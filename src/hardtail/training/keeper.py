@@ -1,6 +1,5 @@
 """A run's folder: its lock, recipe, state, weights, log and coverage, and whether it has finished."""
 
-import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,9 @@ from msgspec.json import encode
 
 from hardtail.core.describe import differences
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import clear_parts, load_instances, sole_writer
+from hardtail.core.files import add_line, atomic, clear_parts, load_instances, sole_writer
 from hardtail.core.provenance import Origin
+from hardtail.core.recipes import RECIPE, read_recipe
 from hardtail.core.records import FINISHED, DataFile, Finished, LogLine, read_json, write_record
 from hardtail.models.weights import save_weights, saved_step
 from hardtail.training.checkpoint import ELSEWHERE, STATE, Progress, load_state, save_state, write_json
@@ -22,7 +22,8 @@ from hardtail.training.recipe import Recipe
 from hardtail.training.step import Step
 
 BEST = "best_probe.safetensors"
-FILES = "recipe.json", "coverage.json", FINISHED, STATE, "last.safetensors", BEST
+LOG_FILE = "log.jsonl"
+FILES = RECIPE, "coverage.json", FINISHED, STATE, "last.safetensors", BEST, LOG_FILE
 
 
 @contextmanager
@@ -58,18 +59,17 @@ class Keeper:
 
     def refuse_another(self) -> None:
         """Raise HardtailError if the folder belongs to another recipe."""
-        path = self.folder / "recipe.json"
-        if not path.exists():
+        try:
+            held = read_recipe(self.folder)
+        except HardtailError as error:
+            raise HardtailError(f"{error}; {ELSEWHERE}") from error
+        if held is None:
             if left := [name for name in (STATE, FINISHED) if (self.folder / name).exists()]:
                 raise HardtailError(
                     f"{self.folder} has a {left[0]} but no recipe.json that says which run it belongs to; {ELSEWHERE}"
                 )
             return
-        try:
-            held = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise HardtailError(f"{path} cannot be read ({error}); {ELSEWHERE}") from error
-        if fields := differences(held, self.described):
+        if fields := differences(held.described, self.described):
             raise HardtailError(f"{self.folder} holds another run: it differs in {', '.join(fields)}; {ELSEWHERE}")
 
     def ended(self, patience: int | None, data_file: Path | None) -> Finished | None:
@@ -80,7 +80,7 @@ class Keeper:
             raise HardtailError(f"{error}; move {FINISHED} away to continue the run from its saved state") from error
         if done is None:
             return None
-        ours = load_instances(data_file)[1]["sha256"] if data_file else ""
+        ours = load_instances(data_file)[1].sha256 if data_file else ""
         self._refuse_other_data(done.data.sha256 if done.data else "", ours)
         if (had := done.patience) is None or (patience is not None and patience <= had):
             return done
@@ -96,7 +96,7 @@ class Keeper:
 
         `data` is the hash of the training data, empty if it does not come from a file.
         """
-        write_json(self.folder / "recipe.json", self.described)  # only now: a recipe that cannot run claims nothing
+        write_json(self.folder / RECIPE, self.described)  # only now: a recipe that cannot run claims nothing
         held = load_state(self.folder, step.tensors())
         if held is not None:
             self._refuse_another_state(held)
@@ -107,7 +107,7 @@ class Keeper:
             # These weights are from after the saved step. Those steps run again, with slightly different results on a
             # GPU. The best weights from before are gone, so the next probe is the best.
             self.progress.best_probe, self.progress.best_step = math.inf, -1
-        with (self.folder / "log.jsonl").open("wb") as log:  # lines after the saved step will be written again
+        with atomic(self.folder / LOG_FILE) as log:  # lines after the saved step will be written again
             log.writelines(encode(line) + b"\n" for line in self.progress.log)
         (self.folder / FINISHED).unlink(missing_ok=True)  # a run that was out of patience continues
 
@@ -139,8 +139,7 @@ class Keeper:
         progress.tokens = int((torch.arange(len(count_K), device=count_K.device) * count_K).sum())
         line = structs.replace(line, wall=round(progress.wall, 3), tokens=progress.tokens)
         progress.log.append(line)
-        with (self.folder / "log.jsonl").open("ab") as log:
-            log.write(encode(line) + b"\n")
+        add_line(self.folder / LOG_FILE, encode(line) + b"\n")
         return line
 
     def save(self, step: Step) -> None:

@@ -18,6 +18,7 @@ from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
 from hardtail.tasks.named import said_task, task_to_json
+from hardtail.tasks.stored import refuse_misshapen
 from hardtail.training.keeper import Keeper, open_run
 from hardtail.training.monitor import Monitor
 from hardtail.training.recipe import Recipe
@@ -115,13 +116,17 @@ class _Run:
         if data_file is None:
             return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
-        if differences(said_task(manifest), task_to_json(recipe.task)):
-            raise HardtailError(f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration")
-        if (split := manifest.get("split")) not in (data.TRAIN, "all"):
+        if fields := differences(said_task(manifest.about), task_to_json(recipe.task)):
             raise HardtailError(
-                f"{data_file} is the split {split!r}, on which runs are measured; train on {data.TRAIN!r}"
+                f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration: it differs in "
+                f"{', '.join(fields)}"
             )
-        self.source = DataFile(file=data_file.name, sha256=manifest["sha256"], count=len(instances))
+        if manifest.split not in (data.TRAIN, "all"):
+            raise HardtailError(
+                f"{data_file} is the split {manifest.split!r}, on which runs are measured; train on {data.TRAIN!r}"
+            )
+        refuse_misshapen(recipe.task, instances, str(data_file))
+        self.source = DataFile(file=data_file.name, sha256=manifest.sha256, count=len(instances))
         return instances
 
     def resume(self) -> None:
@@ -130,7 +135,8 @@ class _Run:
     def go(self, report: Report, should_stop: Callable[[], bool], patience: int | None) -> Outcome:
         how = self.step.compile()
         keeper, progress, watch = self.keeper, self.progress, self.recipe.watch
-        session = LogLine(step=progress.step, how=how, data=self.source, **origin(str(self.device)))
+        rounded = progress.rounded or None
+        session = LogLine(step=progress.step, how=how, data=self.source, rounded=rounded, **origin(str(self.device)))
         report(keeper.note(session, self.step))
         before, began = progress.wall, time.monotonic()
 

@@ -9,6 +9,7 @@ from rich.control import Control
 from rich.table import Table
 from rich.text import Text
 
+from hardtail.core import terminal
 from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.show.instances import strata_line
 from hardtail.show.theatre.keyboard import keyboard
@@ -30,7 +31,7 @@ _WRONG, _NOW, _NOW_WRONG = "bold #ffffff on #c62f10", "bold #000000 on #f0c000",
 
 def watch(theatre: Theatre) -> None:
     """Show the theatre until the user quits; the terminal is always restored."""
-    console = Console(highlight=False)
+    console = terminal.console()
     with keyboard(sys.stdin.fileno()) as keys, console.screen(hide_cursor=True) as screen:
         drawn, running = None, True
         while running:

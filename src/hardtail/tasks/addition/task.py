@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.seeds import below, words
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
@@ -31,7 +31,7 @@ DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28, 30, 32)
 MAX_DIGITS = 64
 SPACED = 36
 """The most answer cells that a drawing writes with spaces between them."""
-_PROMPT = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
+_PROMPT = re.compile(r"([0-9]+)\s*\+\s*([0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Addition(Task):
     # -- reading and judging ------------------------------------------------------------------------------------
 
     def fitted(self, prompt: str) -> "Addition":
-        match = _PROMPT.fullmatch(prompt)
+        match = _read(prompt)
         if match is None or self.sum == "modulo":  # another width would be another modulus
             return self
         return replace(self, digits=min(max(map(len, match.groups())), MAX_DIGITS))
@@ -196,12 +196,12 @@ class Addition(Task):
         return self._instances(ab_N2D[:, 0], ab_N2D[:, 1])
 
     def _operands(self, prompt: str) -> list[list[int]]:
-        match = _PROMPT.fullmatch(prompt)
+        match = _read(prompt)
         if match is None:
-            raise HardtailError(f"addition: {prompt!r} is not a sum; write two whole numbers, e.g. '47+38'")
+            raise HardtailError(f"addition: {quoted(prompt)} is not a sum; write two whole numbers, e.g. '47+38'")
         if (width := max(map(len, match.groups()))) > self.digits:
             raise HardtailError(
-                f"addition: {prompt!r} has a number of {width} digits; this task accepts at most {self.digits}"
+                f"addition: {quoted(prompt)} has a number of {width} digits; this task accepts at most {self.digits}"
                 + (f" (digits={width} accepts more)" if width <= MAX_DIGITS else "")
             )
         return [[int(digit) for digit in reversed(number.zfill(self.digits))] for number in match.groups()]
@@ -209,7 +209,7 @@ class Addition(Task):
     def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
         text = "".join(text.split())
         if not (text.isascii() and text.isdigit()) or len(text) > self.answer_len:
-            raise HardtailError(f"addition: {text!r} is not a sum; write at most {self.answer_len} digits")
+            raise HardtailError(f"addition: {quoted(text)} is not a sum; write at most {self.answer_len} digits")
         return self.vocabulary.encode(text.zfill(self.answer_len))
 
     def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
@@ -260,6 +260,9 @@ class Addition(Task):
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "role_NA", ROLES)
 
+    def extra_limits(self) -> Mapping[str, int]:
+        return {"role_NA": len(ROLES), "carry_in_NA": 2, "chain_msb_N": self.answer_len}
+
     def figures(self, trace: Trace, pen: Pen) -> "Mapping[str, Figure]":
         from hardtail.tasks.addition.figures import failures_figure
 
@@ -270,3 +273,8 @@ class Addition(Task):
         from hardtail.tasks.addition.profile import Profile
 
         return Profile
+
+
+def _read(prompt: str) -> re.Match[str] | None:
+    """The two numbers of a sum, which may end in `=`."""
+    return _PROMPT.fullmatch(prompt.strip().removesuffix("=").rstrip())

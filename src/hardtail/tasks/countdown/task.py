@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.errors import HardtailError
-from hardtail.core.files import read_lines
+from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
@@ -149,8 +149,8 @@ class Countdown(Task):
         if not m_N.all():
             first = int(np.argmin(m_N))
             raise HardtailError(
-                f"countdown: {prompts[first]!r} has no solution: no three steps with +, -, * and / that use each of "
-                f"the four numbers once end in {target_N[first]}"
+                f"countdown: {quoted(prompts[first])} has no solution: no three steps with +, -, * and / that use "
+                f"each of the four numbers once end in {target_N[first]}"
             )
         return self._instances(number_NK, target_N, gold_NS4, m_N, distinct_N)
 
@@ -158,12 +158,12 @@ class Countdown(Task):
         """One puzzle per line, as it is or as a row of a CD4 file."""
         return [read_row(line, number)[0] for number, line in enumerate(lines, start=1)]
 
-    def load(self, path: Path) -> Instances:
+    def load(self, path: Path, limit: int = MOST_TEXT) -> Instances:
         """Puzzles from a file: CD4 rows `{"input": "86,28,13,31,96", "output": "86+28=114,…"}`, or one prompt per line.
 
         A row's `output` becomes the gold answer; without one, gold is the first chain the search finds.
         """
-        rows = [read_row(line, number) for number, line in enumerate(read_lines(path), start=1)]
+        rows = [read_row(line, number) for number, line in enumerate(read_lines(path, limit), start=1)]
         instances = reading.solve(self, [prompt for prompt, _ in rows], fit=False)[0].instances
         differing = {i: chain for i, (_, chain) in enumerate(rows) if chain not in ("", self.answer_text(instances, i))}
         return self._with_chains(instances, differing) if differing else instances
@@ -177,7 +177,7 @@ class Countdown(Task):
             if len(chain) <= _CELLS:
                 chain_steps, fault = read_chain(chain, numbers, target)
             if fault:
-                raise HardtailError(f"problem {i + 1}: countdown: {chain!r} is not a valid chain: {fault}")
+                raise HardtailError(f"problem {i + 1}: countdown: {quoted(chain)} is not a valid chain: {fault}")
             rows.append([*numbers, target])
             steps.append(chain_steps)
         index_D = np.array(list(chains), dtype=np.int64)
@@ -205,7 +205,7 @@ class Countdown(Task):
             raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer has room for {_CELLS}")
         if stranger := next((character for character in chain if character not in _CHARACTERS), None):
             raise HardtailError(
-                f"countdown: {stranger!r} in {chain!r} does not belong in a chain; write it as "
+                f"countdown: {stranger!r} in {quoted(chain)} does not belong in a chain; write it as "
                 "'86+28=114,31-13=18,114-18=96'"
             )
         return self.vocabulary.encode(padded(chain, _CELLS))
@@ -253,6 +253,9 @@ class Countdown(Task):
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "kind_NA", KINDS)
+
+    def extra_limits(self) -> Mapping[str, int]:
+        return {"kind_NA": len(KINDS), "step_NA": NUMBERS}
 
     @classmethod
     def profile_type(cls) -> type[Any]:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 from hardtail.tasks.countdown.solver import HIGHEST_NUMBER, OPERATIONS
 
 NUMBERS = 4
@@ -22,15 +22,17 @@ def read_puzzle(prompt: str) -> list[int]:
     parts = _BETWEEN.split(text) if text else []
     for place, part in enumerate(parts):
         if not part:
-            raise HardtailError(f"countdown: a number is missing in {prompt!r}; {_EXAMPLE}")
+            raise HardtailError(f"countdown: a number is missing in {quoted(prompt)}; {_EXAMPLE}")
         if not (part.isascii() and part.isdigit()):
-            raise HardtailError(f"countdown: {part!r} in {prompt!r} is not a whole number; {_EXAMPLE}")
+            raise HardtailError(f"countdown: {quoted(part)} in {quoted(prompt)} is not a whole number; {_EXAMPLE}")
         top = HIGHEST_TARGET if place == len(parts) - 1 else HIGHEST_NUMBER
         if len(parts) == NUMBERS + 1 and not (len(part) <= 4 and 1 <= int(part) <= top):
             what = "target" if place == NUMBERS else "number"
-            raise HardtailError(f"countdown: the {what} {part} in {prompt!r} is out of range; it must be 1 to {top}")
+            raise HardtailError(
+                f"countdown: the {what} {part[:20]} in {quoted(prompt)} is out of range; it must be 1 to {top}"
+            )
     if len(parts) != NUMBERS + 1:
-        raise HardtailError(f"countdown: {prompt!r} has {len(parts)} numbers; {_EXAMPLE}")
+        raise HardtailError(f"countdown: {quoted(prompt)} has {len(parts)} numbers; {_EXAMPLE}")
     return [int(part) for part in parts]
 
 
@@ -46,7 +48,7 @@ def read_row(line: str, number: int) -> tuple[str, str]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     raise HardtailError(
-        f"problem {number}: countdown: {line!r} is not a row such as "
+        f"problem {number}: countdown: {quoted(line)} is not a row such as "
         '{"input": "86,28,13,31,96", "output": "86+28=114,31-13=18,114-18=96"}'
     )
 
@@ -82,7 +84,7 @@ def read_equation(text: str) -> tuple[Step | None, str | None]:
     """The step of an equation (None: the text is not an equation) and what is wrong with it (None: it is true)."""
     match = _EQUATION.fullmatch(text)
     if match is None:
-        return None, f"{text!r} is not an equation such as '86+28=114'"
+        return None, f"{quoted(text)} is not an equation such as '86+28=114'"
     left, sign, right, result = int(match[1]), match[2], int(match[3]), int(match[4])
     true = {"+": left + right, "-": left - right, "*": left * right, "/": left // max(right, 1)}[sign]
     fault = None if true == result else f"{left}{sign}{right} is {true}, not {result}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
@@ -178,10 +178,11 @@ class ListOps(Task):
         """The expression with single spaces before arguments and nowhere else, if there is room for it."""
         text = canonical(prompt)
         if (nodes := text.count("[")) > _CELLS:
-            raise HardtailError(f"listops: {prompt!r} has {nodes} operators; the answer has room for {_CELLS}")
+            raise HardtailError(f"listops: {quoted(prompt)} has {nodes} operators; the answer has room for {_CELLS}")
         if len(text) > self._room:
             raise HardtailError(
-                f"listops: {prompt!r} has {len(text)} characters with single spaces; there is room for {self._room}"
+                f"listops: {quoted(prompt)} has {len(text)} characters with single spaces; there is room "
+                f"for {self._room}"
             )
         return text
 
@@ -193,7 +194,7 @@ class ListOps(Task):
         nodes = int(self._trace_len(instances)[i])
         if not (trace.isascii() and trace.isdigit()) or len(trace) != nodes:
             raise HardtailError(
-                f"listops: {trace!r} is not an answer to this expression; write one digit for each of its "
+                f"listops: {quoted(trace)} is not an answer to this expression; write one digit for each of its "
                 f"{nodes} operators, inner before outer and left before right"
             )
         return _VOCABULARY.encode(padded(trace, _CELLS))
@@ -239,6 +240,9 @@ class ListOps(Task):
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "kind_NA", KINDS)
+
+    def extra_limits(self) -> Mapping[str, int]:
+        return {"kind_NA": len(KINDS), "node_depth_NA": self.answer_len}
 
     @classmethod
     def profile_type(cls) -> type[Any]:

@@ -2,7 +2,7 @@
 
 import re
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 from hardtail.tasks.listops.solver import OPERATORS
 
 _EXAMPLE = "e.g. '[X 3 [N 2 5] 7]'"
@@ -35,7 +35,7 @@ def canonical(prompt: str) -> str:
     offset = prompt.find(text[:1])
     spaced = any(character.isspace() for character in text)
     if not text.startswith("["):
-        raise HardtailError(f"listops: {prompt!r} is not an expression; write one in brackets, {_EXAMPLE}")
+        raise HardtailError(f"listops: {quoted(prompt)} is not an expression; write one in brackets, {_EXAMPLE}")
     opened: list[int] = []
     before = ""
     for at, character in enumerate(text):
@@ -43,7 +43,7 @@ def canonical(prompt: str) -> str:
             continue
         if fault := _fault_at(text, at, before, bool(opened), spaced):
             found, problem = fault
-            raise HardtailError(f"listops: {found}, character {offset + at + 1} of {prompt!r}, {problem}")
+            raise HardtailError(f"listops: {found}, character {offset + at + 1} of {quoted(prompt)}, {problem}")
         if character == "[":
             opened.append(at)
         elif character == "]":
@@ -51,7 +51,8 @@ def canonical(prompt: str) -> str:
         before = character
     if opened:
         raise HardtailError(
-            f"listops: the bracket that opens at character {offset + opened[-1] + 1} of {prompt!r} is never closed"
+            f"listops: the bracket that opens at character {offset + opened[-1] + 1} of {quoted(prompt)} is never "
+            "closed"
         )
     return re.sub(r"(?<!^)([\[0-9])", r" \1", "".join(text.split()))
 
@@ -74,10 +75,10 @@ def _fault_at(text: str, at: int, before: str, inside: bool, spaced: bool) -> tu
             return None
         return f"'[{before}]'", f"has no arguments; write at least one, {_EXAMPLE}"
     elif character in "0123456789":
-        number = _NUMBER.match(text, at)
-        if not (spaced and number):
+        number = _NUMBER.match(text, at) if spaced else None
+        if number is None:
             return None
-        return number[0], f"is above 9; arguments are single digits, {_EXAMPLE}"
+        return number[0][:40], f"is above 9; arguments are single digits, {_EXAMPLE}"
     elif character == "[":
         return None
     else:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import read_lines
+from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
@@ -204,12 +204,12 @@ class Sudoku(Task):
         """A file's path, or `hub:OWNER/NAME:SPLIT`: a data set of the Hugging Face hub, such as *sudoku-extreme*."""
         return files.fetch(source)
 
-    def load(self, path: Path) -> Instances:
+    def load(self, path: Path, limit: int = MOST_TEXT) -> Instances:
         """Puzzles from a table `question[,answer][,rating]` or a plain list, gzipped or not.
 
         The file's answers are checked; its ratings are kept, and decide the tier.
         """
-        return self._solved(files.read_puzzles(read_lines(path)))
+        return self._solved(files.read_puzzles(read_lines(path, limit)))
 
     def _solved(self, puzzles: files.Puzzles) -> Instances:
         puzzle_NC = files.read_givens(puzzles)
@@ -279,6 +279,9 @@ class Sudoku(Task):
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "level_NA", LEVELS)
+
+    def extra_limits(self) -> Mapping[str, int]:
+        return {"level_NA": len(LEVELS)}
 
     @classmethod
     def profile_type(cls) -> type[Any]:

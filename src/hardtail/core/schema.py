@@ -1,0 +1,144 @@
+"""What the arrays of instances and traces in a file must be: types and lengths, then values. Checked once, on reading.
+
+A name's suffix says its shape: `parents_NAE` is [N, A, E]. Shapes: N instances, L sequence, A answer cells, E parents a
+cell can have, T events of a decode.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from hardtail.core.archives import Header
+from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.types import Array, Instances, Trace
+
+FLAGS, WHOLE, NUMBER, ANY = "b", "i", "f", "biufU"
+"""Kinds of arrays, as numpy's letters; tokens are bytes."""
+LONGEST = 1 << 20
+"""The most cells of a sequence, and the most events of a decode."""
+LAST_STEP = 1 << 15
+"""Steps are kept in two bytes."""
+
+
+class _Kind(NamedTuple):
+    letters: str
+    itemsize: int | None = None
+
+
+_BYTES = _Kind("u", 1)
+_INSTANCES = {
+    "tokens_NL": _BYTES,
+    "prompt_len_N": _Kind(WHOLE),
+    "maskable_NA": _Kind(FLAGS),
+    "scored_NA": _Kind(FLAGS),
+    "parents_NAE": _Kind(WHOLE),
+}
+_GROUPS = {"orders": ("NA", _Kind(WHOLE)), "strata": ("N", _Kind(ANY)), "extras": ("", _Kind(ANY))}
+_TRACE = {
+    "answer_NA": _BYTES,
+    "cell_NT": _Kind(WHOLE),
+    "step_NT": _Kind(WHOLE),
+    "token_NT": _BYTES,
+    "prob_NT": _Kind(NUMBER),
+    "gold_prob_NT": _Kind(NUMBER),
+    "gold_rank_NT": _Kind(WHOLE),
+    "runner_up_NT": _Kind(WHOLE),
+    "margin_NT": _Kind(NUMBER),
+}
+OPTIONAL = ("parents_NAE",)
+INSIDE = "instances/"
+"""What the names of a trace's instances begin with."""
+
+
+def check_instance_headers(headers: Mapping[str, Header]) -> int:
+    """Refuse arrays that are not those of instances; return how many instances they are."""
+    what = "a set of instances"
+    _refuse_missing(headers, _INSTANCES, what)
+    (n, length), (_, cells) = (_table(headers, name, what) for name in ("tokens_NL", "maskable_NA"))
+    _check(headers, _INSTANCES, {"N": n, "L": length, "A": cells}, what)
+    if cells > length:
+        raise HardtailError(f"its sequences have no room for {cells} answer cells")
+    return n
+
+
+def check_trace_headers(headers: Mapping[str, Header]) -> int:
+    """Refuse arrays that are not those of a trace; return how many instances it has."""
+    what = "a trace"
+    own = {name: header for name, header in headers.items() if not name.startswith(INSIDE)}
+    _refuse_missing(own, _TRACE, what)
+    inside = {name.removeprefix(INSIDE): header for name, header in headers.items() if name.startswith(INSIDE)}
+    n = check_instance_headers(inside)
+    events, cells = _table(own, "cell_NT", what)[1], inside["maskable_NA"].shape[1]
+    _check(own, _TRACE, {"N": n, "A": cells, "T": events}, what)
+    return n
+
+
+def _check(headers: Mapping[str, Header], kinds: Mapping[str, _Kind], sizes: dict[str, int], what: str) -> None:
+    """Compare every header with its kind; `sizes` has the length of every dimension that is known."""
+    for name, header in headers.items():
+        group, slash, member = name.partition("/")
+        if slash and group not in _GROUPS:
+            raise HardtailError(f"the array {quoted(name)} does not belong to {what}")
+        letters, kind = _GROUPS[group] if slash else ("", kinds.get(name, _Kind(ANY)))
+        letters = letters or _letters(member or name)
+        fits = len(header.shape) == len(letters) and all(
+            length == sizes.get(letter, length) for letter, length in zip(letters, header.shape, strict=True)
+        )
+        typed = header.dtype.kind in kind.letters and kind.itemsize in (None, header.dtype.itemsize)
+        if not (fits and typed):
+            raise HardtailError(f"the array {quoted(name)} ({header}) does not fit {what} of {sizes['N']:,} instances")
+
+
+def _letters(name: str) -> str:
+    """The dimensions in a name; `node_depth_NA` is by instance and cell, and so on."""
+    letters = name.rpartition("_")[2]
+    return letters if letters.isalpha() and letters.isupper() and letters[0] == "N" else "N"
+
+
+def _table(headers: Mapping[str, Header], name: str, what: str) -> tuple[int, int]:
+    """The two lengths of an array that gives them to others."""
+    if name not in headers:
+        raise HardtailError(f"not {what}: the array {name!r} is missing")
+    shape = headers[name].shape
+    if len(shape) != 2 or shape[1] > LONGEST:
+        raise HardtailError(f"the array {name!r} ({headers[name]}) is not a table of a possible size")
+    return shape[0], shape[1]
+
+
+def _refuse_missing(headers: Mapping[str, Header], needed: Mapping[str, _Kind], what: str) -> None:
+    if missing := [name for name in needed if name not in headers and name not in OPTIONAL]:
+        raise HardtailError(f"not {what}: the array {missing[0]!r} is missing")
+
+
+def check_instances(instances: Instances) -> None:
+    """Refuse values that point outside the arrays: later code trusts every index."""
+    cells, room = instances.answer_len, instances.tokens_NL.shape[1] - instances.answer_len
+    if not _within(instances.prompt_len_N, 0, room):
+        raise HardtailError(f"its sequences have no room for {cells} answer cells")
+    if instances.parents_NAE is not None and not _within(instances.parents_NAE, -1, cells - 1):
+        raise HardtailError("its cells wait for cells outside the answer")
+    for name, rank_NA in instances.orders.items():
+        if not _within(rank_NA, -1, cells):
+            raise HardtailError(f"its order {quoted(name)} has ranks that {cells} cells cannot have")
+    for name, value_N in instances.strata.items():
+        if value_N.dtype.kind == "f" and not np.isfinite(value_N).all():
+            raise HardtailError(f"its stratum {quoted(name)} is not a number everywhere")
+
+
+def check_trace(trace: Trace) -> None:
+    """The same for a trace and its instances."""
+    check_instances(trace.instances)
+    last = trace.instances.answer_len - 1
+    if not (_within(trace.cell_NT, -1, last) and _within(trace.runner_up_NT, -1, last)):
+        raise HardtailError("it has events outside the answer")
+    if not (_within(trace.step_NT, 0, LAST_STEP) and _within(trace.gold_rank_NT, 0, LONGEST)):
+        raise HardtailError("it has steps or ranks that a decode cannot have")
+    for name in ("prob_NT", "gold_prob_NT"):
+        if not _within(getattr(trace, name), 0, 1.001):  # rounding may exceed 1
+            raise HardtailError(f"its array {name!r} has values that are not probabilities")
+
+
+def _within(value: Array, low: float, high: float) -> bool:
+    """Whether all values are in a closed range; NaN is not."""
+    return bool(((value >= low) & (value <= high)).all())

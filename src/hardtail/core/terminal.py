@@ -1,0 +1,94 @@
+"""The way of all text to a terminal: control characters from files are shown, never obeyed.
+
+A name in a file can hold codes that clear the screen, retitle the window or hide the rest of a line. `Screen` stands
+before standard output and standard error while a command runs and writes such characters as `\\u001b`, which is also
+how JSON writes them. Colours come from consoles (`console`) only: they clean each piece of text before they style it.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MOST_OF_AN_ERROR = 2000
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and line feed
+    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # direction, width 0
+    "\ud800-\udfff]"  # bytes of a file name that are no text
+)
+
+
+def visible(text: str) -> str:
+    """The text with every character that a terminal would obey, or not show, as `\\uXXXX`."""
+    return _UNSEEN.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + ((code - 0x10000) >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def shortened(sentence: str) -> str:
+    """An error that repeats too much of what it is about, without its middle."""
+    if len(sentence) <= MOST_OF_AN_ERROR:
+        return sentence
+    half = MOST_OF_AN_ERROR // 2
+    return f"{sentence[:half]} … {sentence[-half:]}"
+
+
+class Screen:
+    """A text stream that writes what is `visible`, from the moment on that it is told to guard."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream, self.guarding = stream, False
+
+    def write(self, text: str) -> int:
+        self.stream.write(visible(text) if self.guarding else text)
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def screens() -> Iterator[None]:
+    """Put screens before standard output and standard error; they do nothing until `guard` is called."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = Screen(before[0]), Screen(before[1])
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def guard() -> None:
+    """From now on, text that is printed comes from files and users: the screens clean it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, Screen):
+            stream.guarding = True
+
+
+def console(*, stderr: bool = False, width: int | None = None) -> "Console":
+    """A console that cleans every piece of text and adds its own colours afterwards."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class CleanConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    stream = sys.stderr if stderr else sys.stdout
+    return CleanConsole(
+        file=stream.stream if isinstance(stream, Screen) else stream, stderr=stderr, width=width, highlight=False
+    )

@@ -1,0 +1,68 @@
+"""Problems from a file, measured on in place of drawn ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.describe import differences
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import file_hash, load_instances
+from hardtail.core.records import DataFile
+from hardtail.core.types import Instances
+from hardtail.tasks import datasets as data
+from hardtail.tasks.base import Task
+from hardtail.tasks.named import said_task, task_to_json
+from hardtail.tasks.stored import refuse_misshapen
+
+
+@dataclass(frozen=True)
+class GivenProblems:
+    """The problems of one file, and what every record about them says of it."""
+
+    task: Task
+    instances: Instances
+    file: DataFile
+
+    @classmethod
+    def read(cls, task: Task, path: Path) -> "GivenProblems":
+        """A data set of `hardtail data` (`.npz`), or any file of problems that the task reads."""
+        if path.suffix == ".npz":
+            instances, manifest = load_instances(path)
+            if fields := differences(said_task(manifest.about), task_to_json(task)):
+                raise HardtailError(
+                    f"{path} does not hold data of {task.name} in this model's configuration: it differs in "
+                    f"{', '.join(fields)}"
+                )
+            if manifest.split == data.TRAIN:
+                raise HardtailError(f"{path} is training data; measure on another split (`hardtail data --split test`)")
+            refuse_misshapen(task, instances, str(path))
+            digest = manifest.sha256
+        else:
+            instances, digest = data.load(task, str(path)).instances, file_hash(path)
+        return cls(task, instances, DataFile(file=path.name, sha256=digest, count=len(instances)))
+
+    def of(self, stratum: str, n: int | None) -> Instances:
+        """The first `n` problems of a stratum in the order of the file, or all; `natural` is the whole file."""
+        inside_K = self._inside(stratum)[:n]
+        if not len(inside_K):
+            raise HardtailError(f"{self.file.file} has no problem of the stratum {stratum}; leave it out")
+        return self.instances.take(inside_K)
+
+    def strata(self, names: Sequence[str]) -> list[str]:
+        """Those of the named strata that the file has problems of."""
+        return [name for name in names if len(self._inside(name))]
+
+    def count(self, strata: Sequence[str], n: int | None) -> int:
+        """How many problems `of` gives for these strata in total."""
+        return sum(len(self._inside(name)[:n]) for name in strata)
+
+    def _inside(self, stratum: str) -> NDArray[np.intp]:
+        wanted, strata = self.task.stratum(stratum), self.instances.strata
+        if not wanted.conditions:
+            return np.arange(len(self.instances))
+        if not strata:
+            raise HardtailError(f"{self.file.file} was built with `--bare` and has no strata; build it without")
+        return np.flatnonzero(wanted.holds(strata))

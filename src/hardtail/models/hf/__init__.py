@@ -1,0 +1,1 @@
+"""Masked diffusion models of other projects as denoisers (`pip install 'hardtail[hf]'`)."""

@@ -1,0 +1,151 @@
+"""A run in pieces, for machines that exchange small files only.
+
+`NAME.pack.json`      the run's name, its files in order with their sizes, and the hash of every piece
+`NAME.000`, `.001`…   the bytes of these files, one after the other, cut into pieces
+
+An unfinished run leaves out its last weights: its saved state has them, and training writes them again.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import msgspec
+import torch
+from safetensors.torch import save as save_tensors
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import atomic, sole_writer
+from hardtail.core.records import FINISHED, Count, Positive, read_json, write_record
+from hardtail.models.weights import read_tensors
+from hardtail.training.checkpoint import STATE, state_step
+from hardtail.training.keeper import BEST
+
+ENDING = ".pack.json"
+PIECE = 16 << 20
+"""Bytes of a piece."""
+MOMENTS = ("first_P", "second_P")
+FILES = ("recipe.json", "log.jsonl", "coverage.json", STATE, BEST)
+FINISHED_FILES = (FINISHED, "last.safetensors", "evaluations.jsonl", "diagnoses.jsonl")
+
+
+class _File(msgspec.Struct, frozen=True):
+    name: str
+    size: Count
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    size: Positive
+    sha256: str
+
+
+class Pack(msgspec.Struct, frozen=True, kw_only=True):
+    """`NAME.pack.json`."""
+
+    run: str
+    step: Count
+    files: tuple[_File, ...]
+    pieces: tuple[_Piece, ...]
+
+    def __post_init__(self) -> None:
+        if Path(self.run).name != self.run or self.run in ("", ".."):
+            raise ValueError(f"{self.run!r} is not the name of a run's folder")
+        if strangers := [file.name for file in self.files if file.name not in FILES + FINISHED_FILES]:
+            raise ValueError(f"{strangers[0]!r} is not a file of a run")
+        if sum(file.size for file in self.files) != sum(piece.size for piece in self.pieces):
+            raise ValueError("the files and the pieces differ in size")
+
+    def piece_paths(self, folder: Path) -> list[Path]:
+        return [folder / f"{self.run}.{place:03d}" for place in range(len(self.pieces))]
+
+
+def pack(run: Path, into: Path, *, bf16_moments: bool = False, piece: int = PIECE) -> Pack:
+    """Write a run's files into `into`, in pieces of at most `piece` bytes.
+
+    `bf16_moments` rounds the optimiser's two moments, which halves them; the run's log then says so. Weights and their
+    average stay exact.
+    """
+    with sole_writer(run):
+        if not (run / STATE).is_file() and not (run / FINISHED).is_file():
+            raise HardtailError(f"{run} has nothing to pack: no {STATE} and no {FINISHED}")
+        wanted = FILES + (FINISHED_FILES if (run / FINISHED).is_file() else ())
+        held = {name: (run / name).read_bytes() for name in wanted if (run / name).is_file()}
+        if bf16_moments and STATE in held:
+            held[STATE] = _rounded(run / STATE)
+        step = state_step(run)
+    whole = b"".join(held.values())
+    parts = [whole[start : start + piece] for start in range(0, len(whole), piece)]
+    packed = Pack(
+        run=run.resolve().name,
+        step=step,
+        files=tuple(_File(name, len(content)) for name, content in held.items()),
+        pieces=tuple(_Piece(len(part), hashlib.sha256(part).hexdigest()) for part in parts),
+    )
+    for path, part in zip(packed.piece_paths(into), parts, strict=True):
+        with atomic(path) as file:
+            file.write(part)
+    write_record(into / f"{packed.run}{ENDING}", packed)  # last: it says that all pieces are there
+    return packed
+
+
+def unpack(given: Path, runs: Path) -> tuple[Path, Pack]:
+    """Put a packed run back under `runs`; `given` is its `.pack.json`, or a folder with only one.
+
+    Everything is checked before anything is written. A run that is already there and further on is not replaced.
+    """
+    path = _manifest(given)
+    packed = read_json(path, Pack)
+    assert packed is not None
+    whole = b"".join(
+        _checked(at, piece) for at, piece in zip(packed.piece_paths(path.parent), packed.pieces, strict=True)
+    )
+    folder = runs / packed.run
+    folder.mkdir(parents=True, exist_ok=True)
+    with sole_writer(folder):
+        if (there := state_step(folder)) > packed.step:
+            raise HardtailError(
+                f"{folder} is at step {there:,}, further than the packed run at step {packed.step:,}; move it away"
+            )
+        start = 0
+        for item in packed.files:
+            with atomic(folder / item.name) as file:
+                file.write(whole[start : start + item.size])
+            start += item.size
+    return folder, packed
+
+
+def _manifest(given: Path) -> Path:
+    if not given.is_dir():
+        if not given.name.endswith(ENDING) or not given.is_file():
+            raise HardtailError(f"{given} is not a packed run; give a file that ends in {ENDING}, or its folder")
+        return given
+    found = sorted(given.glob(f"*{ENDING}"))
+    if len(found) != 1:
+        raise HardtailError(f"{given} holds {len(found)} packed runs; name one file that ends in {ENDING}")
+    return found[0]
+
+
+def _checked(path: Path, piece: _Piece) -> bytes:
+    """The bytes of a piece; raise HardtailError unless they are those that were written."""
+    try:
+        size = path.stat().st_size
+        content = path.read_bytes() if size == piece.size else b""
+    except OSError as error:
+        raise HardtailError(
+            f"{path} cannot be read: {error.strerror or error}; all pieces of a run are needed"
+        ) from error
+    if size != piece.size or hashlib.sha256(content).hexdigest() != piece.sha256:
+        raise HardtailError(f"{path} is not the piece that was packed; copy it again")
+    return content
+
+
+def _rounded(path: Path) -> bytes:
+    """A saved state with its moments in bf16; its progress counts how often that happened."""
+    held, metadata = read_tensors(path)
+    try:
+        progress = json.loads(metadata["progress"])
+        progress["rounded"] = progress.get("rounded", 0) + 1
+        held |= {name: held[name].to(torch.bfloat16) for name in MOMENTS}
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise HardtailError(f"{path} is not the saved state of a run ({error}); there is nothing to pack") from error
+    return save_tensors(held, metadata={"progress": json.dumps(progress)})

@@ -1,0 +1,92 @@
+"""Canvases that other tools record, as a trace: the answer after every step, with the mask where a cell is hidden.
+
+A canvas says which cells were written when, and with what; it has no probabilities. These are NaN in the trace, ranks
+are -1, and the cells of one step are in the order of the answer.
+
+Shapes: N instances, L sequence, A answer cells, S canvases, T events.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import NO_EVENT, Array, Instances, Trace
+
+UNKNOWN_RANK = -1
+
+
+def trace_of_canvases(
+    instances: Instances,
+    canvases: Sequence[Array],
+    mask_id: int,
+    about: Mapping[str, Any] | None = None,
+) -> Trace:
+    """The trace of a decode that another tool recorded.
+
+    A canvas is [N, L] or [N, A]: whole sequences, or answers only, in our tokens, after each step in turn. A first one
+    with every maskable cell hidden is understood and may be left out. Cells that are never hidden may hold anything.
+    """
+    if not len(canvases):
+        raise HardtailError("there are no canvases; give the answers after every step of the decode")
+    answers_SNA = np.stack([_answers(instances, np.asarray(canvas), step) for step, canvas in enumerate(canvases)])
+    maskable_NA = instances.maskable_NA
+    if (hidden := (answers_SNA[-1] == mask_id) & maskable_NA).any():
+        row, cell = (int(places[0]) for places in np.nonzero(hidden))
+        raise HardtailError(f"the last canvas is not a whole answer: cell {cell} of instance {row} is still hidden")
+    answers_SNA = np.where(maskable_NA, answers_SNA, instances.answer_NA)
+    start_NA = np.where(maskable_NA, mask_id, instances.answer_NA)
+    if (answers_SNA[0] == start_NA).all():
+        answers_SNA = answers_SNA[1:]
+    before_SNA = np.concatenate([start_NA[None], answers_SNA[:-1]])
+    row_K, step_K, cell_K = np.nonzero((answers_SNA != before_SNA).transpose(1, 0, 2))  # by row, then in time
+    used_N = np.bincount(row_K, minlength=len(instances))
+    event_K = np.arange(len(row_K)) - np.repeat(np.cumsum(used_N) - used_N, used_N)
+    shape = len(instances), int(used_N.max(initial=0))
+
+    def events(name: str, values_K: Array | float, dtype: Any) -> Array:
+        made = np.full(shape, NO_EVENT.get(name, 0), dtype=dtype)
+        made[row_K, event_K] = values_K
+        return made
+
+    return Trace(
+        instances,
+        mask_id,
+        answers_SNA[-1].astype(np.uint8),
+        cell_NT=events("cell_NT", cell_K, np.int16),
+        step_NT=events("step_NT", step_K, np.int16),
+        token_NT=events("token_NT", answers_SNA[step_K, row_K, cell_K], np.uint8),
+        prob_NT=events("prob_NT", np.nan, np.float32),
+        gold_prob_NT=events("gold_prob_NT", np.nan, np.float32),
+        gold_rank_NT=events("gold_rank_NT", UNKNOWN_RANK, np.int32),
+        runner_up_NT=events("runner_up_NT", -1, np.int16),
+        margin_NT=events("margin_NT", np.nan, np.float32),
+        about=dict(about or {}),
+    )
+
+
+def canvases_of(trace: Trace) -> NDArray[np.uint8]:
+    """The answer after every step of a trace, [S, N, A]; what `trace_of_canvases` reads."""
+    steps = int(trace.step_NT.max(initial=-1)) + 1
+    answer_NA = np.where(trace.instances.maskable_NA, trace.mask_id, trace.instances.answer_NA).astype(np.uint8)
+    found = np.empty((steps, *answer_NA.shape), dtype=np.uint8)
+    for step in range(steps):
+        row_K, event_K = np.nonzero(trace.happened_NT & (trace.step_NT == step))
+        answer_NA[row_K, trace.cell_NT[row_K, event_K]] = trace.token_NT[row_K, event_K]
+        found[step] = answer_NA
+    return found
+
+
+def _answers(instances: Instances, canvas: Array, step: int) -> Array:
+    """The answers in a canvas of whole sequences or of answers."""
+    n, length = instances.tokens_NL.shape
+    if canvas.shape == (n, instances.answer_len) and np.issubdtype(canvas.dtype, np.integer):
+        return canvas
+    if canvas.shape != (n, length) or not np.issubdtype(canvas.dtype, np.integer):
+        raise HardtailError(
+            f"canvas {step} is {list(canvas.shape)} of {canvas.dtype}; for these {n} instances it must be token ids "
+            f"[{n}, {length}] (whole sequences) or [{n}, {instances.answer_len}] (answers)"
+        )
+    return np.take_along_axis(canvas, instances.answer_at_NA, axis=1)

@@ -1,0 +1,60 @@
+"""Our policies inside samplers of the LLaDA and Dream kinds: the same answers as our own loop gives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import hardtail
+from hardtail import HardtailError
+from hardtail.decoding.elsewhere import PolicyElsewhere
+from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
+from hardtail.policies.base import Commit
+from hardtail.policies.named import policy_named
+from tests.test_hf import drawn, hidden, made, only_our_tokens
+
+TASK = hardtail.task("addition", digits=7)
+
+
+def start_of(denoiser: Any, instances: Any) -> Tensor:
+    """The canvas that a sampler begins with, in the model's ids."""
+    tokens_BL, _ = hidden(instances, denoiser.mask_id, every=1)
+    return torch.cat([torch.full((len(tokens_BL), 1), 2), denoiser.id_V[tokens_BL]], 1)
+
+
+@pytest.mark.parametrize("name", ["top1", "margin", "entropy", "l2r", "threshold,p=0.2", "eb"])
+def test_inside_a_sampler_of_lladas_kind(name: str) -> None:
+    denoiser, instances = only_our_tokens(made("llada", TASK)), drawn(TASK, 6)
+    ours = decode(denoiser, instances, policy_named(name)).answer_NA
+    x, mask_id = start_of(denoiser, instances), denoiser.their_mask
+    policy = PolicyElsewhere(policy_named(name), mask_id)
+    while bool((mask_index := x == mask_id).any()):
+        one = torch.ones(len(x), dtype=torch.int64)
+        token, keep = policy.transfer_index(denoiser.model(x).logits, 0.0, "low_confidence", mask_index, x, one)
+        x[keep] = token[keep]
+    assert (denoiser.id_V[torch.from_numpy(ours.astype(np.int64))] == x[:, -ours.shape[1] :]).all()
+
+
+def test_inside_dreams_generation() -> None:
+    """Dream chooses tokens of its own in every step; the hook's canvas replaces them."""
+    denoiser, instances = only_our_tokens(made("dream", TASK)), drawn(TASK, 6)
+    ours = decode(denoiser, instances, policy_named("margin"), Decoding(Commit(each=2))).answer_NA
+    x = start_of(denoiser, instances)
+    hook = PolicyElsewhere(policy_named("margin"), denoiser.their_mask, Commit(each=2)).tokens_hook
+    x = hook(None, x, None)
+    for step in range(6):
+        logits = denoiser.model(x, attention_mask="full").logits
+        logits = torch.cat([logits[:, :1], logits[:, :-1]], 1)
+        x = hook(step, torch.zeros_like(x), logits)
+    assert (denoiser.id_V[torch.from_numpy(ours.astype(np.int64))] == x[:, -ours.shape[1] :]).all()
+
+
+def test_what_another_sampler_cannot_do_is_refused() -> None:
+    with pytest.raises(HardtailError, match="takes tokens back"):
+        PolicyElsewhere(policy_named("remdm"), 4)
+    x = torch.full((1, 3), 4)
+    with pytest.raises(HardtailError, match=r"the temperature is 0\.5"):
+        PolicyElsewhere(policy_named("top1"), 4).transfer_index(torch.zeros(1, 3, 5), 0.5, "", x == 4, x)

@@ -1,0 +1,78 @@
+"""Problems from files in place of drawn ones: `eval --data`."""
+
+from pathlib import Path
+
+import pytest
+
+import hardtail
+from hardtail import HardtailError
+from hardtail.core.files import save_instances
+from hardtail.core.records import Accuracy, read_measurements
+from hardtail.measuring.given import GivenProblems
+from hardtail.tasks import datasets as data
+from tests.conftest import Command
+
+TASK = hardtail.task("addition", "paper-carry")
+"""The configuration of `zoo:addition-papl-paper`."""
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> Path:
+    path = tmp_path / "sums.txt"
+    path.write_text("12345+67890\n1+99999999999999999999999999999999\n5+5\n")
+    return path
+
+
+def test_a_model_is_measured_on_the_problems_of_a_file(tmp_path: Path, sums: Path, hardtail_command: Command) -> None:
+    out = tmp_path / "found.jsonl"
+    words = ("eval", "zoo:addition-papl-paper", "--data", str(sums), "--policies", "lsb", "--out", str(out))
+    code, printed, _ = hardtail_command(*words, "--strata", "natural", "chain>=28")
+    assert code == 0
+    assert "on sums.txt" in " ".join(printed.split())
+    found = [record for record in read_measurements(out) if isinstance(record, Accuracy)]
+    assert [(record.stratum, record.n, record.exact_match) for record in found] == [
+        ("natural", 3, 1.0),
+        ("chain>=28", 1, 1.0),
+    ]
+    for record in found:
+        assert record.data is not None
+        assert (record.data.file, record.data.count) == ("sums.txt", 3)
+        assert not record.plainly_decoded, "the ledger counts drawn instances only"
+    every = GivenProblems.read(TASK, sums)
+    assert every.strata(["natural", "chain>=28", "chain=2"]) == ["natural", "chain>=28"]
+    assert every.count(["natural", "chain>=28"], 2) == 3
+    assert TASK.render(every.of("natural", 2)) == TASK.render(every.of("natural", None))[:2]
+
+
+@pytest.mark.parametrize(
+    ("split", "preset", "sentence"),
+    [
+        ("train", "paper-carry", "is training data"),
+        ("test", "paper", "differs in sum"),
+    ],
+)
+def test_data_that_would_mislead_is_refused(tmp_path: Path, split: str, preset: str, sentence: str) -> None:
+    built = data.build(hardtail.task("addition", preset), split, n=4)
+    save_instances(tmp_path / "set.npz", built.instances, built.manifest)
+    with pytest.raises(HardtailError, match=sentence):
+        GivenProblems.read(TASK, tmp_path / "set.npz")
+
+
+def test_a_file_without_strata_has_only_natural_problems(tmp_path: Path) -> None:
+    built = data.build(TASK, "test", n=4)
+    save_instances(tmp_path / "set.npz", built.instances.bare(), built.manifest)
+    bare = GivenProblems.read(TASK, tmp_path / "set.npz")
+    assert len(bare.of("natural", None)) == 4
+    with pytest.raises(HardtailError, match="built with `--bare`"):
+        bare.of("chain>=2", None)
+
+
+def test_a_stratum_that_the_file_lacks_is_named(sums: Path) -> None:
+    with pytest.raises(HardtailError, match=r"sums.txt has no problem of the stratum chain=2"):
+        GivenProblems.read(TASK, sums).of("chain=2", None)
+
+
+def test_drawn_and_given_instances_exclude_each_other(sums: Path, hardtail_command: Command) -> None:
+    code, _, said = hardtail_command("eval", "zoo:addition-papl-paper", "--data", str(sums), "--data-seed", "3")
+    assert code == 2
+    assert "leave one out" in said

@@ -1,0 +1,126 @@
+"""Runs in pieces: what comes back is the run, bit for bit, and nothing else is let in."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hardtail import HardtailError
+from hardtail.models.weights import read_tensors
+from hardtail.study.pack import ENDING, pack, unpack
+from hardtail.study.recipes import recipe_named
+from hardtail.training.checkpoint import STATE
+from hardtail.training.recipe import Recipe
+from hardtail.training.run import train
+from tests.conftest import Command
+
+
+def short(steps: int = 8) -> Recipe:
+    recipe = recipe_named("addition-puma-smoke")
+    watch = replace(recipe.watch, log_every=2, eval_every=4, gen_every=0, probe_size=10, save_every=4)
+    return replace(recipe, steps=steps, watch=watch, train_size=50, batch=4)
+
+
+def halted(folder: Path, after: int = 4) -> Path:
+    """A run that was stopped after this many steps."""
+    left = iter([False] * after)
+    train(short(), folder, should_stop=lambda: next(left, True))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return halted(tmp_path_factory.mktemp("runs") / "mine-s42")
+
+
+def test_a_run_that_travelled_ends_as_one_that_stayed(started: Path, tmp_path: Path) -> None:
+    packed = pack(started, tmp_path / "pieces", piece=5000)
+    assert len(packed.pieces) > 3
+    assert max(path.stat().st_size for path in packed.piece_paths(tmp_path / "pieces")) == 5000
+    folder, _ = unpack(tmp_path / "pieces", tmp_path / "there")
+    assert not (folder / "last.safetensors").exists()
+    train(short(), folder)
+    train(short(), stayed := tmp_path / "stayed")
+    for name in ("last.safetensors", "best_probe.safetensors"):
+        assert (folder / name).read_bytes() == (stayed / name).read_bytes()
+
+
+def test_rounded_moments_are_smaller_and_said(started: Path, tmp_path: Path) -> None:
+    exact = pack(started, tmp_path / "exact")
+    rounded = pack(started, tmp_path / "rounded", bf16_moments=True)
+    sizes = {item.name: item.size for item in exact.files}
+    ours, _ = read_tensors(started / STATE)
+    saved = sizes[STATE] - {item.name: item.size for item in rounded.files}[STATE]
+    assert abs(saved - 4 * len(ours["first_P"])) < 100  # two bytes less for each of two moments
+    folder, _ = unpack(tmp_path / "rounded", tmp_path / "there")
+    theirs, _ = read_tensors(folder / STATE)
+    assert theirs["weight_P"].equal(ours["weight_P"])
+    assert theirs["ema_P"].equal(ours["ema_P"])
+    train(short(), folder)
+    sessions = [line for line in map(json.loads, (folder / "log.jsonl").read_text().splitlines()) if "how" in line]
+    assert [line.get("rounded") for line in sessions] == [None, 1]
+
+
+def test_a_finished_run_travels_with_all_that_is_measured_and_recorded(tmp_path: Path) -> None:
+    train(short(4), run := tmp_path / "done")
+    pack(run, tmp_path / "pieces")
+    folder, _ = unpack(tmp_path / "pieces" / f"done{ENDING}", tmp_path / "there")
+    held = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert held == {path.name: path.read_bytes() for path in run.iterdir()}
+
+
+def test_a_piece_that_is_missing_or_changed_writes_nothing(started: Path, tmp_path: Path) -> None:
+    second = pack(started, tmp_path, piece=5000).piece_paths(tmp_path)[1]
+    kept = second.read_bytes()
+    for content in (kept[:-1], b"x" + kept[1:]):
+        second.write_bytes(content)
+        with pytest.raises(HardtailError, match=r"mine-s42\.001 is not the piece"):
+            unpack(tmp_path, tmp_path / "there")
+    second.unlink()
+    with pytest.raises(HardtailError, match=r"mine-s42\.001 cannot be read.*all pieces"):
+        unpack(tmp_path, tmp_path / "there")
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"run": "../mine"}, "is not the name of a run's folder"),
+        ({"run": ".."}, "is not the name of a run's folder"),
+        ({"files": [{"name": "../evil", "size": 1}]}, "is not a file of a run"),
+        ({"files": [{"name": "recipe.json", "size": 1}]}, "differ in size"),
+    ],
+)
+def test_a_pack_that_points_elsewhere_is_refused(
+    started: Path, tmp_path: Path, changed: dict[str, object], sentence: str
+) -> None:
+    pack(started, tmp_path)
+    path = tmp_path / f"mine-s42{ENDING}"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    with pytest.raises(HardtailError, match=sentence):
+        unpack(tmp_path, tmp_path / "there")
+
+
+def test_a_run_that_is_further_on_is_not_replaced(started: Path, tmp_path: Path) -> None:
+    pack(started, tmp_path / "pieces")
+    folder, _ = unpack(tmp_path / "pieces", tmp_path / "there")
+    train(short(), folder)
+    with pytest.raises(HardtailError, match="at step 8, further than the packed run at step 4"):
+        unpack(tmp_path / "pieces", tmp_path / "there")
+
+
+def test_from_the_command_line(started: Path, tmp_path: Path, hardtail_command: Command) -> None:
+    runs, out = str(started.parent), str(tmp_path / "out")
+    code, said, _ = hardtail_command("study", "pack", "mine-s42", "--runs", runs, "--out", out)
+    assert (code, said.split(",")[0]) == (0, "mine-s42: step 4")
+    code, said, _ = hardtail_command("study", "unpack", out, "--runs", str(tmp_path / "there"))
+    assert (code, "mine-s42: step 4" in said) == (0, True)
+    for words, sentence in (
+        (["pack"], "pack needs runs"),
+        (["pack", "nowhere", "--runs", runs], "there is no run"),
+        (["unpack", runs], "holds 0 packed runs"),
+        (["unpack", "nowhere"], "is not a packed run"),
+    ):
+        code, _, said = hardtail_command("study", *words)
+        assert (code, sentence in " ".join(said.split())) == (2, True), said
