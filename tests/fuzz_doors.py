@@ -22,7 +22,7 @@ import torch
 import hardtail
 from hardtail import HardtailError, Streams, cli
 from hardtail.core.fields import read_fields
-from hardtail.core.files import content_hash, file_hash, load_instances, manifest_path, read_lines, save_instances
+from hardtail.core.files import content_hash, file_hash, manifest_path, read_lines, save_instances
 from hardtail.core.records import Coverage, Finished, LogLine, RunEntry, read_json, read_jsonl, read_measurements
 from hardtail.core.registry import SCHEMES, TASKS
 from hardtail.core.types import Array, Instances
@@ -42,8 +42,9 @@ from hardtail.tasks import reading
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import build
-from hardtail.tasks.named import task_of, task_to_json
-from hardtail.traces.files import load_trace, save_trace
+from hardtail.tasks.named import task_to_json
+from hardtail.tasks.stored import stored_instances, stored_trace
+from hardtail.traces.files import save_trace
 from hardtail.training.checkpoint import LOG, STATE, load_state, state_step
 from hardtail.training.run import train
 from tests.fuzz_inputs import damaged_arrays, damaged_bytes, damaged_json, damaged_text
@@ -221,12 +222,11 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
     whole, recorded = data.read_bytes(), traced.read_bytes()
 
     def use_data() -> None:
-        instances, manifest = load_instances(data)
-        _used(task_of(manifest, str(data)), instances)
+        own, instances, _ = stored_instances(data)
+        _used(own, instances)
 
     def use_trace() -> None:
-        found = load_trace(traced)
-        own = task_of(found.about, str(traced))
+        own, found = stored_trace(traced)
         _used(own, found.instances)
         diagnose(own, found)
         found.exact_N.sum()

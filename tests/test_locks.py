@@ -127,7 +127,7 @@ def test_an_interrupt_between_data_and_manifest_leaves_the_old_pair(
 
     monkeypatch.setattr("hardtail.core.files.np.savez_compressed", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        save_instances(saved, Instances.concat([old, old]), {"task": "addition"})
+        save_instances(saved, Instances.concat([old, old]), manifest)
     assert sorted(path.name for path in saved.parent.iterdir()) == names
     assert load_instances(saved)[1] == manifest
 
