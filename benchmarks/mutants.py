@@ -26,12 +26,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from arguments import how_many
-from mutations import Mutation, mutations
+from mutations import Mutation, compiles, mutations
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
@@ -155,7 +156,8 @@ def sample(n: int, seed: int) -> list[Mutation]:
         files = [str(path.relative_to(source)) for path in sorted((source / package).rglob("*.py"))]
         found = [made for file in files if not file.endswith(NOT_HERE) for made in mutations(source, file)]
         share = (n + len(PACKAGES) - 1 - place) // len(PACKAGES)
-        drawn += random.Random(f"{seed}/{package}").sample(found, share)
+        random.Random(f"{seed}/{package}").shuffle(found)
+        drawn += list(islice((made for made in found if compiles(source, made)), share))
     return drawn
 
 
@@ -173,6 +175,7 @@ def outcome(tree: Path, tests: Sequence[str], limit: float, log: Path) -> str:
         try:
             code = int(pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", *tests]))
         finally:
+            sys.stdout.flush()
             os._exit(code)
     until = time.monotonic() + limit
     while time.monotonic() < until:

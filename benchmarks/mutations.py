@@ -68,7 +68,7 @@ class Mutation:
 
 
 def mutations(folder: Path, path: str) -> list[Mutation]:
-    """All mutations of a file, in the order of their places."""
+    """All mutations of a file, in the order of their places; a few of them are not Python (`compiles`)."""
     source = (folder / path).read_bytes()
     tree = ast.parse(source)
     starts = [0]
@@ -82,15 +82,13 @@ def mutations(folder: Path, path: str) -> list[Mutation]:
             end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
             text = ast.unparse(changed)
             text = f"({text})" if isinstance(node, ast.expr) and not isinstance(node, ast.Constant) else text
-            made = Mutation(path, node.lineno, node.end_lineno or 0, kind, start, end, text)
-            if _compiles(made.applied(source)):
-                found.append(made)
+            found.append(Mutation(path, node.lineno, node.end_lineno or 0, kind, start, end, text))
     return sorted(found, key=lambda made: (made.start, made.end, made.kind, made.text))
 
 
-def _compiles(source: bytes) -> bool:
+def compiles(folder: Path, mutation: Mutation) -> bool:
     try:
-        compile(source, "mutant", "exec")
+        compile(mutation.applied((folder / mutation.path).read_bytes()), "mutant", "exec")
     except (SyntaxError, ValueError):
         return False
     return True
