@@ -35,7 +35,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tests.fuzz_doors import Door, doors, refused  # noqa: E402
 
-BATCH = 400
+BATCH = 2000
 HANG = 10.0
 """Seconds that one input may take."""
 MEMORY = 1 << 30
@@ -147,7 +147,7 @@ def main() -> None:
                 finds.append(find)
                 print("FIND", *find, flush=True)
             batch += 1
-            if batch % 50 == 0:
+            if batch % 10 == 0:
                 print(f"{counts.total():,} inputs, {len(finds)} finds, {peak / 1e9:.2f} GB", flush=True)
     print("\n| door | inputs | refused | slowest |\n| --- | ---: | ---: | ---: |")
     for door in held:

@@ -183,7 +183,7 @@ def record_doors(folder: Path) -> list[Door]:
     return [
         _records("log.jsonl", lines["log.jsonl"], own, lambda path: read_jsonl(path, LogLine), 3),
         _records("evaluations.jsonl", lines["evaluations.jsonl"], own, read_measurements, 3),
-        _records("diagnoses.jsonl", lines["diagnoses.jsonl"][:2], own, read_diagnoses, 0.5),
+        _records("diagnoses.jsonl", lines["diagnoses.jsonl"][:2], own, read_diagnoses, 0.2),
         _records("index.jsonl", index, own, lambda path: read_jsonl(path, RunEntry), 3),
         _records("finished.json", [finished], own, lambda path: read_json(path, Finished), 3),
         _records("coverage.json", [coverage], own, lambda path: read_json(path, Coverage), 0.1),
@@ -268,11 +268,11 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
     said, told = json.dumps(side).encode(), json.dumps(beside).encode()
     return [
         Door("data set: archive", whole, lambda rng: damaged_bytes(whole, rng), data_archive),
-        Door("data set: manifest", said, lambda rng: damaged_json(said, rng), data_manifest),
-        Door("data set: arrays", held, lambda rng: damaged_arrays(held, rng), data_arrays),
-        Door("trace: archive", recorded, lambda rng: damaged_bytes(recorded, rng), trace_archive),
-        Door("trace: manifest", told, lambda rng: damaged_json(told, rng), trace_manifest, 0.5),
-        Door("trace: arrays", events, lambda rng: damaged_arrays(events, rng), trace_arrays, 0.5),
+        Door("data set: manifest", said, lambda rng: damaged_json(said, rng), data_manifest, 0.5),
+        Door("data set: arrays", held, lambda rng: damaged_arrays(held, rng), data_arrays, 0.5),
+        Door("trace: archive", recorded, lambda rng: damaged_bytes(recorded, rng), trace_archive, 0.4),
+        Door("trace: manifest", told, lambda rng: damaged_json(told, rng), trace_manifest, 0.4),
+        Door("trace: arrays", events, lambda rng: damaged_arrays(events, rng), trace_arrays, 0.4),
     ]
 
 
@@ -315,9 +315,9 @@ def model_doors(run: Path, task: Addition) -> list[Door]:
         load_state(run, tensors)
 
     return [
-        Door("weights: bytes", weights, lambda rng: damaged_bytes(weights, rng), from_weights),
-        Door("weights: header", weights, lambda rng: damaged_header(weights, rng), from_weights),
-        Door("run: recipe.json", said, lambda rng: damaged_json(said, rng), from_run),
+        Door("weights: bytes", weights, lambda rng: damaged_bytes(weights, rng), from_weights, 0.4),
+        Door("weights: header", weights, lambda rng: damaged_header(weights, rng), from_weights, 0.4),
+        Door("run: recipe.json", said, lambda rng: damaged_json(said, rng), from_run, 0.4),
         Door("state: bytes", state, lambda rng: damaged_bytes(state, rng), resumed),
         Door("state: header", state, lambda rng: damaged_header(state, rng), resumed),
     ]
@@ -365,7 +365,7 @@ def command_doors(folder: Path) -> list[Door]:
             words[at] = damaged_text(words[at], rng, [word for line in lines for word in line])
         return [word for word in words if word not in ("-n", "--out")]
 
-    return [Door("command line", lines[0], draw, typed, 0.3)]
+    return [Door("command line", lines[0], draw, typed, 0.05)]
 
 
 def typed(words: Sequence[str]) -> None:

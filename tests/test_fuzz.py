@@ -12,7 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hardtail import HardtailError
+from hardtail.models.weights import saved_step
+from hardtail.study.store import Store
 from hardtail.tasks.addition.task import Addition
+from hardtail.training.checkpoint import state_step
 from tests.fuzz_doors import (
     Door,
     array_doors,
@@ -110,3 +114,20 @@ def test_endless_texts_are_refused_or_read() -> None:
 def test_json_without_a_bottom_is_refused(opening: bytes, json_doors: list[Door]) -> None:
     for door in json_doors:
         assert refused(door, opening * DEEP), door.name
+
+
+def test_a_step_of_infinity_is_no_step(tmp_path: Path) -> None:
+    """Found by a long run: JSON from Python may hold Infinity."""
+    said = {"progress": '{"step": Infinity}', "hardtail": '{"about": {"step": Infinity}}'}
+    header = json.dumps({"__metadata__": said})
+    for name in ("state.safetensors", "last.safetensors"):
+        (tmp_path / name).write_bytes(len(header).to_bytes(8, "little") + header.encode())
+    assert state_step(tmp_path) == 0
+    assert saved_step(tmp_path / "last.safetensors") == -1
+
+
+def test_a_run_whose_name_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    entry = {"name": "x" * 300, "arm": "a", "task": "addition", "seed": 1, "steps": 5}
+    (tmp_path / "index.jsonl").write_text(json.dumps(entry))
+    with pytest.raises(HardtailError, match="is not the name of a folder"):
+        Store(tmp_path).runs()
