@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["HARDTAIL_PROGRESS"] = "off"  # a line a second would make a slow machine's output another one
 
 NO_BROWSER = "there is no browser, or no Playwright to drive it: `apt-get install chromium` (`make browser` does it)"
 _FOUND = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))

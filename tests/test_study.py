@@ -314,7 +314,7 @@ def test_a_run_that_fails_is_named_and_holds_up_no_other(
     where = ("--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"), "--device", "cpu", "-n", "5")
     code, out, error = hardtail_command("study", "advance", "both", *where)
     assert code == 2
-    assert f"{lost.name}: {tmp_path / 'runs' / lost.name / 'recipe.json'} cannot be read" in out
+    assert f"{lost.name}: {tmp_path / 'runs' / lost.name / 'recipe.json'}: this is not valid JSON" in out
     assert "both: 1 of 2 runs recorded" in out
     assert error == f"hardtail: failed, for the reason above: {lost.name}; run the same command to try again\n"
     assert Store(tmp_path / "results").names() == {good.name}

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from hardtail.core.cores import wait_asleep
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import load_instances, save_instances
 from hardtail.core.registry import TASKS
@@ -23,6 +24,8 @@ __all__ = [
     "save_instances",
     "task",
 ]
+
+wait_asleep()
 
 
 def task(name: str, preset: str = "release", **fields: object) -> "Task":

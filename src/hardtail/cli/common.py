@@ -10,6 +10,7 @@ import tyro
 from tyro.conf import Positional, arg
 
 from hardtail import task as make_task
+from hardtail.cli.progress import counted_lines, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import MOST_TEXT, refuse_special
 from hardtail.core.registry import TASKS
@@ -159,10 +160,11 @@ def open_console(at_least: int = 0) -> "Console":
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
-    """Show a spinner on standard error during work that may take a while, if that is a terminal."""
+    """Show on standard error that work goes on: a spinner on a terminal, plain lines elsewhere."""
     from rich.text import Text
 
-    with console(stderr=True).status(Text(words)):
+    screen = console(stderr=True)
+    with screen.status(Text(words)) if screen.is_terminal else plain_lines(lambda: words):
         yield
 
 
@@ -196,17 +198,21 @@ def asked_to_stop(begun: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
 
 def new_bar(*more: "ProgressColumn") -> "Progress":
     """Return a progress bar on standard error; it is disabled if that is not a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    words = TextColumn("{task.description}", markup=False)
-    columns = (words, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), *more)
+    bar = (BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar, *more)
     screen = console(stderr=True)
     return Progress(*columns, console=screen, disable=not screen.is_terminal)
 
 
 @contextmanager
 def progress_bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar and give the function that advances it."""
+    """Show progress, as a bar on a terminal and as plain lines elsewhere, and give the function that advances it."""
     with new_bar() as progress:
+        if progress.disable:
+            with counted_lines(words, total) as advance:
+                yield advance
+            return
         task = progress.add_task(words, total=total)
         yield lambda made: progress.advance(task, made)

@@ -3,8 +3,10 @@
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import tyro
@@ -12,6 +14,7 @@ from rich.progress import TextColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
 from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_bar, usable_device
+from hardtail.cli.progress import plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import LogLine
 from hardtail.core.registry import SCHEMES
@@ -118,14 +121,22 @@ def _train(
     log: Sequence[str],
 ) -> None:
     watcher = Watcher(name, recipe)
-    with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.bar:
+    lines = plain_lines(watcher.now) if watcher.bar.disable else nullcontext()
+    with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.bar, lines:
 
         def report(line: LogLine) -> None:
             watcher.report(line)
             pass_on(line)
 
         outcome = train(
-            recipe, folder, device=device, data_file=data, patience=patience, report=report, should_stop=stop
+            recipe,
+            folder,
+            device=device,
+            data_file=data,
+            patience=patience,
+            report=report,
+            progress=watcher.move,
+            should_stop=stop,
         )
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"
@@ -144,12 +155,14 @@ class Watcher:
         self.task = self.bar.add_task(name, total=recipe.steps, words="preparing data and model")
         self.latest: dict[str, float] = {}
         self.began = False
+        self.step = 0
+        self.drawn = monotonic()
         if self.bar.disable:
             print(f"{name}: preparing data and model", flush=True)
 
     def report(self, line: LogLine) -> None:
         """Show the newest value of every measurement; for the first line, how the steps are computed."""
-        self.began = True
+        self.began, self.step = True, line.step
         at = f"step {line.step:,}/{self.steps:,}"
         if line.how is not None:
             self._say(f"{at}  {line.how}")
@@ -165,6 +178,16 @@ class Watcher:
             self._say(f"{at}{speed}{left}  {words}")
         loss = f"loss {self.latest['loss']:.4g}" if "loss" in self.latest else ""
         self.bar.update(self.task, completed=line.step, words=f"{rate:.0f} steps/s  {loss}" if rate else "")
+
+    def move(self, step: int) -> None:
+        """Note a finished step; there may be thousands in a second, so the bar is redrawn only now and then."""
+        self.step = step
+        if not self.bar.disable and (now := monotonic()) - self.drawn > 0.2:
+            self.drawn = now
+            self.bar.update(self.task, completed=step)
+
+    def now(self) -> str:
+        return f"step {self.step:,}/{self.steps:,}" if self.began else "preparing data and model"
 
     def _say(self, line: str) -> None:
         if self.bar.disable:

@@ -132,10 +132,11 @@ def check_trace(trace: Trace) -> None:
     last = trace.instances.answer_len - 1
     if not (_within(trace.cell_NT, -1, last) and _within(trace.runner_up_NT, -1, last)):
         raise HardtailError("it has events outside the answer")
-    if not (_within(trace.step_NT, 0, LAST_STEP) and _within(trace.gold_rank_NT, 0, LONGEST)):
+    if not (_within(trace.step_NT, 0, LAST_STEP) and _within(trace.gold_rank_NT, -1, LONGEST)):
         raise HardtailError("it has steps or ranks that a decode cannot have")
     for name in ("prob_NT", "gold_prob_NT"):
-        if not _within(getattr(trace, name), 0, 1.001):  # rounding may exceed 1
+        value_NT = getattr(trace, name)
+        if not _within(value_NT[~np.isnan(value_NT)], 0, 1.001):  # NaN is unknown; rounding may exceed 1
             raise HardtailError(f"its array {name!r} has values that are not probabilities")
 
 

@@ -88,6 +88,9 @@ def console(*, stderr: bool = False, width: int | None = None) -> "Console":
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # for `main`, as when `print` meets one
+
     stream = sys.stderr if stderr else sys.stdout
     return CleanConsole(
         file=stream.stream if isinstance(stream, Screen) else stream, stderr=stderr, width=width, highlight=False

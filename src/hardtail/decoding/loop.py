@@ -9,8 +9,10 @@ Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 import operator
 import reprlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from hardtail.core.noise import mix, stream
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.events import MOST_STEPS, MOST_TOKENS, Events, Segment, joined
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import Progress, batch_rows, spread, worker_count
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked
@@ -47,18 +50,14 @@ def decode(
     policy: Policy,
     decoding: Decoding = PLAIN,
     *,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done: None,
     about: Mapping[str, Any] | None = None,
 ) -> Trace:
     """Decode every instance from fully hidden maskable cells.
 
     `progress` gets the number of instances just finished; `about` goes into the trace.
     """
-    kept: list[Trace] = []
-    for part in decode_stream(denoiser, instances, policy, decoding, about=about):
-        kept.append(part)
-        progress(len(part))
-    return Trace.concat(kept)
+    return Trace.concat(list(decode_stream(denoiser, instances, policy, decoding, progress=progress, about=about)))
 
 
 @torch.inference_mode()
@@ -68,24 +67,35 @@ def decode_stream(
     policy: Policy,
     decoding: Decoding = PLAIN,
     *,
+    progress: Progress = lambda done: None,
     about: Mapping[str, Any] | None = None,
-) -> Iterator[Trace]:
+) -> Generator[Trace, None, None]:
     """Like `decode`, but yield one part at a time, in the order of the instances, to save memory."""
     if not len(instances):
         raise HardtailError("there is nothing to decode: no instances were given")
-    rows = in_flight(len(instances), decoding)
-    loop: _Loop | None = None
-    for start in range(0, len(instances), rows * WINDOW):
-        window = instances.take(slice(start, start + rows * WINDOW))
-        length_N = window.maskable_NA.sum(axis=1)
-        order_N = np.argsort(-length_N, kind="stable")  # rows of similar length end together
-        done: list[Trace] = []
-        for at in range(0, len(window), rows):
-            chosen = window.take(order_N[at : at + rows])
-            if loop is None:
-                loop = _Loop(denoiser, policy, decoding, chosen, rows)
-            done.append(loop.run(chosen, dict(about or {})))
-        yield Trace.concat(done).take(np.argsort(order_N, kind="stable"))
+    workers, length = worker_count(denoiser, decoding), instances.tokens_NL.shape[1]
+    rows = batch_rows(in_flight(len(instances), decoding), len(instances), tile(length), workers)
+    window = rows * WINDOW
+    length_N = instances.maskable_NA.sum(axis=1)
+    starts = range(0, len(instances), window)
+    # Rows of similar length end together.
+    orders = [start + np.argsort(-length_N[start : start + window], kind="stable") for start in starts]
+    batches = (instances.take(order_N[at : at + rows]) for order_N in orders for at in range(0, len(order_N), rows))
+
+    def begin(denoiser: Denoiser, moved: Progress) -> Callable[[Instances], Trace]:
+        loops: list[_Loop] = []  # one, made from the first batch
+
+        def run(batch: Instances) -> Trace:
+            if not loops:
+                loops.append(_Loop(denoiser, policy, decoding, batch, rows))
+            return loops[0].run(batch, dict(about or {}), moved)
+
+        return run
+
+    with closing(spread(batches, begin, denoiser, decoding, progress)) as done:
+        for order_N in orders:
+            parts = list(islice(done, -(-len(order_N) // rows)))
+            yield Trace.concat(parts).take(np.argsort(order_N, kind="stable"))
 
 
 def in_flight(n: int, decoding: Decoding) -> int:
@@ -150,13 +160,14 @@ class _Loop:
 
     # -- one batch ----------------------------------------------------------------------------------------------
 
-    def run(self, instances: Instances, about: Mapping[str, Any]) -> Trace:
+    def run(self, instances: Instances, about: Mapping[str, Any], progress: Progress) -> Trace:
         """Decode up to `rows` instances."""
         refuse_strangers(int(instances.answer_NA.max()), len(self.allowed_V))
         self._fill(instances)
         self._begin()
         n, most = len(instances), self._steps(int(instances.maskable_NA.sum(axis=1).max()))
         segments: list[Segment] = []
+        left = n
         for step in range(most):
             if self.device.type == "cpu" or step % LOOK_EVERY == 0:
                 done_B = fitting(self.policy.finished(self.state), self.state.key_B, self.policy, "finished")
@@ -165,7 +176,10 @@ class _Loop:
             if self.policy.remasks and self.events.crowded:
                 segments.append(self.events.flush(n))
             self._step()
+            progress(n * (step + 1) // most - n * step // most)
+            left = n - n * (step + 1) // most
         segments.append(self.events.flush(n))
+        progress(left)
         if bool(self.state.hidden_BA.any()):
             raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow more")
         answer_NA = self.state.token_BA[:n].to(torch.uint8).cpu().numpy()

@@ -22,9 +22,13 @@ class Decoding(Checked):
     """0 commits the most probable token; above it, one is sampled from p^(1/temperature)."""
     allowed: Sequence[int] | None = None
     """The tokens that may be committed; by default all but the mask."""
+    workers: AtLeastOne | None = None
+    """Single-threaded workers that share the instances on a CPU; affects time, not results. By default as many as
+    there are cores to use, and one for a denoiser that is not ours, since it may not expect calls from several
+    threads."""
 
     def as_json(self) -> dict[str, Any]:
-        """The options that a result depends on; the batch is not one of them."""
+        """The options that a result depends on; the batch and the workers are not."""
         return {
             "commit_rule": str(self.commit),
             "restrict": self.allowed is not None,

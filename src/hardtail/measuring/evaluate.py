@@ -3,8 +3,8 @@
 Shapes: N instances, A answer cells.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from hardtail.core.seeds import Streams, below
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import Progress
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.looking import judge
 from hardtail.measuring.statistics import mcnemar, wilson
@@ -82,7 +83,7 @@ def evaluate(
     *,
     traces: Path | None = None,
     failures: int = 0,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done: None,
 ) -> Outcome:
     """Decode `instances` under one policy and measure it, holding one part of the trace at a time."""
     task = subject.task
@@ -90,8 +91,9 @@ def evaluate(
     exact: list[NDArray[np.bool_]] = []
     wrong: list[Trace] = []
     valid = cells = right_cells = steps = 0
-    with trace_writer(traces) if traces else nullcontext() as writer:
-        for part in traced(subject, name, policy, instances, stratum, decoding):
+    decoded = closing(traced(subject, name, policy, instances, stratum, decoding, progress))
+    with trace_writer(traces) if traces else nullcontext() as writer, decoded as parts:
+        for part in parts:
             if writer is not None:
                 writer.add(part)
             exact.append(part.exact_N)
@@ -102,7 +104,6 @@ def evaluate(
             steps = max(steps, int(part.step_NT.max(initial=-1)) + 1)
             if len(wrong) < failures:
                 wrong.extend(part.take(slice(i, i + 1)) for i in np.flatnonzero(~part.exact_N)[: failures - len(wrong)])
-            progress(len(part))
     exact_N = np.concatenate(exact)
     n, right = len(exact_N), int(exact_N.sum())
     record = Accuracy(
@@ -120,12 +121,18 @@ def evaluate(
 
 
 def traced(
-    subject: Subject, name: str, policy: Policy, instances: Instances, stratum: str, decoding: Decoding
-) -> Iterator[Trace]:
+    subject: Subject,
+    name: str,
+    policy: Policy,
+    instances: Instances,
+    stratum: str,
+    decoding: Decoding,
+    progress: Progress = lambda done: None,
+) -> Generator[Trace, None, None]:
     """The trace of one policy, part by part; its `about` names what was decoded, and how."""
     known = {key: value for key, value in _head(subject, name, decoding).items() if value is not None}
     about = to_builtins(known) | {"task": task_to_json(subject.task), "stratum": stratum}
-    return decode_stream(subject.denoiser, instances, policy, decoding, about=about)
+    return decode_stream(subject.denoiser, instances, policy, decoding, progress=progress, about=about)
 
 
 def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Outcome], decoding: Decoding) -> Paired:
@@ -188,7 +195,7 @@ def evaluate_all(
     given: GivenProblems | None = None,
     traces: Path | None = None,
     failures: int = 0,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done: None,
 ) -> Iterator[Found]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons.
 

@@ -1,6 +1,6 @@
 """Diagnoses of trained models, which are decoded first, and of saved traces."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import Progress
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.measuring.diagnosis.cross import cross
@@ -30,7 +31,7 @@ def explain_model(
     decoding: Decoding,
     *,
     data_seed: int | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done: None,
 ) -> list[Diagnosis]:
     """One diagnosis per policy, over all strata; by default of confidence and of the logical order.
 
@@ -51,9 +52,7 @@ def explain_model(
     for name, policy in chosen_policies(task, policies or ("top1", *task.order_names[:1])).items():
         parts: list[Trace] = []
         for stratum, instances in drawn:
-            for part in traced(subject, name, policy, instances, stratum, decoding):
-                parts.append(part)
-                progress(len(part))
+            parts += traced(subject, name, policy, instances, stratum, decoding, progress)
         trace = Trace.concat(parts)
         diagnosis = diagnose(task, trace, subject.coverage, subject.order, groups)
         if first is None:

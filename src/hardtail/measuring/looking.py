@@ -17,6 +17,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances
 from hardtail.decoding.loop import in_flight, pass_rows, refuse_strangers
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import Progress, spread
 from hardtail.models.denoiser import Denoiser
 from hardtail.schemes.base import Corpus, Rows, log_likelihood
 
@@ -37,12 +38,15 @@ class Look:
 
 def looks(model: Model, corpus: Corpus, size: int) -> Iterator[Look]:
     """Every problem once, always `size` rows at a time: matrix products of another shape may round differently."""
-    for start in range(0, len(corpus), size):
-        index_B = torch.arange(start, start + size, device=corpus.tokens_NL.device)
-        rows = corpus.rows(index_B.clamp(max=len(corpus) - 1))
-        view = rows.hide(rows.maskable_BA, corpus)
-        logits_BAV = model(view.tokens_BL, view.at_BA)
-        yield Look(rows, index_B < len(corpus), logits_BAV, log_likelihood(logits_BAV, view.gold_BA))
+    return (_look(model, corpus, start, size) for start in range(0, len(corpus), size))
+
+
+def _look(model: Model, corpus: Corpus, start: int, size: int) -> Look:
+    index_B = torch.arange(start, start + size, device=corpus.tokens_NL.device)
+    rows = corpus.rows(index_B.clamp(max=len(corpus) - 1))
+    view = rows.hide(rows.maskable_BA, corpus)
+    logits_BAV = model(view.tokens_BL, view.at_BA)
+    return Look(rows, index_B < len(corpus), logits_BAV, log_likelihood(logits_BAV, view.gold_BA))
 
 
 class Judged(NamedTuple):
@@ -62,23 +66,32 @@ def judge(
     most = int(instances.answer_NA.max(initial=0))
     judged_all_NA = torch.from_numpy(judged_NA).to(device)
 
-    def model(tokens_BL: Tensor, at_BA: Tensor | slice) -> Tensor:
-        assert isinstance(at_BA, Tensor)
-        logits_BAV = denoiser.logits(tokens_BL, at_BA).float()
-        refuse_strangers(most, logits_BAV.shape[-1])
-        return logits_BAV
+    rows = pass_rows(instances.tokens_NL.shape[1], in_flight(len(instances), decoding), decoding)
+
+    def begin(denoiser: Denoiser, moved: Progress) -> Callable[[int], tuple[float, int]]:
+        def model(tokens_BL: Tensor, at_BA: Tensor | slice) -> Tensor:
+            assert isinstance(at_BA, Tensor)
+            logits_BAV = denoiser.logits(tokens_BL, at_BA).float()
+            refuse_strangers(most, logits_BAV.shape[-1])
+            return logits_BAV
+
+        def judged(start: int) -> tuple[float, int]:
+            """The loss of the judged cells of the problems from `start` on, and how many are right."""
+            look = _look(model, corpus, start, rows)
+            judged_BA = judged_all_NA[look.rows.row_B] & look.there_B[:, None]
+            token_V = torch.arange(look.logits_BAV.shape[-1], device=device)
+            barred_V = token_V == denoiser.mask_id
+            if decoding.allowed is not None:
+                barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=device))
+            guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
+            right = int((guess_BA == look.rows.gold_BA)[judged_BA].sum())
+            return -float(look.log_p_BA[judged_BA].double().sum()), right
+
+        return judged
 
     loss, right, cells = 0.0, 0, int(judged_NA.sum())
-    rows = pass_rows(instances.tokens_NL.shape[1], in_flight(len(instances), decoding), decoding)
-    for look in looks(model, corpus, rows):
-        judged_BA = judged_all_NA[look.rows.row_B] & look.there_B[:, None]
-        loss -= float(look.log_p_BA[judged_BA].double().sum())
-        token_V = torch.arange(look.logits_BAV.shape[-1], device=device)
-        barred_V = token_V == denoiser.mask_id
-        if decoding.allowed is not None:
-            barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=device))
-        guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
-        right += int((guess_BA == look.rows.gold_BA)[judged_BA].sum())
+    for part_loss, part_right in spread(range(0, len(corpus), rows), begin, denoiser, decoding, lambda done: None):
+        loss, right = loss + part_loss, right + part_right
     if not math.isfinite(loss):
         raise HardtailError(f"{name}: the model's logits hold NaN or infinities; look at its weights")
     return Judged(loss / max(cells, 1), right, cells)

@@ -50,6 +50,7 @@ class ModelDenoiser:
     ) -> None:
         self.model = model.eval().requires_grad_(False)
         self._forward = torch.compile(self.model, dynamic=False) if compiled else self.model
+        self.compiled = compiled
         self.mask_id = mask_id
         self.precision = precision
 

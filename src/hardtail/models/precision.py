@@ -19,8 +19,11 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
 @contextmanager
 def matmul_precision(precision: Precision) -> Iterator[None]:
     """Compute float32 matrix products in `precision`, in the whole process while this lasts."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
+    before, wanted = torch.get_float32_matmul_precision(), "highest" if precision == "fp32" else "high"
+    if before == wanted:  # threads that compute in the same precision do not disturb each other
+        yield
+        return
+    torch.set_float32_matmul_precision(wanted)
     try:
         yield
     finally:

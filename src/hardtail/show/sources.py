@@ -106,9 +106,7 @@ def decoded(
         for stratum in strata:
             instances = measured_instances(subject.task, stratum, plan.n, seed)
             for name, policy in policies.items():
-                for part in traced(subject, name, policy, instances, stratum, decoding):
-                    yield part
-                    progress(len(part))
+                yield from traced(subject, name, policy, instances, stratum, decoding, progress)
 
 
 def _choices(subject: "Subject", plan: DecodePlan) -> "tuple[list[str], dict[str, Policy]]":

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from msgspec import structs
 
+from hardtail.core.cores import usable_cores
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import MOST_TEXT, file_hash, load_instances, save_instances
 from hardtail.core.manifest import Manifest, PartOfSplit
@@ -64,7 +65,7 @@ def build(
     parts = parts_of(task, split, n)
 
     def make() -> Built:
-        with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        with ThreadPoolExecutor(workers or usable_cores()) as pool:
             drawn = [_draw(task, split, part, seed, keep_overlap, pool, progress) for part in parts]
         instances = Instances.concat([made for made, _ in drawn])
         apart = "not kept apart" if keep_overlap else "by construction"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hardtail.core.describe import described_fields, described_name, registered_name
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.registry import TASKS
 from hardtail.tasks.base import Task
 
@@ -29,7 +29,8 @@ def task_from_json(said: object) -> Task:
     name = registered_name(said)
     if (kind := _registered(name)) is None:
         raise HardtailError(
-            f"the task {reprlib.repr(name)} is not registered here (known: {', '.join(TASKS.names())}); name it "
+            f"the task {name if name is None else quoted(name)} is not registered here "
+            f"(known: {', '.join(TASKS.names())}); name it "
             f"with --task package.module:Class, or register it with an entry point {TASKS.group!r}"
         )
     try:

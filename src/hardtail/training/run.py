@@ -7,12 +7,14 @@ from pathlib import Path
 
 import torch
 
+from hardtail.core.cores import usable_cores
 from hardtail.core.describe import differences
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import load_instances
 from hardtail.core.provenance import origin
 from hardtail.core.records import DataFile, LogLine
 from hardtail.core.types import Instances
+from hardtail.decoding.workers import computing_threads
 from hardtail.models.precision import matmul_precision
 from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus
@@ -48,14 +50,15 @@ def train(
     data_file: Path | None = None,
     patience: int | None = None,
     report: Report = lambda entry: None,
+    progress: Callable[[int], None] = lambda step: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Train `recipe` in `folder`: start the run, continue it where it stopped, or return at once if it has finished.
 
     `patience` ends the run at the first probe that is this many steps or more after the best one; without it, or with
-    a larger one, a run that ended this way continues. `report` gets every line of the log; `should_stop` is
-    called between steps, and the run is saved before it stops. This seeds torch's global generator, or restores it
-    from the saved state.
+    a larger one, a run that ended this way continues. `report` gets every line of the log, `progress`
+    the number of every finished step; `should_stop` is called between steps, and the run is saved before it stops. This
+    seeds torch's global generator, or restores it from the saved state.
     """
     refuse_no_patience(patience)
     with open_run(recipe, folder) as keeper:
@@ -65,8 +68,9 @@ def train(
         run = _Run(recipe, keeper, used, data_file)
         try:
             run.resume()
-            with matmul_precision(recipe.precision if used.type == "cuda" else "fp32"):
-                return run.go(report, should_stop, patience)
+            threads = min(torch.get_num_threads(), usable_cores())  # torch does not know of a quota
+            with matmul_precision(recipe.precision if used.type == "cuda" else "fp32"), computing_threads(threads):
+                return run.go(report, progress, should_stop, patience)
         except BrokenPipeError:  # from the reader of the reports
             raise
         except OSError as error:  # most often a full disk
@@ -132,7 +136,13 @@ class _Run:
     def resume(self) -> None:
         self.keeper.resume(self.step, self.source.sha256 if self.source else "")
 
-    def go(self, report: Report, should_stop: Callable[[], bool], patience: int | None) -> Outcome:
+    def go(
+        self,
+        report: Report,
+        moved: Callable[[int], None],
+        should_stop: Callable[[], bool],
+        patience: int | None,
+    ) -> Outcome:
         how = self.step.compile()
         keeper, progress, watch = self.keeper, self.progress, self.recipe.watch
         rounded = progress.rounded or None
@@ -159,6 +169,7 @@ class _Run:
                 return Outcome(progress.step, False, keeper.folder, how)
             self.step()
             progress.step += 1
+            moved(progress.step)
             measure()
             if progress.step % watch.save_every == 0 and progress.step < self.recipe.steps:
                 clock()

@@ -1,0 +1,86 @@
+"""Progress in a pipe: a plain line every second, with what is done so far; and threads that do not spin."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hardtail.cli import progress
+
+
+class _Soon:
+    """In place of an event: the time of a line has come as often as asked, then the work has ended."""
+
+    def __init__(self, lines: int) -> None:
+        self.left = lines
+
+    def __call__(self) -> "_Soon":
+        return self
+
+    def wait(self, seconds: float) -> bool:
+        assert seconds == 1
+        self.left -= 1
+        return self.left < 0
+
+    def set(self) -> None:
+        pass
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(progress.SWITCH)
+    monkeypatch.setattr(progress, "Event", _Soon(2))
+
+
+def test_lines_say_what_is_done_and_go_to_standard_error(lines: None, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.counted_lines("decoding a model", 1200):
+        pass
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "decoding a model: 0 of 1,200, 0 s\n" * 2
+
+
+def test_what_was_counted_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Shown:
+        def __init__(self, words: object) -> None:
+            self.words = words
+
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *error: object) -> None:
+            assert callable(self.words)
+            shown.append(self.words())
+
+    monkeypatch.setattr(progress, "plain_lines", Shown)
+    with progress.counted_lines("drawing", None) as advance:
+        advance(1000)
+        advance(500)
+    assert shown == ["drawing: 1,500"]
+
+
+def test_the_lines_can_be_turned_off(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "Event", _Soon(2))
+    assert os.environ[progress.SWITCH] == "off"
+    with progress.plain_lines(lambda: "decoding"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def _waiting(**settings: str) -> str:
+    """What OpenMP says about its threads when torch is imported after hardtail."""
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+    usual = {name: value for name, value in os.environ.items() if name not in names}
+    command = [sys.executable, "-c", "import hardtail, torch; torch.ones(1).sum()"]
+    done = subprocess.run(
+        command, env=usual | {"OMP_DISPLAY_ENV": "true"} | settings, capture_output=True, text=True, check=True
+    )
+    return next(line for line in done.stderr.splitlines() if "OMP_WAIT_POLICY" in line)
+
+
+def test_torchs_threads_wait_asleep_unless_the_user_says_otherwise() -> None:
+    assert "PASSIVE" in _waiting()
+    assert "ACTIVE" in _waiting(OMP_WAIT_POLICY="active")

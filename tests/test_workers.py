@@ -1,0 +1,213 @@
+"""Work that is spread over workers: the same bytes, errors and interrupts as without them; the cores that there are."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import hardtail
+from hardtail.core.cores import usable_cores
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.loop import decode, decode_stream
+from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import spread, worker_count
+from hardtail.measuring.looking import judge
+from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.precision import Precision
+from hardtail.models.transformer import Shape, Transformer
+from hardtail.policies.confidence import Top1
+from hardtail.policies.named import policy_named
+from tests.decoding_toys import MASK, TOY, hashed_logits, problems, same_trace
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """What torch may use in this thread; the tests are started with one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def model(precision: Precision = "fp32") -> tuple[ModelDenoiser, Instances]:
+    """Wide enough that torch would split its products over two threads, and 70 sums."""
+    task = hardtail.task("addition", digits=6)
+    wide = Transformer(Shape(1, 2, 128, task.vocabulary.size, task.seq_len))
+    wide.initialise(torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for parameter in wide.parameters():
+            parameter.mul_(3)
+    denoiser = ModelDenoiser(wide, task.vocabulary.mask_id, precision)
+    return denoiser, task.sample(70, hardtail.Streams(0).named("workers"))
+
+
+def everything(trace: Trace) -> list[bytes]:
+    names = ("answer_NA", "cell_NT", "step_NT", "token_NT", "prob_NT", "gold_prob_NT", "margin_NT", "runner_up_NT")
+    return [getattr(trace, name).tobytes() for name in names]
+
+
+@pytest.mark.parametrize("name", ["top1", "random", "threshold,p=0.3", "loo,rounds=2"])
+def test_any_number_of_workers_writes_the_same_bytes(name: str, threads: int) -> None:
+    denoiser, instances = model()
+    policy = policy_named(name)
+    one, two, three, usual = (
+        decode(denoiser, instances, policy, Decoding(seed=3, workers=workers)) for workers in (1, 2, 3, None)
+    )
+    assert len(np.unique(one.prob_NT[one.commit_NT])) > 100  # the model is no constant
+    assert everything(one) == everything(two) == everything(three) == everything(usual)
+    assert torch.get_num_threads() == threads
+
+
+def test_one_pass_is_judged_the_same_by_any_number_of_workers(threads: int) -> None:
+    denoiser, instances = model()
+    found = [
+        judge(denoiser, instances, instances.maskable_NA, Decoding(workers=workers), "a model")
+        for workers in (1, 2, 3, None)
+    ]
+    assert found == [found[0]] * 4
+
+
+def test_bf16_is_the_same_too_and_leaves_the_process_as_it_was() -> None:
+    denoiser, instances = model("bf16")
+    before = torch.get_float32_matmul_precision()
+    one, three = (decode(denoiser, instances, Top1(), Decoding(workers=workers)) for workers in (1, 3))
+    assert everything(one) == everything(three)
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_parts_come_in_order_and_progress_comes_from_the_callers_thread() -> None:
+    instances = problems(1200, cells=3)
+    moved: list[int] = []
+    callers: set[int] = set()
+
+    def progress(done: int) -> None:
+        moved.append(done)
+        callers.add(threading.get_ident())
+
+    parts = list(decode_stream(TOY, instances, Top1(), Decoding(workers=3), progress=progress))
+    assert [len(part) for part in parts] == [512, 512, 176]
+    assert same_trace(Trace.concat(parts), decode(TOY, instances, Top1()))
+    assert sum(moved) == 1200
+    assert callers == {threading.get_ident()}
+
+
+def test_progress_moves_within_a_batch() -> None:
+    moved: list[int] = []
+    decode(TOY, problems(32), Top1(), progress=moved.append)
+    assert sum(moved) == 32
+    assert max(moved) < 32 / 3
+
+
+def _workers_left() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("hardtail")]
+
+
+def test_an_error_in_a_worker_is_the_callers() -> None:
+    def broken(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return hashed_logits(tokens_BL, at_BA) * torch.nan
+
+    with pytest.raises(HardtailError, match="a cell has no probabilities"):
+        decode(Function(broken, MASK), problems(200), Top1(), Decoding(workers=2))
+    assert not _workers_left()
+
+
+def test_nobody_works_on_when_the_rest_is_not_wanted() -> None:
+    parts = decode_stream(TOY, problems(5000, cells=3), Top1(), Decoding(workers=2))
+    next(parts)
+    parts.close()
+    assert not _workers_left()
+
+
+def test_ctrl_c_ends_the_workers_at_their_next_forward_pass() -> None:
+    passes = 0
+
+    def interrupting(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        nonlocal passes
+        passes += 1
+        if passes == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        return hashed_logits(tokens_BL, at_BA)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            decode(Function(interrupting, MASK), problems(100_000), Top1(), Decoding(workers=2))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not _workers_left()
+    assert passes < 20_000  # of 28,000 that the whole would take
+
+
+def test_a_denoiser_that_is_not_ours_is_called_from_one_thread_unless_asked(threads: int) -> None:
+    callers: set[int] = set()
+
+    def seen(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        callers.add(threading.get_ident())
+        return hashed_logits(tokens_BL, at_BA)
+
+    decode(Function(seen, MASK), problems(100), Top1())
+    assert callers == {threading.get_ident()}
+    decode(Function(seen, MASK), problems(100), Top1(), Decoding(workers=1))
+    assert callers == {threading.get_ident()}
+    callers.clear()
+    decode(Function(seen, MASK), problems(100), Top1(), Decoding(workers=2))
+    assert threading.get_ident() not in callers
+
+
+def test_the_number_of_workers_is_what_torch_and_the_process_may_use(threads: int) -> None:
+    denoiser, _ = model()
+    assert worker_count(denoiser, Decoding()) == min(threads, usable_cores())
+    assert worker_count(denoiser, Decoding(workers=5)) == 5
+    assert worker_count(TOY, Decoding()) == 1
+    with torch.autocast("cpu", torch.bfloat16):  # holds for this thread only
+        assert worker_count(denoiser, Decoding()) == 1
+
+
+def test_few_jobs_are_taken_ahead_of_the_results() -> None:
+    taken: list[int] = []
+
+    def jobs() -> Iterator[int]:
+        for job in range(100):
+            taken.append(job)
+            yield job
+
+    results = spread(jobs(), lambda denoiser, moved: lambda job: job * job, TOY, Decoding(workers=2), lambda done: None)
+    assert [next(results) for _ in range(3)] == [0, 1, 4]
+    assert len(taken) <= 8
+    results.close()
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "cores"),
+    [
+        ("0::/a/b\n", {"a/cpu.max": "150000 100000\n"}, 2),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "50000 100000\n"}, 1),
+        ("0::/elsewhere\n", {"cpu.max": "300000 100000\n"}, 3),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, 4),
+        ("0::/\n", {"cpu.max": "nonsense\n"}, 4),
+        (
+            "3:cpu,cpuacct:/x\n1:name=systemd:/\n",
+            {"cpu,cpuacct/x/cpu.cfs_quota_us": "200000\n", "cpu,cpuacct/x/cpu.cfs_period_us": "100000\n"},
+            2,
+        ),
+        ("2:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),
+        ("", {}, 4),
+    ],
+)
+def test_quotas_of_control_groups_count(
+    own: str, files: dict[str, str], cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
+    (tmp_path / "own").write_text(own)
+    for name, text in files.items():
+        (tmp_path / "groups" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "groups" / name).write_text(text)
+    assert usable_cores(tmp_path / "groups", tmp_path / "own") == cores
+    assert usable_cores(tmp_path / "groups", tmp_path / "missing") == 4
