@@ -43,6 +43,8 @@ _TWINS = (
 )
 NAMES = {one: other for pair in _TWINS for one, other in (pair, pair[::-1])}
 """Functions and fields that are mistaken for each other."""
+SYMMETRIC = ("min", "max", "minimum", "maximum", "array_equal", "allclose")
+"""Functions whose arguments can change places."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,8 @@ def _constant(node: ast.AST) -> Iterator[ast.AST]:
 def _arguments(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.Call) and len(node.args) >= 2:
         one, two, *rest = node.args
+        if ast.unparse(node.func).split(".")[-1] in SYMMETRIC:
+            return
         if not isinstance(one, ast.Starred) and not isinstance(two, ast.Starred) and ast.dump(one) != ast.dump(two):
             yield ast.Call(node.func, [two, one, *rest], node.keywords)
 
