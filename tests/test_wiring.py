@@ -129,7 +129,7 @@ def test_the_wall_time_of_a_resumed_run_goes_on(tmp_path: Path, monkeypatch: pyt
             before = len(walls)
     assert walls == sorted(walls)
     assert walls[0] == 0
-    assert 0 < walls[before - 1] < walls[before] < walls[-1]
+    assert 0 < walls[before - 1] < walls[before] < walls[-1] < 200  # readings of the clock, not its time of day
     assert json.loads((tmp_path / "finished.json").read_bytes())["wall"] == walls[-1]
 
 
