@@ -22,7 +22,10 @@ def test_only_plain_decodes_count_and_of_those_the_largest(tmp_path: Path) -> No
         made.plant(PUMA_28, value, n=n)
     run = next(iter(made.runs))
     plain = list(made.evaluations[run])
-    strange = {"commit_rule": "5 a step"}, {"temperature": 1.0}, {"restrict": True}, {"decode_precision": "bf16"}
+    strange: list[dict[str, Any]] = [
+        *({"commit_rule": "5 a step"}, {"temperature": 1.0}, {"restrict": True}, {"decode_precision": "bf16"}),
+        *({"decode_seed": 1}, {"data_seed": 7, "seed": 42}),
+    ]
     for change in strange:
         made.evaluations[run] += [record | change | {"n": 5000} for record in plain]
     (sample,) = PUMA_28.samples(Results(made.written()))
@@ -90,6 +93,7 @@ def test_the_diagnosis_that_counts_is_of_the_strata_of_its_claims(tmp_path: Path
         (["natural", *asked], 50_000, 0.5, {}),
         (asked, 50_000, 0.6, {"data_seed": 7}),
         (asked, 50_000, 0.7, {"temperature": 1.0}),
+        (asked, 50_000, 0.8, {"decode_seed": 1}),
     )
     assert [sample.value for sample in MASKED.samples(results)] == [0.2]
 

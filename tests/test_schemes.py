@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +76,7 @@ def slow_loss(
         (Random(draw="count"), {"weight": "masked"}),
         (Random(weighting="batch"), {"weight": "batch"}),
         (Random(weighting="rate", at_least_one=False), {"weight": "rate"}),
+        (Random(weighting="rate", draw="count"), {"weight": "rate"}),
         (Papl(alpha=5.0), {"weight": "masked", "alpha": 5.0}),
         (Papl(alpha=2.0, tau=0.5), {"weight": "masked", "alpha": 2.0, "tau": 0.5}),
         (Papl(alpha=3.0, planner="matched"), {"weight": "masked", "alpha": -3.0}),
@@ -82,9 +84,15 @@ def slow_loss(
         (Puma(), {"weight": "masked"}),
     ],
 )
-def test_loss_against_the_formula(scheme: Scheme, reference: dict[str, float]) -> None:
+@pytest.mark.parametrize("uneven", [False, True], ids=["even", "uneven"])
+def test_loss_against_the_formula(scheme: Scheme, reference: dict[str, float], uneven: bool) -> None:
     data = corpus()
+    if uneven:  # as in a Sudoku: another number of maskable cells in every instance
+        maskable_NA = torch.rand(data.maskable_NA.shape, generator=torch.Generator().manual_seed(2)) < 0.6
+        maskable_NA[:, 0] = True
+        data = replace(data, maskable_NA=maskable_NA)
     view, _ = next(views(scheme, data, 1))
+    assert not (view.hidden_BA & ~view.maskable_BA).any()
     logits = 2 * torch.randn((*view.gold_BA.shape, 14), generator=torch.Generator().manual_seed(1))
     assert float(scheme.loss(logits, view)) == pytest.approx(slow_loss(logits, view, **reference), rel=1e-5)  # type: ignore[arg-type]
 

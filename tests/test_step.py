@@ -107,6 +107,7 @@ def test_accumulated_halves_are_one_batch() -> None:
     one()
     torch.testing.assert_close(one.flat.weight_P, two.flat.weight_P, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(one.loss, two.loss)
+    torch.testing.assert_close(one.norm, two.norm)  # AdamW's first step is the same whatever the gradient's length
 
 
 def test_attention_in_bf16_moves_little() -> None:

@@ -1,6 +1,8 @@
 """The one exception whose message is written for users, and how messages quote what was given."""
 
 MOST_QUOTED = 80
+LONGEST = 4000
+"""Characters of a message; one that repeats something huge, or what a library says about it, loses its middle."""
 
 
 class HardtailError(ValueError):
@@ -8,6 +10,10 @@ class HardtailError(ValueError):
 
     The command line prints the sentence and exits with code 2; no stack trace.
     """
+
+    def __init__(self, message: str) -> None:
+        half = LONGEST // 2
+        super().__init__(message if len(message) <= LONGEST else f"{message[:half]} … {message[-half:]}")
 
 
 class BusyError(HardtailError):

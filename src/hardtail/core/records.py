@@ -21,6 +21,8 @@ from hardtail.core.manifest import Seed
 from hardtail.core.parsing import converted, damaged, decoded
 
 SCHEMA = 2
+LONGEST_NAME = 200
+"""Bytes that the name of a run may have: file systems take 255, and parts of its files have longer names."""
 T = TypeVar("T")
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[int, Meta(ge=1, le=1 << 53)]
@@ -191,7 +193,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     patience: Positive | None = None
 
     def __post_init__(self) -> None:
-        if Path(self.name).name != self.name or self.name == "..":
+        if Path(self.name).name != self.name or self.name == ".." or len(self.name.encode()) > LONGEST_NAME:
             raise ValueError(f"{self.name!r} is not the name of a folder next to the index")
 
 

@@ -105,7 +105,7 @@ def state_step(folder: Path) -> int:
             size = int.from_bytes(file.read(8), "little")
             header = decoded(file.read(min(size, LARGEST_HEADER)), STATE)
         return int(decoded_with_infinity(header["__metadata__"]["progress"], STATE)["step"])
-    except (OSError, KeyError, TypeError, ValueError):
+    except (OSError, KeyError, TypeError, ValueError, OverflowError):  # a step may be infinity
         return 0
 
 
