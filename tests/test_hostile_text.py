@@ -199,6 +199,9 @@ def _hostile_files(folder: Path) -> list[tuple[str, ...]]:
         ("eval", f"zoo:{ESCAPES}"),
         ("eval", "zoo:addition-random", "--device", ESCAPES),
         ("--path", ESCAPES, "tasks"),
+        ("eval", "run", ESCAPES),
+        (ESCAPES,),
+        ("train", "addition-random-smoke", f"--{ESCAPES}"),
     ]
 
 

@@ -42,6 +42,7 @@ def report(
         from hardtail.show.figures import ensure_matplotlib, write_all
 
         ensure_matplotlib()
+        figures.mkdir(parents=True, exist_ok=True)  # what cannot be a folder is refused before the work
     common.admit_task(task)
     given = sources.sorted_sources(runs)
     store = sources.open_results(results)

@@ -54,7 +54,7 @@ def _of_block(task: Task, trace: Trace) -> Prerequisites:
     assert instances.parents_NAE is not None
     nothing_NA = np.zeros_like(instances.maskable_NA)
     dependent_NA = ~task.ready(instances, nothing_NA)
-    if instances.parents_NAE.shape[2]:
+    if instances.parents_NAE.shape[2] and hidden_NSA.shape[1]:  # no steps, no commits to judge
         parents, ancestors = _missing(trace, held, hidden_NSA)
         return Prerequisites(held, held.there_NA & (parents.missing_NA == 0), dependent_NA, parents, ancestors)
     ready_NA = nothing_NA.copy()

@@ -97,8 +97,10 @@ export class Pane {
     const look = this.replay.looks(step)[cell];
     if (look.given) return "given by the problem";
     if (!commit || look.hidden) return "still hidden";
-    const gold = `; gold ${look.goldSign} ranked ${commit.goldRank + 1}, probability ${shown(commit.goldProb)}`;
+    const sure = (prob) => (prob === null ? "" : `, probability ${shown(prob)}`);
+    const rank = commit.goldProb === null ? "" : ` ranked ${commit.goldRank + 1}`;
+    const gold = `; gold ${look.goldSign}${rank}${sure(commit.goldProb)}`;
     const ready = commit.ready ? "after its prerequisites" : "before its prerequisites";
-    return `${look.sign} in step ${commit.step}, probability ${shown(commit.prob)}${look.wrong ? gold : ""}; ${ready}`;
+    return `${look.sign} in step ${commit.step}${sure(commit.prob)}${look.wrong ? gold : ""}; ${ready}`;
   }
 }
