@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test test-gpu lint browser bench-data clean
 
-demo: $(VENV)/.ready
+demo: $(VENV)/.installed
 	$(BIN)/hardtail demo
 
 test: lint
@@ -31,9 +31,14 @@ browser:
 bench-data: $(VENV)/.bench
 	$(BIN)/python benchmarks/data.py
 
-$(VENV)/.ready: pyproject.toml
+# What the demo needs; the tools of `make test` come on top.
+$(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hardtail needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.ready: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 

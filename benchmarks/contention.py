@@ -29,19 +29,22 @@ BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 def prepared_decode(way: str, n: int, models: int) -> Callable[[], None]:
     """What the demo decodes: every stratum in both orders."""
+    import hardtail
     from hardtail import zoo
     from hardtail.decoding.loop import decode
     from hardtail.measuring.evaluate import measured_instances
     from hardtail.measuring.subject import load_subject
     from hardtail.models.denoiser import Function
     from hardtail.policies.named import policy_named
-    from hardtail.show.demo import POLICIES, STRATA
+    from hardtail.show.demo import TASK
+    from hardtail.show.story import CONFIDENCE
 
-    shipped = [model.name for model in zoo.models() if STRATA[-1] in model.accuracy][:models]
+    shown = hardtail.task(TASK).showcase()
+    shipped = [model.name for model in zoo.models() if model.task == TASK][:models]
     subjects = [load_subject(zoo.PREFIX + name) for name in shipped]
     task = subjects[0].task
-    instances = [measured_instances(task, stratum, n, seed=0) for stratum in STRATA]
-    policies = [policy_named(name, task.order_names) for name in POLICIES]
+    instances = [measured_instances(task, stratum, n, seed=0) for stratum in (shown.ordinary, shown.hard)]
+    policies = [policy_named(name, task.order_names) for name in (CONFIDENCE, shown.order)]
     # A function is not known to be ours: it is called from one thread, with as many as torch likes inside.
     denoisers = [
         Function(subject.denoiser.logits, subject.denoiser.mask_id) if way == "split" else subject.denoiser

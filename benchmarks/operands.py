@@ -54,11 +54,13 @@ def paths(layers_HLL: list[Tensor]) -> Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--kind", choices=("last", "best_probe"), help="of a run's weights [those its recipe selects]")
+    parser.add_argument(
+        "--checkpoint", choices=("last", "best_probe"), help="of a run's weights [those its recipe selects]"
+    )
     parser.add_argument("-n", type=how_many, default=200, help="natural sums")
     words = parser.parse_args()
     try:
-        subject = load_subject(words.model, kind=words.kind)
+        subject = load_subject(words.model, kind=words.checkpoint)
         instances = measured_instances(subject.task, "natural", words.n, subject.seed)
     except HardtailError as error:
         raise SystemExit(str(error)) from None

@@ -18,6 +18,7 @@ from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
 from hardtail.show.figures import save, task_figures
 from hardtail.show.figures.panels import charts_figure
+from hardtail.show.figures.passes import passes_figure
 from hardtail.show.figures.states import states_figure
 from hardtail.show.sources import DecodePlan, decoded, load_models
 from hardtail.show.stages import stages
@@ -28,6 +29,14 @@ from hardtail.tasks.maze.task import Maze
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("zoo:addition-random", "zoo:addition-puma")
 HARD = "chain>=28"
+CHECKED = {
+    "PAPL, text": ("addition-papl-paper-s42", "#d55e00"),
+    "Random": ("addition-random-tf32-s42", "#0072b2"),
+    "PUMA": ("addition-puma-tf32-s42", "#009e73"),
+    "PAPL α=1": ("addition-papl-tf32-s42", "#e69f00"),
+    "PAPL α=5": ("addition-papl5-tf32-s42", "#cc79a7"),
+}
+POLICIES = {"threshold": "threshold", "check": "check", "top1": "top1", "lsb": "lsb (oracle)"}
 
 
 def planted_mazes() -> tuple[Maze, Trace]:
@@ -52,10 +61,17 @@ def hard_tail(run: Run) -> Any:
     return charts_figure([replace(hard, panel="PAPL, exact match", series=lines)])
 
 
+def passes(runs: dict[str, Run]) -> Any:
+    """What checking costs and what it repairs."""
+    held = {title: runs[name] for title, (name, _) in CHECKED.items()}
+    return passes_figure(held, {title: colour for title, (_, colour) in CHECKED.items()}, HARD, POLICIES)
+
+
 def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     released = [run for name, run in runs.items() if name.endswith("-tf32-s42")]
     yield "training", charts_figure(training("addition", released))
     yield "hard-tail", hard_tail(runs["addition-papl-paper-s42"])
+    yield "passes", passes(runs)
     plan = DecodePlan(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
     (stage,) = stages(decoded(load_models(MODELS, plan), plan))
     yield "states", states_figure(trained_and_visited("addition", released, stage))

@@ -20,7 +20,8 @@ CELLS, VOCAB, MASK = 9, 8, 7
 Numbers = NDArray[np.float64]
 same_trace = same_decode
 NAMES = (
-    *POLICIES.names(),
+    *(name for name in POLICIES.names() if name not in ("check", "ladder")),
+    "check,rounds=2",
     "zigzag",
     "block,size=4",
     "threshold,p=0.3",
@@ -31,9 +32,14 @@ NAMES = (
     "remdm,eta=0.5",
     "remdm,variant=conf",
     "p2,eta=4",
+    "check,draft=eb+gamma=2,hide=random,parts=2,rounds=2",
+    "check,draft=klass+p=0.2+kl=3+history=1,hide=block,then=refill,rounds=2,sweep=backward",
+    "check,draft=loo+rounds=1,then=region,reach=1,rounds=1",
+    "ladder,rungs=factor/check+rounds=1/klass,limit=16,splits=1",
     "tests.decoding_toys:EveryOther",
 )
-"""Every registered policy, a logical order, a user's class; also with fields that make rare branches common."""
+"""Every registered policy, a logical order, a user's class; also with fields that make rare branches common, and few
+rounds where a denoiser without sense would be asked again and again."""
 
 
 def problems(n: int, seed: int = 0, cells: int = CELLS) -> Instances:

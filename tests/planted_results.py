@@ -16,8 +16,12 @@ from hardtail.measuring.statistics import wilson
 from hardtail.study.claims import Claim, Results
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.combined import Pooled, Weighted
-from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
-from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Recovery, Similar, Unrecovered
+from hardtail.study.claims.evidence import GATES, Gate
+from hardtail.study.claims.facts import Known, Unseen
+from hardtail.study.claims.figures import REVEALED, Accuracy, Figure, LateLoss, Profiled, Reached
+from hardtail.study.claims.plain import Computed, Learns
+from hardtail.study.claims.recovery import Recovery, Unrecovered
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Similar
 from hardtail.study.runs import diagnosed_strata
 from hardtail.study.store import Store
 
@@ -30,10 +34,12 @@ Planting = Mapping[Figure, float]
 
 
 class Planted:
-    """A store in which figures have given values."""
+    """A store in which figures have given values. Every run has learned its task, unless its gate is planted too."""
 
     def __init__(self, folder: Path, *, reading: str = "release") -> None:
         self.folder, self.reading = folder, reading
+        self.facts: list[dict[str, Any]] = []
+        self.coverage: dict[str, dict[str, Any]] = {}
         self.runs: dict[str, dict[str, Any]] = {}
         self.evaluations: dict[str, list[dict[str, Any]]] = {}
         self.diagnoses: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -52,12 +58,23 @@ class Planted:
             for part in figure.parts:
                 self.plant(part, value, seed=seed, n=n, kinds=kinds)
             return
-        assert isinstance(figure, Accuracy | Profiled | Reached | LateLoss)
+        if isinstance(figure, Known):
+            made = {"commit": "c0ffee", "device": "H200"}
+            self.facts.append({"fact": figure.fact, "about": "planted", "seed": seed, "value": value, "n": n} | made)
+            return
+        assert isinstance(figure, Accuracy | Profiled | Reached | LateLoss | Unseen)
         run = self._run(figure.task, figure.scheme, seed)
+        if isinstance(figure, Unseen):  # PUMA trains this share of what uniform masking has as often as it does
+            even = self._run(figure.task, "random", seed)
+            rare, often = round(1000 * value), 1000 - round(1000 * value)
+            self.coverage[even] = {"by_count": [0, 1000], "by_count_and_rank": [[0, 0], [rare, often]]}
+            self.coverage[run] = {"by_count": [0, 1000], "by_count_and_rank": [[0, 0], [0, 1000]]}
+            return
         if isinstance(figure, Accuracy):
-            kind = "reveal" if figure.metric == "token_accuracy" else "accuracy"
+            kind = "reveal" if figure.policy == REVEALED else "accuracy"
             head = {"kind": kind, "task": figure.task, "policy": figure.policy, "stratum": figure.stratum}
-            said = {"n": n, "exact_match": value, figure.metric: value, "commit": "c0ffee", "device": "H200"}
+            said = {"n": n, "exact_match": value, "commit": "c0ffee", "device": "H200"}
+            said |= {"token_accuracy": value} if kind == "reveal" else {figure.metric: value}
             records = [head | said | {"checkpoint": checkpoint} for checkpoint in kinds]
             self.evaluations.setdefault(run, []).extend(records)
         elif isinstance(figure, Profiled):
@@ -65,7 +82,7 @@ class Planted:
                 blank = as_json(diagnosis_of(figure.task, diagnosed_strata(figure.task), 1))
                 diagnosis = self.diagnoses.setdefault((run, figure.policy, checkpoint), blank)
                 _put(diagnosis, figure.path, round(value * n) if figure.divided else value)
-                for place, path in enumerate(figure.of):
+                for place, path in enumerate(figure.of or filter(None, [figure.cases])):
                     _put(diagnosis, path, 0 if place else n)
         elif isinstance(figure, Reached):
             lines = [{"step": step, "natural": float(step >= value)} for step in range(1000, STEPS + 1, 1000)]
@@ -77,8 +94,11 @@ class Planted:
     def _run(self, task: str, scheme: str, seed: int) -> str:
         arm = f"{task}-{scheme}-paper" if self.reading == "paper" else f"{task}-{scheme}"
         name = f"{arm}-s{seed}"
-        entry = {"name": name, "arm": arm, "task": task, "seed": seed, "steps": STEPS}
-        self.runs[name] = entry | {"commit": "c0ffee", "device": "H200", "wall": 1.0}
+        if name not in self.runs:
+            entry = {"name": name, "arm": arm, "task": task, "seed": seed, "steps": STEPS}
+            self.runs[name] = entry | {"commit": "c0ffee", "device": "H200", "wall": 1.0}
+            gate = gate_of(task, scheme)
+            self.plant(gate, 1.0, seed=seed, n=1)
         return name
 
     def written(self) -> Store:
@@ -95,7 +115,16 @@ class Planted:
             ]
             _write(folder / "diagnoses.jsonl", held)
             _write(folder / "log.jsonl", self.logs.get(run, []))
+            if run in self.coverage:
+                (folder / "coverage.json").write_text(json.dumps(self.coverage[run]))
+        _write(self.folder / "facts.jsonl", self.facts)
         return Store(self.folder)
+
+
+def gate_of(task: str, scheme: str) -> Accuracy:
+    """The figure that says whether a run has learned its task."""
+    gate = GATES.get(task, Gate())
+    return Accuracy(task, scheme, "top1", gate.stratum, gate.metric)
 
 
 def diagnosis_of(task: str, strata: Iterable[str], instances: int, **said: Any) -> Diagnosis:
@@ -166,6 +195,10 @@ def planted(folder: Path, values: Planting) -> Results:
 def as_printed(check: Check) -> dict[Figure, float]:
     """What the paper has; where it prints no number, something that its sentence says."""
     told = {cell.figure: cell.paper for cell in check.cells if cell.paper is not None}
+    if isinstance(check, Learns):
+        return {gate_of(check.task, check.scheme): 1.0}
+    if isinstance(check, Computed):
+        return {}
     if isinstance(check, AtLeast | AtMost):
         return told or {check.cell.figure: check.bound}
     if isinstance(check, Gap) and not told:
@@ -176,6 +209,10 @@ def as_printed(check: Check) -> dict[Figure, float]:
 
 
 def opposite(check: Check) -> dict[Figure, float]:
+    if isinstance(check, Learns):
+        return {gate_of(check.task, check.scheme): 0.0}
+    if isinstance(check, Computed):
+        return {}
     if isinstance(check, Level):
         away = 2 * check.tolerance
         return {check.cell.figure: check.target + (away if check.target < 0.5 else -away)}
@@ -200,6 +237,8 @@ def opposite(check: Check) -> dict[Figure, float]:
 
 def weaker(check: Check) -> dict[Figure, float] | None:
     """Values with which it holds weaker; None where nothing but an interval could make it so."""
+    if isinstance(check, Learns | Computed):
+        return None
     if isinstance(check, Level):
         away = 0.9 * check.tolerance * (1 if check.target < 0.5 else -1)
         low, high = wilson(round(check.target * (check.cell.n or 0)), check.cell.n or 0)

@@ -53,7 +53,7 @@ def test_the_ledger_has_a_row_for_every_claim_and_counts_verdicts(run: Run, reco
     assert code == 0
     rows = {line.split(" | ")[0].removeprefix("| "): line for line in out.splitlines()}
     assert all_claims().keys() <= rows.keys()
-    assert "| holds |" in rows["addition.puma.lower"]
+    assert "| one seed: holds |" in rows["addition.puma.lower"]
     assert "| not measured |" in rows["maze.puma.lower"]
     judged = judge(Results(Store(recorded)))
     for verdict in Verdict:
@@ -61,11 +61,18 @@ def test_the_ledger_has_a_row_for_every_claim_and_counts_verdicts(run: Run, reco
 
 
 def test_ids_and_verdicts_are_never_cut_short(run: Run, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run("--results", recorded)
-    rows = {line.split()[1]: line.rstrip(" │") for line in out.splitlines() if line.startswith("│")}
-    for name in all_claims():
-        assert rows[name].endswith(tuple(Verdict))
+    counts, _, _, *lines = out.splitlines()
+    judged = judge(Results(Store(recorded)))
+    told = ", ".join(f"{verdict.value} {sum(item.verdict is verdict for item in judged)}" for verdict in Verdict)
+    assert counts == f"{len(judged)} claims: {told}"
+    assert max(map(len, lines)) <= 80
+    for line, (name, claim) in zip(lines, all_claims().items(), strict=True):
+        verdict = next(verdict for verdict in Verdict if line.startswith(f"{verdict.value} "))
+        shown, sentence = line.removeprefix(verdict.value).split(maxsplit=1)
+        assert shown == name
+        assert claim.sentence.startswith(sentence.rstrip("…"))
 
 
 def test_json_has_what_programs_read(run: Run, recorded: Path) -> None:

@@ -167,6 +167,8 @@ def test_check_says_why_not(shell: Shell, words: list[str], sentence: str) -> No
         (["sample", "hardtail.tasks.base:Task"], "is not a task"),
         (["solve", "maze", "nosuchfile"], "there is no file of that name either"),
         (["solve", "maze", "/"], "is a folder"),
+        (["solve", "addition", ""], "the argument is empty"),
+        (["check", "countdown", "", ""], "the argument is empty"),
         (["check", "addition", "47+38", "nofile.txt"], "no such file"),
         (["data", "addition", "--out", "/proc/x.npz"], "cannot be written"),
         (["inspect", "absent.npz"], "is missing"),

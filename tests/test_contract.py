@@ -29,7 +29,7 @@ def test_unknown_stratum_names_the_axes(name: str) -> None:
 
 @pytest.mark.parametrize("name", hardtail.TASKS.names())
 def test_unknown_preset_and_field_are_refused(name: str) -> None:
-    with pytest.raises(hardtail.HardtailError, match="release"):
+    with pytest.raises(hardtail.HardtailError, match=f"give one of {next(iter(hardtail.TASKS.load(name).presets))}"):
         hardtail.task(name, "draft")
     with pytest.raises(hardtail.HardtailError, match="no field"):
         hardtail.task(name, flavour="mild")

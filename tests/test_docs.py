@@ -76,7 +76,7 @@ def test_module_paths_exist(page: Path) -> None:
 
 def resolves(name: str) -> bool:
     """Whether `name` is a module, an attribute of one, or a group of entry points."""
-    if name in {f"hardtail.{kind}" for kind in ("tasks", "schemes", "policies", "recipes", "claims")}:
+    if name in {f"hardtail.{kind}" for kind in ("tasks", "schemes", "policies", "recipes", "claims", "models")}:
         return True
     module, _, attribute = name.rpartition(".")
     if _is_module(name):

@@ -168,9 +168,9 @@ def test_accuracy_is_drawn_with_intervals_beside_what_the_paper_prints(runs: lis
     assert set(panels) == {"top1", "lsb", "random"}
     top1 = {(one.hue, one.printed): one.lines[0].points for one in panels["top1"].series}
     printed = printed_accuracy()["addition", "papl", "top1"]
-    chains = [4, 12, 20, 24, 28]
-    assert [(x, y) for x, y, _, _ in top1["papl", True]] == [(k, printed[f"chain>={k}"]) for k in chains]
-    assert [x for x, *_ in top1["papl", False]] == chains, "at the chain's length, not in a row"
+    chains, shown = [4, 12, 20, 24, 28], [(x, y) for x, y, _, _ in top1["papl", True]]
+    assert shown == [(0, printed["natural"]), *((k, printed[f"chain>={k}"]) for k in chains)]
+    assert [x for x, *_ in top1["papl", False]] == [0, *chains], "at the chain's length, not in a row"
     assert all(low is not None and low <= y <= (high or 0) for _, y, low, high in top1["papl", False])
     figure = charts_figure(charts)
     panel = next(axes for axes in figure.axes if axes.get_title(loc="left") == "top1")
@@ -196,7 +196,7 @@ def test_training_curves_are_the_logs(runs: list[Run]) -> None:
 
 def test_a_scheme_has_the_colour_of_the_page(runs: list[Run]) -> None:
     charts = training("addition", runs)
-    on_page = {one["colour"] for chart in charts_as_json(charts) for one in chart["series"]}
+    on_page = {one["colour"] for chart in charts_as_json(charts, "") for one in chart["series"]}
     drawn = {mpl.colors.to_hex(line.get_color()) for axes in charts_figure(charts).axes for line in axes.lines}
     assert on_page == drawn == {SCHEME_COLOURS[scheme] for scheme in ("random", "papl", "puma")}
 

@@ -14,7 +14,7 @@ from hardtail.show.page.page import write_page
 from hardtail.study.store import Store
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from tests.conftest import BROWSER, NO_BROWSER
-from tests.report_toys import EVIL, addition_traces, lines, markup_trace, results, wide_trace
+from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, rewritten_trace, wide_trace
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -46,7 +46,8 @@ def opened(browser: "Browser", file: Path) -> Iterator[Open]:
 
     def go(address: str = "", path: Path = file, size: str = "desktop", scheme: Any = "light") -> "Page":
         width, height = SIZES[size]
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        view = {"width": width, "height": height}
+        context = browser.new_context(viewport=view, color_scheme=scheme, has_touch=size == "phone")  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(10_000)
@@ -73,9 +74,63 @@ def filled(page: "Page", pane: int = 0) -> int:
     return page.locator(".pane").nth(pane).locator(".tile:not(.hidden)").count()
 
 
-def test_opens_from_a_file_and_shows_what_was_run(opened: Open) -> None:
+def test_opens_from_a_file_with_the_story_of_its_decodes(opened: Open) -> None:
     page = opened()
-    assert "commits too early" in page.locator("h1").inner_text()
+    said = page.locator("h1").inner_text()
+    assert said == (
+        "By confidence, addition-random solves 100 % of ordinary sums but only 75 % of sums with chain ≥ 8. "
+        "Lowest digit first, it solves 100 %; with 12 sums this may be chance."
+    )
+    assert page.locator("h1 .way-0").count() == 2
+    assert page.locator(".dots .model").all_inner_texts() == ["addition-random", "addition-puma"]
+    numbers = [text.split() for text in page.locator(".dots .figure.way-1").all_inner_texts()]
+    assert numbers == [["100", "%"]] * 4, "in logical order everything is right"
+    assert page.locator("h1").bounding_box()["y"] < page.locator(".dots").bounding_box()["y"] < SIZES["desktop"][1] / 2  # type: ignore[index]
+    assert page.locator(".three b").first.inner_text() == "100 %"
+    page.get_by_role("link", name="addition-puma").click()
+    page.wait_for_selector(".pane")
+    assert page.get_by_label("Decoder A").evaluate("box => box.selectedOptions[0].text") == "addition-puma · top1"
+
+
+def test_a_failure_plays_by_itself_and_can_be_paused(opened: Open) -> None:
+    page = opened()
+    page.clock.install()  # so that seconds pass at once
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    player = page.locator(".player")
+    failed, solved = player.locator(".because").all_inner_texts()
+    assert re.match(r"AFailed\. In step \d+ of 13 it writes \d into 10\^\d+ with probability", failed)
+    assert "It waits for 10^" in failed
+    assert re.match(r"BSolved\. It writes 10\^\d+ in step \d+ of 13, when 10\^\d+ is known\.", solved)
+    player.scroll_into_view_if_needed()
+    page.wait_for_function(
+        "() => document.querySelectorAll('.player .pane:first-child .tile:not(.hidden)').length >= 2"
+    )
+    player.get_by_role("button", name="Pause").click()
+    standing = steps(page)
+    assert len(set(standing)) == 1, "in step"
+    page.clock.run_for(20_000)
+    assert steps(page) == standing
+    player.get_by_role("button", name="Play").click()
+    page.clock.run_for(8_000)  # it rests at the mistake and at the end
+    assert steps(page) != standing
+    player.get_by_role("link", name="theatre").click()
+    page.wait_for_selector(".theatre .pane")
+    assert page.locator(".theatre .because").first.inner_text() == failed
+
+
+def test_who_asks_for_less_motion_sees_the_mistake_at_once(browser: "Browser", file: Path) -> None:
+    context = browser.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(file.as_uri())
+    page.wait_for_selector("body[data-ready]")
+    assert page.locator(".player .tile.wrong.now").count() == 1
+    page.get_by_role("button", name="Play").wait_for()
+    context.close()
+
+
+def test_the_study_has_a_view_of_its_own(opened: Open, tmp_path: Path) -> None:
+    page = opened("#study")
     assert page.get_by_role("row", name=re.compile("addition-puma-tf32-s41")).count() == 1
     cell = page.locator("table.study").first.get_by_role("row", name=re.compile("chain ≥ 28")).locator("td").first
     assert cell.locator(".paper").text_content() == "0.992"
@@ -84,9 +139,11 @@ def test_opens_from_a_file_and_shows_what_was_run(opened: Open) -> None:
 
 
 def test_a_verdict_opens_its_evidence(opened: Open) -> None:
-    page = opened("#overview?claim=addition.puma.lower")
+    page = opened("#study?claim=addition.puma.lower")
     claim = page.locator("details.claim[open]")
     assert claim.locator(".verdict").inner_text() == "= holds"
+    level = page.locator("details.claim", has_text="PAPL has this accuracy on chains of 20").first
+    assert level.locator(".numbers").inner_text() == "46.2 % (paper) · 46.2 % (ours)"
     assert "addition-random-tf32-s42" in claim.inner_text()
     everything = page.locator("details.claim").count()
     page.get_by_role("link", name=re.compile("^does not hold")).click()
@@ -101,7 +158,8 @@ def test_tables_and_claims_are_of_the_chosen_weights(opened: Open, tmp_path: Pat
     for seed in (41, 42):
         kept = folder / f"addition-random-tf32-s{seed}" / "evaluations.jsonl"
         records = [json.loads(line) for line in kept.read_text().splitlines()]
-        last = [record | {"checkpoint": "last", "exact_match": 0.25} for record in records]
+        last = [record | {"checkpoint": "last"} for record in records]
+        last = [of if of["stratum"] == "natural" else of | {"exact_match": 0.25} for of in last]
         lines(kept, records + last)
     path = tmp_path / "page.html"
     write_page(path, *page_content(Store(folder), [], []))
@@ -121,12 +179,16 @@ def test_tables_and_claims_are_of_the_chosen_weights(opened: Open, tmp_path: Pat
     expect(figure).to_have_text(re.compile(r"^0\.99"))
 
 
-def test_legends_toggle_series_and_hovering_shows_numbers(opened: Open) -> None:
-    page = opened("#curves")
-    chart = page.locator(".chart").first
+def test_a_chooser_shows_and_hides_runs_and_hovering_shows_numbers(opened: Open) -> None:
+    page = opened("#curves?of=addition%2C%20runs")
+    chart = page.locator('[data-chart="Training loss"]')
+    assert chart.locator("h3").inner_text() == "puma-tf32 ends lowest, at 0.02"
     curves = chart.locator(".plot path").count()
-    chart.get_by_role("button", name="puma-tf32").click()
+    page.get_by_text("Showing 3 of 3 runs and models").click()
+    page.get_by_label("puma-tf32").uncheck()
+    page.get_by_text("Showing 2 of 3 runs and models").wait_for()
     assert chart.locator(".plot path").count() == curves - 2  # both seeds
+    assert "puma-tf32" not in page.locator(".legend").first.inner_text()
     chart.locator(".plot").hover(position={"x": 200, "y": 80})
     tip = page.locator("#tip").inner_text()
     assert "training step" in tip
@@ -192,9 +254,12 @@ def test_filters_narrow_the_problems(opened: Open) -> None:
     assert "No problem" in page.locator(".panes").inner_text()
 
 
-def test_a_failure_opens_at_its_first_wrong_commit(opened: Open) -> None:
+def test_opens_on_a_problem_that_only_one_decoder_solves_at_its_first_wrong_commit(opened: Open) -> None:
     page = opened("#theatre")
     pane = page.locator(".pane").first
+    assert "✗✓" in page.locator(".problems [aria-selected=true]").inner_text()
+    because = page.locator(".transport .because").all_inner_texts()
+    assert [text[:8] for text in because] == ["AFailed.", "BSolved."]
     assert "1 wrong" in pane.locator(".state").inner_text()
     wrong = pane.locator(".tile.wrong.now.unready")
     assert wrong.count() == 1
@@ -224,7 +289,7 @@ def test_the_address_restores_a_view(opened: Open) -> None:
 def test_an_address_of_another_page_is_no_error(opened: Open) -> None:
     page = opened("#theatre?stage=7&a=nobody&problem=99999&step=abc&role=x")
     assert page.locator(".pane").count() >= 1
-    assert "commits too early" in opened("#nonsense").locator("h1").inner_text()
+    assert "By confidence" in opened("#nonsense").locator("h1").inner_text()
 
 
 def test_dark_and_light(opened: Open) -> None:
@@ -242,11 +307,21 @@ def test_dark_and_light(opened: Open) -> None:
 
 
 def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
-    for view in ("#overview", "#curves", "#theatre"):
+    for view in ("#overview", "#curves", "#study", "#theatre"):
         page = opened(view, size="phone")
         assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["phone"][0]
     assert page.locator(SLIDER).is_visible()
     assert filled(page) > 0
+    for pane in page.locator(".pane").all():
+        box = pane.bounding_box()
+        assert box is not None
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= SIZES["phone"][1], "both decoders without scrolling"
+    row = page.locator(".transport .row").bounding_box()
+    assert row is not None
+    assert row["y"] + row["height"] <= SIZES["phone"][1], "with the slider"
+    page.locator(".pane").first.locator(".tile").nth(4).tap()
+    assert "10^8" in page.locator(".told .cell-name").inner_text()
 
 
 def test_a_wide_drawing_moves_with_its_commits_on_a_phone(opened: Open, tmp_path: Path) -> None:
@@ -263,6 +338,27 @@ def test_a_wide_drawing_moves_with_its_commits_on_a_phone(opened: Open, tmp_path
             })""",
             timeout=3000,
         )
+
+
+def test_a_cell_that_is_written_again_plays_as_a_replacement(opened: Open, tmp_path: Path) -> None:
+    path, trace = tmp_path / "rewritten.html", rewritten_trace()
+    write_page(path, *page_content(None, [], [trace]))
+    page = opened("#theatre", path=path)
+    before, after = trace.token_NT[0, [0, -1]].tolist()
+    cell = page.locator(f'[data-cell="{TASK.answer_len - 1}"]')
+    page.locator(SLIDER).fill(str(TASK.answer_len))
+    page.wait_for_function("() => document.querySelectorAll('.tile.wrong').length === 1")
+    assert cell.locator(".sign").text_content() == str(before)
+    assert page.locator(".tile.replaced").count() == 0
+    page.locator(SLIDER).fill(str(TASK.answer_len + 1))
+    page.wait_for_selector(".tile.replaced")
+    assert (cell.locator(".sign").text_content(), cell.locator(".old").text_content()) == (str(after), str(before))
+    assert page.locator(".tile.wrong").count() == 0
+    assert "1 replaced · ✓ solved" in page.locator(".state").inner_text()
+    assert page.locator(".strip .replaced").count() == 1
+    assert "replaces a token once" in page.locator(".because").inner_text()
+    cell.hover()
+    assert f"{after} instead of {before} in step {TASK.answer_len + 1}" in page.locator(".told").inner_text()
 
 
 def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

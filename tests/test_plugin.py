@@ -99,7 +99,7 @@ def test_diagnosed_with_its_own_profile(with_plugin: dict[str, str], decoded: Pa
     assert 0 < profile["failures"] == profile["first_wrong"]["first_in_time"]["n"]
     assert sum(profile["role"]["all"].values()) == 6 * 16
     assert sum(profile["role"]["lowest_index"].values()) == profile["failures"]
-    assert "parity: role" in run(["hardtail", "diagnose", str(decoded)], with_plugin)
+    assert "parity: role" in run(["hardtail", "diagnose", str(decoded), "--full"], with_plugin)
 
 
 def test_watched_in_the_terminal(with_plugin: dict[str, str], decoded: Path) -> None:

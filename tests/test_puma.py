@@ -135,13 +135,13 @@ def test_a_rebuilt_pool_is_spread_over_the_new_k() -> None:
     assert state["stage_B"].bincount().tolist() == [8, 8, 8, 8]
 
 
-def test_stage_sizes_around_the_mean() -> None:
-    """The text's stochastic stage: 20 cells in 6 stages go 2 to 5 at a time, each size as often, until none is left."""
+def _stage_sizes(scheme: Puma) -> list[int]:
+    """How many of 20 cells a stage reveals, where a chain goes on; a chain ends only when nothing is hidden."""
     task = hardtail.task("addition", digits=19)
     data = Corpus.on(CPU, task.sample(2000, Streams(0).named("around")), MASK, "lsb")
     sizes: list[int] = []
     before: tuple[Tensor, Tensor] | None = None
-    for view, _ in views(paper(Fixed(6)), data, 60):
+    for view, _ in views(scheme, data, 60):
         count_B = view.hidden_BA.sum(1)
         if before is not None:
             goes_on_B = (view.row_B == before[0]) & (before[1] > 5)
@@ -150,6 +150,23 @@ def test_stage_sizes_around_the_mean() -> None:
             assert (count_B[fresh_B] == 20).all()
             assert (before[1][fresh_B] <= 5).all()  # no chain is given up while more is hidden than a stage may reveal
         before = view.row_B, count_B
+    return sizes
+
+
+def test_stage_sizes_are_centred_on_n_over_k() -> None:
+    """The text's stochastic stage, 20 cells in 6 stages: 3 or 4 with mean 10/3, then one more or less."""
+    sizes = _stage_sizes(paper(Fixed(6)))
+    expected = np.array([2, 3, 3, 1]) / 9  # 3 in two of three draws and 4 in one, each changed by -1, 0 or 1
+    assert np.bincount(sizes, minlength=6)[2:] / len(sizes) == pytest.approx(expected, abs=0.05)
+    assert np.mean(sizes) == pytest.approx(20 / 6, abs=0.1)
+    few = _stage_sizes(paper(Fixed(15)))
+    assert set(few) == {1, 2, 3}
+    assert np.mean(few) == pytest.approx(20 / 15, abs=0.05)
+
+
+def test_recorded_stage_sizes_are_around_the_mean() -> None:
+    """The law of the recorded runs: 2 to 5 at a time, each size as often, until none is left."""
+    sizes = _stage_sizes(Puma(Fixed(6), law="around", threshold=None))
     assert np.bincount(sizes, minlength=6)[2:] / len(sizes) == pytest.approx(np.full(4, 0.25), abs=0.05)
     assert set(sizes) == {2, 3, 4, 5}
 

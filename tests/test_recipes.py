@@ -53,11 +53,11 @@ def test_the_released_settings(name: str) -> None:
     [
         ("random", Random(at_least_one=False, weighting="rate")),
         ("papl", Papl(alpha=1.0, masking=Random(at_least_one=False))),
-        ("puma", Puma(Ramp(3, 16), law="around", threshold=None)),
-        ("oracle", Puma(Ramp(3, 16), law="around", threshold=None, score="logical")),
+        ("puma", Puma(Ramp(3, 16), law="centred", threshold=None)),
+        ("oracle", Puma(Ramp(3, 16), law="centred", threshold=None, score="logical")),
         (
             "mixture",
-            Mixture(Puma(Ramp(3, 16), law="around", threshold=None), Random(at_least_one=False, weighting="rate")),
+            Mixture(Puma(Ramp(3, 16), law="centred", threshold=None), Random(at_least_one=False, weighting="rate")),
         ),
     ],
 )

@@ -150,7 +150,7 @@ def test_tables_have_ours_the_papers_and_how_they_agree(tmp_path: Path) -> None:
     )
 
 
-def test_tables_name_runs_that_count_without_having_learned(tmp_path: Path) -> None:
+def test_tables_list_runs_that_never_learned_and_leave_them_out(tmp_path: Path) -> None:
     folder = results(tmp_path / "results")
     assert not any(table.unlearned for table in study_tables(Results(Store(folder))))
     evaluations = folder / "addition-puma-tf32-s42" / "evaluations.jsonl"
@@ -159,10 +159,16 @@ def test_tables_name_runs_that_count_without_having_learned(tmp_path: Path) -> N
     lines(evaluations, [*kept, {**under_confidence, "stratum": "natural", "exact_match": 0.0}])
     first, *_ = study_tables(Results(Store(folder)))
     assert first.unlearned == ("addition-puma-tf32-s42",)
-    assert dict(first.rows)["chain ≥ 4"][2].seeds == 2
+    four = dict(first.rows)["chain ≥ 4"][2]
+    assert four.seeds == 1
+    assert four.ours == pytest.approx(0.872), "the other seed alone"
     for path in write_tables(tmp_path / "tables", Results(Store(folder))):
         if path.stem == "addition-table-1" and path.suffix in (".md", ".tex"):
-            assert "included although never learned: addition-puma-tf32-s42" in path.read_text()
+            assert "left out because they never learned the task: addition-puma-tf32-s42" in path.read_text()
+    chart = recorded_accuracy("addition", Store(folder).runs(), "best_probe")
+    puma = {one.name: one for one in chart.series if one.hue == "puma" and one.style == "top1" and not one.printed}
+    assert set(puma) == {"puma-tf32 · top1", "puma-tf32, seed 42 (never learned) · top1"}
+    assert puma["puma-tf32 · top1"].lines[0].points[0].y == pytest.approx(0.872)
 
 
 def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:
@@ -185,9 +191,9 @@ def test_curves_show_what_runs_logged(tmp_path: Path) -> None:
     assert (guessed[0][1], guessed[-1][1]) == (33, 0)
     accuracy = charts["Accuracy by stratum and policy, best probe weights"]
     puma = next(series for series in accuracy.series if series.name == "puma-tf32 · top1")
-    place, share, low, high = puma.lines[0].points[0]
     assert accuracy.x.categories is not None
-    assert accuracy.x.categories[int(place)] == "chain>=4"
+    at = accuracy.x.categories.index("chain>=4")
+    _, share, low, high = next(point for point in puma.lines[0].points if point[0] == at)
     assert share == pytest.approx(0.868)
     assert low is not None
     assert high is not None
@@ -217,7 +223,9 @@ def test_curves_and_figures_count_what_the_ledger_counts(tmp_path: Path) -> None
     (on_paper,) = [chart for chart in panels if chart.panel == "top1"]
     for chart in (on_page, on_paper):
         (puma,) = [series for series in chart.series if series.name == "puma-tf32 · top1"]
-        assert puma.lines[0].points[0][1] == record["exact_match"]
+        shares = [share for _, share, *_ in puma.lines[0].points]
+        assert record["exact_match"] in shares
+        assert 0.1 not in shares
 
 
 def test_runs_of_another_kind_are_drawn_apart_and_without_the_papers_marks(tmp_path: Path) -> None:
@@ -296,11 +304,11 @@ def test_damaged_results_are_one_sentence(tmp_path: Path, damage: Callable[[Path
 def test_the_reading_of_the_text_is_shown_where_it_was_run(tmp_path: Path) -> None:
     folder = results(tmp_path / "results", seeds=(42,))
     content, _ = page_content(Store(folder), [], [])
-    assert [choice["weights"] for choice in content["judged"]] == ["as in the paper", "last"]
+    assert [choice["weights"] for choice in content["study"]["judged"]] == ["as in the paper", "last"]
     index = folder / "index.jsonl"
     index.write_text(index.read_text().replace('-tf32"', '-paper"'))
     content, _ = page_content(Store(folder), [], [])
-    assert [choice["weights"] for choice in content["judged"]][2:] == ["last, reading paper"]
+    assert [choice["weights"] for choice in content["study"]["judged"]][2:] == ["last, reading paper"]
 
 
 @pytest.mark.parametrize("section", ["training", "accuracy", "readiness", "coverage"])

@@ -64,8 +64,9 @@ def test_models_are_decoded_on_the_same_instances(report: Command, trained: Path
         "last · lsb",
     ]
     assert stage["strata"] == ["natural"] * 3 + ["chain>=8"] * 3
-    assert [run["name"] for run in content["runs"]][-1] == "run"  # its log is plotted beside the recorded runs
-    names = {series["name"] for chart in content["charts"] for series in chart["series"]}
+    assert [run["name"] for run in content["runs"]] == ["run"]
+    assert len(content["study"]["runs"]) == 6  # the log is plotted beside those of the recorded runs
+    names = {series["group"] for chart in content["charts"] for series in chart["series"]}
     assert {"puma-smoke", "puma-tf32"} <= names
 
 
@@ -78,9 +79,24 @@ def test_policies_and_strata_can_be_chosen(report: Command, trained: Path) -> No
     assert stage["strata"] == ["chain>=4"] * 2
 
 
+def test_recorded_runs_are_shown_only_if_asked_for(report: Command, tmp_path: Path, traces: list[Trace]) -> None:
+    results(Path("results"))  # where they are looked for
+    paths = saved(tmp_path, traces)
+    code, out, err = report(*paths)
+    assert (code, "4 decoders to watch; open it" in out) == (0, True), err
+    content = held_in(Path("report.html"))
+    assert content["study"] is None
+    assert {chart["of"] for chart in content["charts"]} == {"addition"}
+    code, out, err = report(*paths, "--study")
+    assert (code, "4 decoders to watch, 6 recorded runs; open it" in out) == (0, True), err
+    content = held_in(Path("report.html"))
+    assert len(content["study"]["runs"]) == 6
+    assert {chart["of"] for chart in content["charts"]} == {"addition", "addition, runs"}
+
+
 def test_without_runs_the_page_shows_recorded_results(report: Command, tmp_path: Path) -> None:
     code, out, err = report("--results", str(results(tmp_path / "results")))
-    assert (code, "runs 6, decoders to watch 0" in out) == (0, True), err
+    assert (code, "6 recorded runs; open it" in out) == (0, True), err
 
 
 @pytest.mark.parametrize(
@@ -92,6 +108,7 @@ def test_without_runs_the_page_shows_recorded_results(report: Command, tmp_path:
         (("--results", "nowhere"), "no index.jsonl"),
         (("-n", "0"), "-n is 0"),
         (("x.npz", "x.npz"), "more than once"),
+        ((), "nothing to report on; give a model, a run or a trace, or --study"),
     ],
 )
 def test_mistakes_are_one_sentence(report: Command, words: tuple[str, ...], told: str) -> None:

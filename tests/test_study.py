@@ -220,7 +220,7 @@ def test_a_run_out_of_patience_is_recorded_with_its_best_weights_alone(
     assert store.runs()[0].log[-1].step == 5
     monkeypatch.setattr("hardtail.study.grids.entries_named", lambda names: [run, whole])
     _, out, _ = hardtail_command("study", "both", "--runs", str(runs), "--results", str(store.folder))
-    assert [line.split()[1:8:2] for line in out.splitlines() if line.startswith("│")] == [
+    assert [line.split() for line in out.splitlines() if line.startswith("addition-")] == [
         [run.name, "recorded", "5", "12"],
         [whole.name, "recorded", "12", "12"],
     ]

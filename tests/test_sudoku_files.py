@@ -34,10 +34,12 @@ def test_tables_and_lists_are_read(tmp_path: Path) -> None:
     (tmp_path / "grid.txt").write_text(
         "\n".join(text[at : at + 9] for text in (PUZZLE, INKALA) for at in range(0, 81, 9))
     )
+    (tmp_path / "noted.txt").write_text(f"# a published list\n#\n{plain}")
+    (tmp_path / "t.noted.csv").write_text(f"# a published table\n{table}")
     (tmp_path / "drawn.txt").write_text(f"{drawn(PUZZLE)}\n\n{drawn(INKALA)}\n")
     parsed = TASK.parse([PUZZLE, INKALA])
     assert (TASK.parse([drawn(PUZZLE), drawn(INKALA)]).tokens_NL == parsed.tokens_NL).all()
-    for name in ("t.csv", "t.csv.gz", "p.txt", "p.sdm.gz", "grid.txt", "drawn.txt"):
+    for name in ("t.csv", "t.csv.gz", "p.txt", "p.sdm.gz", "grid.txt", "drawn.txt", "noted.txt", "t.noted.csv"):
         loaded = TASK.load(tmp_path / name)
         assert (loaded.tokens_NL == parsed.tokens_NL).all()
         if name.startswith("t."):  # the file's rating decides; where it has none, ours

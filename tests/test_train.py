@@ -16,7 +16,8 @@ from torch import Tensor
 from hardtail import HardtailError
 from hardtail.core.files import sole_writer
 from hardtail.models.weights import load_weights
-from hardtail.study.recipes import RECIPES, recipe_named
+from hardtail.study.names import RECIPES
+from hardtail.study.recipes import recipe_named
 from hardtail.training import optimiser
 from hardtail.training.optimiser import AdamW, Flat
 from hardtail.training.probe import Probe, Probed

@@ -207,7 +207,7 @@ def test_hidden_cells_are_dots_and_the_end_is_the_answer(
     name: str, decoded: Callable[[str], Trace], tmp_path: Path
 ) -> None:
     save_trace(tmp_path / "trace.npz", decoded(name))
-    theatre = open_theatre(tmp_path / "trace.npz")
+    theatre = open_theatre(load_trace(tmp_path / "trace.npz"), "trace.npz")
     cells = int(theatre.replay.one.maskable_NA[0].sum())
     for step in range(theatre.replay.steps + 1):
         assert (theatre.now, _scene(theatre).plain.count(HIDDEN)) == (step, cells - step)
@@ -231,7 +231,7 @@ def test_states_are_those_of_the_trace_under_any_policy(policy: str) -> None:
 
 
 def test_a_commit_says_what_it_did_not_wait_for(path: Path) -> None:
-    theatre = open_theatre(path, failures=True)
+    theatre = open_theatre(load_trace(path), path, failures=True)
     theatre.press("f")
     (event,) = theatre.replay.events_of(theatre.now - 1)
     power = TASK.digits - event.cell
@@ -247,7 +247,7 @@ def test_the_words_stand_beside_the_drawing_where_there_is_room(
     from rich.console import Console
 
     save_trace(tmp_path / "maze.npz", decoded("maze"))
-    theatre = open_theatre(tmp_path / "maze.npz")
+    theatre = open_theatre(load_trace(tmp_path / "maze.npz"), "maze.npz")
     for width, height in ((80, 24), (60, 40)):
         console = Console(width=width, file=io.StringIO(), record=True)
         console.print(frame(theatre, width))

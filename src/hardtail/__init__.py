@@ -1,5 +1,17 @@
-"""hardtail: masked diffusion models on reasoning tasks whose logical order is known exactly."""
+"""hardtail: masked diffusion models on reasoning tasks whose logical order is known exactly.
 
+    import hardtail as ht
+
+    model = ht.load("zoo:addition-papl-paper")
+    print(ht.evaluate(model, policies=["top1", "lsb"], strata=["natural", "chain>=28"], n=100))
+    trace = ht.decode(model, ht.task("addition").sample(50, "chain>=28", seed=0), "top1")
+    print(ht.diagnose(trace))
+    ht.report(trace, "mine.html")
+
+These names are imported when they are first used, so that `import hardtail` stays fast and free of torch.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hardtail.core.cores import wait_asleep
@@ -7,10 +19,12 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import load_instances, save_instances
 from hardtail.core.registry import TASKS
 from hardtail.core.seeds import Stream, Streams
-from hardtail.core.types import Instances
+from hardtail.core.types import Instances, Trace
 from hardtail.core.version import __version__
 
 if TYPE_CHECKING:
+    from hardtail.api.models import decode, evaluate, load
+    from hardtail.api.traces import diagnose, load_trace, report
     from hardtail.tasks.base import Task
 
 __all__ = [
@@ -19,15 +33,39 @@ __all__ = [
     "Instances",
     "Stream",
     "Streams",
+    "Trace",
     "__version__",
+    "decode",
+    "diagnose",
+    "evaluate",
+    "load",
     "load_instances",
+    "load_trace",
+    "report",
     "save_instances",
     "task",
 ]
 
+_LAZY = {
+    **dict.fromkeys(("decode", "evaluate", "load"), "hardtail.api.models"),
+    **dict.fromkeys(("diagnose", "load_trace", "report"), "hardtail.api.traces"),
+}
+
 wait_asleep()
 
 
-def task(name: str, preset: str = "release", **fields: object) -> "Task":
-    """The task `name` in one of its readings: `task("addition", digits=8).sample(3, Streams(0).named("mine"))`."""
+def task(name: str, preset: str | None = None, **fields: object) -> "Task":
+    """The task `name` in one of its readings: `task("addition", digits=8).sample(3, "chain>=4", seed=0)`."""
     return TASKS.load(name).preset(preset, **fields)
+
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and so notices a wrong one
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY:
+            raise AttributeError(f"module 'hardtail' has no attribute {name!r}")
+        return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,31 +2,42 @@
 
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 from tyro.conf import FlagCreatePairsOff
 
-from hardtail.cli import claims, data, measure, report, show, study, view  # noqa: F401  (they register their commands)
 from hardtail.cli.common import app
+from hardtail.cli.measure import numbered_gallery
+from hardtail.cli.options import OPTIONAL
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import SEARCHED
 from hardtail.core.terminal import guard, screens, shortened
+
+for _module in ("show", "measure", "compare", "view", "report", "data", "study", "claims"):  # the order of the help
+    import_module(f"hardtail.cli.{_module}")  # it registers its commands
 
 
 @app.command(guarded=False)
 def train() -> None:
     """Train a recipe: `hardtail train RECIPE [any field as a flag]`; without RECIPE, list the recipes."""
+    words = sys.argv[2:]
+    if not words or words[0] in ("-h", "--help"):
+        from hardtail.cli.recipes import list_recipes
+
+        list_recipes()
+        return
     from hardtail.cli.train import main as train_main
 
-    train_main(sys.argv[2:])
+    train_main(words)
 
 
 def _own_words(words: list[str]) -> list[str]:
     """Return the words for the parser; `train` parses its own, because its flags depend on the recipe."""
     if words and words[0] == "train":
         return words[:1]
-    return measure.numbered_gallery(words) if words else ["--help"]
+    return numbered_gallery(words) if words else ["--help"]
 
 
 def _folders(words: list[str]) -> tuple[list[str], list[str]]:
@@ -66,10 +77,11 @@ def _main() -> None:
         SEARCHED[:] = [*folders, str(Path.cwd())]  # for a user's own classes, such as `my_policies:MyPolicy`
         app.cli(
             prog="hardtail",
-            description="Reasoning tasks for masked diffusion models, with their logical order computed exactly.\n\n"
+            description="See where a masked diffusion model commits too early: train, decode in any order, explain.\n\n"
             "Your own package.module:NAME is looked for in the current folder and, with\n--path DIR, in DIR.",
             args=_own_words(sys.argv[1:]),
             config=(FlagCreatePairsOff,),
+            registry=OPTIONAL,
         )
         sys.stdout.flush()
     except HardtailError as error:

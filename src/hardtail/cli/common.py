@@ -1,15 +1,18 @@
 """Shared by the commands: arguments and their help, the console, progress, and loading the model that a user named."""
 
 import signal
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 
 import tyro
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 
 from hardtail import task as make_task
+from hardtail.cli.options import option
 from hardtail.cli.progress import counted_lines, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import MOST_TEXT, refuse_special
@@ -17,42 +20,50 @@ from hardtail.core.registry import TASKS
 from hardtail.core.terminal import console, guard
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
     from hardtail.core.records import LogLine
+    from hardtail.core.tables import Table
     from hardtail.measuring.subject import Kind, Subject
     from hardtail.models.precision import Precision
     from hardtail.tasks.base import Task
 
-TaskName = Annotated[Positional[str], arg(metavar="TASK", help="a name from `hardtail tasks`, or package.module:Class")]
-Prompt = Annotated[
-    Positional[str], arg(metavar="PROMPT", help="a problem, a file of problems, or - for standard input")
-]
-Preset = Annotated[str, arg(help="a named configuration of the task, such as release or paper")]
-Fields = Annotated[
-    tuple[str, ...], arg(name="set", metavar="FIELD=VALUE", help="change fields of the task, e.g. --set digits=8")
-]
-Seed = Annotated[int, arg(help="random seed")]
-Json = Annotated[bool, arg(name="json", help="print one JSON object per line")]
-Count = Annotated[int, arg(aliases=["-n"], help="number of instances")]
+TaskName = Annotated[Positional[str], option("a name from `hardtail tasks`, or package.module:Class", "TASK")]
+Prompt = Annotated[Positional[str], option("a problem, a file of problems, or - for standard input", "PROMPT")]
+Preset = Annotated[str | None, option("a named configuration of the task, such as paper [the task's first]", "NAME")]
+Fields = Annotated[tuple[str, ...], option("change fields of the task, e.g. --set digits=8", "FIELD=VALUE", name="set")]
+Seed = Annotated[int, option("random seed", "SEED")]
+Json = Annotated[bool, option("print one JSON object per line", name="json")]
+JsonList = Annotated[bool, option("print one JSON list", name="json")]
+Count = Annotated[int, option("number of instances", "N", aliases=["-n"])]
 
-Run = Annotated[Positional[str], arg(metavar="RUN", help="a run directory, a .safetensors file, or zoo:NAME")]
+MODEL = "a run directory, a .safetensors file, zoo:NAME, or package.module:object"
+Run = Annotated[Positional[str], option(MODEL, "MODEL")]
+Policies = Annotated[
+    tuple[str, ...],
+    option("decoding orders (`hardtail policies`) [top1 and the task's logical order]", "POLICY", aliases=["--policy"]),
+]
 Checkpoint = Annotated[
-    Literal["last", "best_probe"] | None, arg(help="which of a run's weights to use [those that its recipe selects]")
+    Literal["last", "best_probe"] | None, option("which of a run's weights to use [those that its recipe selects]")
 ]
-Device = Annotated[str | None, arg(help="cpu, cuda or cuda:1 [a GPU if there is one]")]
-Patience = Annotated[
-    int | None, arg(metavar="STEPS", help="end a run whose probe has not improved for this many steps [never]")
-]
+DataSeed = Annotated[int | None, option("seed of the instances [the first model's]", "SEED")]
+Batch = Annotated[int | None, option("instances decoded at a time; affects memory, not results", "N")]
+Device = Annotated[str | None, option("cpu, cuda or cuda:1 [a GPU if there is one]", "DEVICE")]
+RecordedIn = Annotated[Path | None, option("folder of recorded runs [results/ here, or the checkout's]", "DIR")]
+Patience = Annotated[int | None, option("end a run whose probe has not improved for this many steps [never]", "STEPS")]
 
 OwnTask = Annotated[
-    str | None, arg(name="task", metavar="CLASS", help="the task as package.module:Class, if it is not registered")
+    str | None,
+    option(
+        "the task of a function or module, or one that is not registered: NAME or package.module:Class, with fields "
+        "after commas (addition,digits=8)",
+        "TASK",
+        name="task",
+    ),
 ]
 
-Limit = Annotated[int, arg(metavar="MB", help="the most memory that a text file may take")]
+Limit = Annotated[int, option("the most memory that a text file may take", "MB")]
 USUAL_LIMIT = MOST_TEXT >> 20
 
 MOST_INSTANCES = 100_000_000
@@ -92,7 +103,7 @@ class App:
 app = App()
 
 
-def chosen_task(name: str, preset: str, fields: tuple[str, ...]) -> "Task":
+def chosen_task(name: str, preset: str | None, fields: tuple[str, ...]) -> "Task":
     from hardtail.core.fields import read_fields
 
     kind = TASKS.load(name)
@@ -101,14 +112,9 @@ def chosen_task(name: str, preset: str, fields: tuple[str, ...]) -> "Task":
 
 def usable_device(given: str | None) -> str:
     """Return the device to compute on; raise HardtailError if it cannot be used."""
-    import torch
+    from hardtail.measuring import models
 
-    chosen = given or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch.zeros(1, device=chosen).item()
-    except (RuntimeError, AssertionError) as error:
-        raise HardtailError(f"--device {chosen} cannot be used here: {str(error).splitlines()[0]}") from error
-    return chosen
+    return models.usable_device(given)
 
 
 def load(
@@ -119,19 +125,24 @@ def load(
     precision: "Precision" = "fp32",
     compiled: bool = False,
 ) -> "Subject":
-    """The model that the user named; `task` is the class of its task, if they gave it."""
-    from hardtail.measuring.subject import load_subject
+    """The model that the user named; `task` is its task, if they gave it."""
+    from hardtail.measuring.models import is_own_object, subject_of
 
     own = admit_task(task)
-    subject = load_subject(run, kind=kind, device=device, precision=precision, compiled=compiled)
-    if own is not None and type(subject.task) is not own:
-        raise HardtailError(f"{run} is a run on {subject.task.name}, but --task is {task}; leave it out")
+    needed = own if task is not None and (is_own_object(run) or "," in task) else None  # files name their fields
+    subject = subject_of(run, needed, kind=kind, device=device, precision=precision, compiled=compiled)
+    if own is not None and type(subject.task) is not type(own):
+        raise HardtailError(f"{run} is a model of {subject.task.name}, but --task is {task}; leave it out")
     return subject
 
 
-def admit_task(path: str | None) -> "type[Task] | None":
+def admit_task(text: str | None) -> "Task | None":
     """Register the task that the user gave as `--task`, so that files may name it while this command runs."""
-    return None if path is None else TASKS.admit(path)
+    if text is None:
+        return None
+    from hardtail.tasks.named import task_named
+
+    return task_named(text)
 
 
 def refuse_special_out(path: "Path | None") -> None:
@@ -152,10 +163,28 @@ def positive(flag: str, value: int | None) -> None:
         raise HardtailError(f"{flag} is {value}; it must be at least 1 and at most {MOST_INSTANCES:,}")
 
 
-def open_console(at_least: int = 0) -> "Console":
-    """Return a console for standard output; in a pipe or a file it is at least this many columns wide."""
-    found = console()
-    return found if found.is_terminal else console(width=max(found.width, at_least))
+def open_console() -> "Console":
+    """Return a console for standard output; in a pipe or a file it has 80 columns, or as many as COLUMNS says."""
+    return console()
+
+
+def show_tables(tables: "Iterable[Table]") -> None:
+    """Print tables one below the other, each in parts that fit the screen."""
+    screen = open_console()
+    for place, part in enumerate(part for table in tables for part in table.parts(screen.width)):
+        if place:
+            screen.print()
+        screen.print(part.rich(screen.width))
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """Say a number of things: `1 policy`, `2 policies`."""
+    return f"{n:,} {one if n == 1 else many}"
+
+
+def say(words: str) -> None:
+    """Say what a command is about to do, on standard error, so that a pipe carries results only."""
+    print(words, file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 
 from hardtail import task as make_task
 from hardtail.cli import common
@@ -25,6 +25,7 @@ from hardtail.cli.common import (
     chosen_task,
     memory,
 )
+from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 
@@ -54,21 +55,21 @@ def list_tasks() -> None:
 def sample(
     task: TaskName,
     /,
-    stratum: Annotated[str, arg(help="natural, or a condition such as 'chain>=28' or 'tier=hard'")] = "natural",
+    stratum: Annotated[
+        str, option("natural, or a condition such as 'chain>=28' or 'tier=hard'", "STRATUM")
+    ] = "natural",
     n: Count = 1,
     seed: Seed = 0,
-    preset: Preset = "release",
+    preset: Preset = None,
     fields: Fields = (),
     as_json: Json = False,
 ) -> None:
     """Draw instances and show them with their strata and logical orders."""
-    from hardtail import Streams
-
     chosen = chosen_task(task, preset, fields)
     common.positive("-n", n)
     with busy("drawing"):
         stratum = str(chosen.stratum(stratum))
-        instances = chosen.sample(n, Streams(seed).named(f"{chosen.name}/sample/{stratum}"), stratum)
+        instances = chosen.sample(n, stratum, seed=seed)
     for i in range(n):
         _show(chosen, instances, i, f"{chosen.name} {stratum} #{i}", as_json)
 
@@ -78,7 +79,7 @@ def solve(
     task: TaskName,
     prompt: Prompt,
     /,
-    preset: Preset = "release",
+    preset: Preset = None,
     fields: Fields = (),
     limit: Limit = USUAL_LIMIT,
     as_json: Json = False,
@@ -100,9 +101,9 @@ def solve(
 def check(
     task: TaskName,
     prompt: Prompt,
-    answer: Annotated[Positional[str], arg(metavar="ANSWER", help="an answer, or a file that contains it")],
+    answer: Annotated[Positional[str], option("an answer, or a file that contains it", "ANSWER")],
     /,
-    preset: Preset = "release",
+    preset: Preset = None,
     fields: Fields = (),
     limit: Limit = USUAL_LIMIT,
 ) -> None:
@@ -130,24 +131,27 @@ def check(
 def data(
     task: TaskName,
     /,
-    out: Annotated[Path, arg(help="where to write: an .npz; its manifest goes next to it as .json")],
-    split: Annotated[str, arg(help="train, test, … as listed by `hardtail tasks`; with --from, also all")] = "",
+    out: Annotated[Path, option("where to write: an .npz; its manifest goes next to it as .json", "FILE")],
+    split: Annotated[
+        str, option("train, test, … as listed by `hardtail tasks`; with --from, also all [train]", "SPLIT")
+    ] = "",
     n: Annotated[
-        int | None, arg(aliases=["-n"], help="number of instances in total, in the split's proportions")
+        int | None, option("instances in all, in the split's proportions [the study's]", "N", aliases=["-n"])
     ] = None,
     seed: Seed = 0,
     source: Annotated[
         str | None,
-        arg(
+        option(
+            "read problems from a file instead; with --split, only those that the study would use for it",
+            "FILE",
             name="from",
-            help="read problems from a file instead; with --split, only those that the study would use for it",
         ),
     ] = None,
-    preset: Preset = "release",
+    preset: Preset = None,
     fields: Fields = (),
-    bare: Annotated[bool, arg(help="tokens and masks only, without orders, parents and strata")] = False,
-    keep_overlap: Annotated[bool, arg(help="keep training problems that other splits also contain")] = False,
-    force: Annotated[bool, arg(help="replace an existing file")] = False,
+    bare: Annotated[bool, option("tokens and masks only, without orders, parents and strata")] = False,
+    keep_overlap: Annotated[bool, option("keep training problems that other splits also contain")] = False,
+    force: Annotated[bool, option("replace an existing file")] = False,
     limit: Limit = USUAL_LIMIT,
 ) -> None:
     """Build a data set on all cores and save it."""
@@ -178,7 +182,7 @@ def data(
 
 @app.command
 def inspect(
-    file: Annotated[Positional[Path], arg(metavar="FILE", help="an .npz written by `hardtail data`")],
+    file: Annotated[Positional[Path], option("an .npz written by `hardtail data`", "FILE")],
     /,
     n: Count = 1,
     task: common.OwnTask = None,

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Checkpoint, Device, OwnTask, Run, app, positive
+from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, JsonList, OwnTask, Policies, Run, app, positive
+from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
@@ -16,41 +17,45 @@ if TYPE_CHECKING:
 
 @app.command(name="eval")
 def evaluate(
-    run: Run,
+    model: Run,
     /,
     policies: Annotated[
-        tuple[str, ...], arg(aliases=["--policy"], help="decoding orders, e.g. top1 lsb block,size=4")
+        tuple[str, ...],
+        option(
+            "decoding orders (`hardtail policies`) [top1, the task's logical order, random]",
+            "POLICY",
+            aliases=["--policy"],
+        ),
     ] = (),
-    strata: Annotated[tuple[str, ...], arg(help="strata, e.g. natural 'chain>=28' [all of the study's]")] = (),
+    strata: Annotated[tuple[str, ...], option("strata, e.g. natural 'chain>=28' [all of the study's]", "STRATUM")] = (),
     n: Annotated[
-        int | None, arg(aliases=["-n"], help="instances of each stratum [500; with --data, all that the file has]")
+        int | None,
+        option("instances of each stratum, for every policy [500; with --data, all there are]", "N", aliases=["-n"]),
     ] = None,
     data: Annotated[
-        Path | None, arg(help="measure on the problems of this file: an .npz of `hardtail data`, or text")
+        Path | None, option("measure on the problems of this file: an .npz of `hardtail data`, or text", "FILE")
     ] = None,
     task: OwnTask = None,
-    kind: Checkpoint = None,
-    each: Annotated[int | None, arg(help="cells to commit per step [1]")] = None,
-    steps: Annotated[int | None, arg(help="instead of --each: total steps, each with its share of the cells")] = None,
-    restrict: Annotated[bool, arg(help="commit only tokens that can occur in answers")] = False,
-    temperature: Annotated[float, arg(help="sampling temperature; 0 takes the most probable token")] = 0.0,
-    seed: Annotated[int, arg(help="seed of random orders and tokens")] = 0,
-    data_seed: Annotated[int | None, arg(help="seed of the instances [the run's]")] = None,
+    checkpoint: Checkpoint = None,
+    each: Annotated[int | None, option("cells to commit per step [1]", "N")] = None,
+    steps: Annotated[
+        int | None, option("instead of --each: total steps, each with its share of the cells", "N")
+    ] = None,
+    restrict: Annotated[bool, option("commit only tokens that can occur in answers")] = False,
+    temperature: Annotated[float, option("sampling temperature; 0 takes the most probable token", "T")] = 0.0,
+    seed: Annotated[int, option("seed of random orders and tokens", "SEED")] = 0,
+    data_seed: DataSeed = None,
     device: Device = None,
-    precision: Annotated[Literal["fp32", "tf32", "bf16"], arg(help="precision of the forward pass")] = "fp32",
-    compiled: Annotated[bool, arg(help="compile the model first: takes half a minute, pays off on a GPU")] = False,
-    batch: Annotated[int | None, arg(help="instances decoded at a time; affects memory, not results")] = None,
-    traces: Annotated[Path | None, arg(help="also write every trace to this folder")] = None,
-    gallery: Annotated[
-        int, arg(metavar="[N]", help="draw N failures of every policy and stratum [1 if N is omitted]")
-    ] = 0,
-    out: Annotated[Path | None, arg(help="a .jsonl to add the records to [evaluations.jsonl in the run]")] = None,
-    as_json: Annotated[bool, arg(name="json", help="print the accuracy records as one JSON list")] = False,
+    precision: Annotated[Literal["fp32", "tf32", "bf16"], option("precision of the forward pass")] = "fp32",
+    compiled: Annotated[bool, option("compile the model first: takes half a minute, pays off on a GPU")] = False,
+    batch: Batch = None,
+    traces: Annotated[Path | None, option("also write every trace to this folder", "DIR")] = None,
+    gallery: Annotated[int, option("draw N failures of every policy and stratum [1 if N is omitted]", "[N]")] = 0,
+    trust: Annotated[bool, option("also ask which answers to distrust: eight more passes for each")] = False,
+    out: Annotated[Path | None, option("a .jsonl to add the records to [evaluations.jsonl in the run]", "FILE")] = None,
+    as_json: JsonList = False,
 ) -> None:
-    """Measure a model: exact match by decoding order and stratum, with intervals.
-
-    Without --policies: confidence (top1), the task's logical order, random order.
-    """
+    """Measure a model: exact match by decoding order and stratum, with intervals."""
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
     from hardtail.measuring.evaluate import (
@@ -66,18 +71,18 @@ def evaluate(
     from hardtail.policies.base import Commit
     from hardtail.show.scoreboard import eval_tables, show_failures
 
-    positive("-n", n)
+    for flag, value in (("-n", n), ("--each", each), ("--steps", steps)):
+        positive(flag, value)
     if gallery < 0:
         raise HardtailError(f"--gallery is {gallery}; give a number of at least 0, or no number")
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
     if data is not None and data_seed is not None:
         raise HardtailError("--data-seed applies to drawn instances, and --data gives them; leave one out")
-    device = common.usable_device(device)
-    subject = common.load(run, task, kind, device, precision, compiled)
+    subject = common.load(model, task, checkpoint, common.usable_device(device), precision, compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
     allowed = subject.task.answer_tokens if restrict else None
-    decoding = Decoding(Commit(1 if each is None else each, steps), batch, device, seed, temperature, allowed)
+    decoding = Decoding(Commit(1 if each is None else each, steps), batch, subject.device, seed, temperature, allowed)
     data_seed = subject.seed if data_seed is None else data_seed
     decodes = len(chosen) + subject.task.reveals
     if data is None:
@@ -87,6 +92,10 @@ def evaluate(
             given = GivenProblems.read(subject.task, data)
         wanted = wanted if strata else given.strata(wanted)
         total = given.count(wanted, n) * decodes
+    common.say(
+        f"{subject.name}: {total:,} decodes = {total // (len(wanted) * decodes):,} instances × "
+        f"{common.counted(len(wanted), 'stratum', 'strata')} × {common.counted(decodes, 'policy', 'policies')}"
+    )
     into = out or subject.file("evaluations.jsonl")
     common.refuse_special_out(into)
     found: list[Found] = []
@@ -101,6 +110,7 @@ def evaluate(
             given=given,
             traces=traces,
             failures=gallery,
+            trust=trust,
             progress=advance,
         )
         try:
@@ -116,10 +126,8 @@ def evaluate(
         if as_json:
             print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
         else:
-            console = common.open_console(at_least=120)
-            for table in eval_tables(subject, records):
-                console.print(table.rich())
-            show_failures(console, subject.task, found)
+            common.show_tables(eval_tables(subject, records))
+            show_failures(common.open_console(), subject.task, found)
     if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
 
@@ -136,63 +144,72 @@ def numbered_gallery(words: list[str]) -> list[str]:
 
 @app.command
 def diagnose(
-    runs: Annotated[Positional[tuple[str, ...]], arg(metavar="RUN", help="run directories, weights or traces (.npz)")],
+    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")],
     /,
-    policies: Annotated[
-        tuple[str, ...], arg(aliases=["--policy"], help="decoding orders [top1 and the task's logical order]")
-    ] = (),
-    strata: Annotated[tuple[str, ...], arg(help="strata to explain [the study's diagnosis set]")] = (),
-    n: Annotated[int | None, arg(aliases=["-n"], help="instances of each stratum [the study's]")] = None,
+    policies: Policies = (),
+    strata: Annotated[tuple[str, ...], option("strata to explain [the study's diagnosis set]", "STRATUM")] = (),
+    n: Annotated[
+        int | None, option("instances of each stratum, for every policy [the study's]", "N", aliases=["-n"])
+    ] = None,
     task: OwnTask = None,
-    kind: Checkpoint = None,
-    seed: Annotated[int | None, arg(help="seed of the instances [the run's]")] = None,
+    checkpoint: Checkpoint = None,
+    data_seed: DataSeed = None,
     device: Device = None,
-    batch: Annotated[int | None, arg(help="instances decoded at a time; affects memory, not results")] = None,
-    out: Annotated[Path | None, arg(help="a .jsonl to add the diagnoses to [diagnoses.jsonl in the run]")] = None,
-    as_json: Annotated[bool, arg(name="json", help="print the diagnoses as one JSON list")] = False,
+    batch: Batch = None,
+    full: Annotated[bool, option("also print all tables: first wrong commits, readiness, coverage, profile")] = False,
+    out: Annotated[Path | None, option("a .jsonl to add the diagnoses to [diagnoses.jsonl in the run]", "FILE")] = None,
+    as_json: JsonList = False,
 ) -> None:
-    """Explain failures: first wrong commits, readiness, coverage of mask states."""
-    from rich.text import Text
-
+    """Explain failures in five lines: how often, where, and whether cells were written before what they wait for."""
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.diagnosis import tables
+    from hardtail.measuring.diagnosis import tables, verdict
     from hardtail.measuring.evaluate import keep
-    from hardtail.measuring.explain import explain_model, explain_trace
+    from hardtail.measuring.explain import Explained, explain_model, explain_traces, to_decode
+    from hardtail.tasks.stored import stored_trace
 
-    if not runs:
+    if not models:
         raise HardtailError("nothing to diagnose; give at least one run directory, weights file or trace")
     positive("-n", n)
-    for_runs: dict[str, object] = {"--policies": policies, "--strata": strata, "-n": n, "--kind": kind}
-    for_runs |= {"--seed": seed, "--device": device, "--batch": batch}
-    given = [name for name, value in for_runs.items() if value not in ((), None)]
-    if given and all(run.endswith(".npz") for run in runs):
-        raise HardtailError(f"{given[0]} applies only to runs and weights; leave it out, as traces are already decoded")
+    traces = [name for name in models if name.endswith(".npz")]
+    for_models: dict[str, object] = {"--policies": policies, "--strata": strata, "-n": n, "--checkpoint": checkpoint}
+    for_models |= {"--data-seed": data_seed, "--device": device, "--batch": batch}
+    given = [name for name, value in for_models.items() if value not in ((), None)]
+    if given and len(traces) == len(models):
+        raise HardtailError(f"{given[0]} applies only to models; leave it out, as traces are already decoded")
     common.refuse_special_out(out)
     found: list[Diagnosis] = []
-    for run in runs:
-        if run.endswith(".npz"):
-            with common.busy(f"explaining {run}"):
-                common.admit_task(task)
-                diagnoses, kept = [explain_trace(Path(run))], out
-        else:
-            chosen = common.usable_device(device)
-            subject = common.load(run, task, kind, chosen)
-            decoding = Decoding(batch=batch, device=chosen)
-            with common.progress_bar(f"decoding {subject.name}", None) as advance:
-                diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=seed, progress=advance)
-            kept = out or subject.file("diagnoses.jsonl")
-        found.extend(diagnoses)
+
+    def show(explained: Explained, kept: Path | None) -> None:
+        found.extend(explained.diagnoses)
         try:
-            keep(kept, diagnoses)  # first, as with `eval`
+            keep(kept, explained.diagnoses)  # first, as with `eval`
         finally:
-            console = common.open_console(at_least=120)
-            for diagnosis in diagnoses if not as_json else ():
-                title = ", ".join(filter(None, (diagnosis.task, diagnosis.policy, diagnosis.model)))
-                console.rule(Text(title, "bold"), align="left")
-                for table in tables(diagnosis):
-                    console.print(table.rich())
+            if not as_json:
+                print(verdict(explained.diagnoses, explained.task.words).text(common.open_console().width))
+            for diagnosis in explained.diagnoses if full and not as_json else ():
+                print(f"\n--- {diagnosis.policy or 'the trace'}\n")
+                common.show_tables(tables(diagnosis))
         if kept and not as_json:
-            print(f"{len(diagnoses)} diagnoses added to {kept}")
+            print(f"{len(explained.diagnoses)} diagnoses added to {kept}")
+
+    for name in models:
+        if name in traces:
+            continue
+        subject = common.load(name, task, checkpoint, common.usable_device(device))
+        total = to_decode(subject.task, policies, strata, n)
+        common.say(f"{subject.name}: {total:,} decodes")
+        decoding = Decoding(batch=batch, device=subject.device)
+        with common.progress_bar(f"decoding {subject.name}", total) as advance:
+            diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=data_seed, progress=advance)
+        show(Explained(subject.task, diagnoses), out or subject.file("diagnoses.jsonl"))
+    if traces:
+        with common.busy("explaining"):
+            common.admit_task(task)
+            every = explain_traces([(name, stored_trace(Path(name))[1]) for name in traces])
+        for explained in every:
+            show(explained, out)
     if as_json:
         print(json_list(found))
+    elif not full:
+        print("`--full` shows every figure behind this")

@@ -3,43 +3,46 @@
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import arg
-
 from hardtail import task as make_task
-from hardtail.cli.common import app, busy, open_console, progress_bar, refuse_special_out
+from hardtail.cli.common import app, busy, open_console, progress_bar, refuse_special_out, say, show_tables
+from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 
+NARROWEST = 80
+"""The columns that the widest picture needs."""
+
 
 @app.command
-def demo(out: Annotated[Path, arg(help="the page to write")] = Path("report.html")) -> None:
-    """Run a small version of the study with the shipped models and write a page to explore: two minutes on a CPU."""
+def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html")) -> None:
+    """Decode ordinary and hard problems with the shipped models and write a page to explore: two minutes on a CPU."""
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
-    from hardtail.show.sources import open_results
+    from hardtail.show.sources import results_if_any
 
     refuse_special_out(out)
-    console = open_console(at_least=120)
+    console = open_console()
     with progress_bar("decoding with the shipped models", small.decodes()) as advance:
         shown = small.decode_all(advance)
-    console.print(small.table(shown).rich())
+    show_tables([small.table(shown)])
     console.print(small.compared_with_records(shown))
-    if failure := small.typical_failure(shown):
-        sentence, picture = failure
-        console.print(f"\n{sentence}\n")
-        console.print(picture)
     with busy("writing the page"):
-        content, arrays = page_content(open_results(None), (), [item.trace for item in shown])
+        content, arrays = page_content(results_if_any(), (), [item.trace for item in shown])
         write_page(out, content, arrays)
+    story, stage = small.told(shown)
+    found = small.failure(story, stage)
+    if found:
+        console.print("\nOne of the failures, decoded by confidence:\n", found[1], sep="\n")
+    console.print("\nWhat you have seen", style="bold")
+    console.print(story.text, markup=False)
+    if found:
+        console.print(f"The failure above: {found[0][:1].lower()}{found[0][1:]}", markup=False)
     print(
-        f"\n{out}: every decode above to step through, the recorded runs and the claims; open it in a browser\n\n"
-        "What next:\n"
-        "  hardtail claims --checkpoint last                      which of the paper's claims hold here\n"
-        "  hardtail eval zoo:addition-papl-paper --gallery 2      another look at a shipped model\n"
-        "  hardtail diagnose zoo:addition-papl-paper              why it fails\n"
-        "  hardtail train addition-puma-smoke --out runs/try      train one, in seconds; then eval runs/try\n"
-        "  hardtail gallery                                       the five tasks, easy and hard"
+        f"\n{out} replays every decode step by step.\n"
+        "It also has the study's tables and claims. Open it in a browser.\n\n"
+        "To go on:  hardtail diagnose zoo:addition-papl-paper   says why it fails\n"
+        "           hardtail gallery                            draws the five tasks"
     )
 
 
@@ -51,17 +54,28 @@ def gallery() -> None:
     from hardtail import Streams
     from hardtail.show import instances as show
 
-    console = open_console(at_least=120)
+    console = open_console()
+    if console.width < NARROWEST:
+        say(f"the gallery needs {NARROWEST} columns; this screen has {console.width}, so pictures wrap")
     for name in TASKS.names():
         try:
             task = make_task(name)
         except HardtailError as error:
             console.print(Text(str(error), "red"))
             continue
-        console.rule(Text.assemble((name, "bold"), f"  {(task.__doc__ or name).splitlines()[0]}"), align="left")
+        console.print(Text.assemble((f"{name}: ", "bold"), (task.__doc__ or name).splitlines()[0]))
         panels = []
         with busy(f"{name}: drawing (the first time also compiling)"):
             for stratum in task.gallery():
                 instances = task.sample(1, Streams(0).named(f"demo/{name}/{stratum}"), stratum)
-                panels.append(show.instance_panel(task, instances, 0, stratum, widest=console.width // 2 - 1))
+                panels.append(show.instance_panel(task, instances, 0, stratum, widest=console.width))
         console.print(show.side_by_side(panels, console.width))
+
+
+@app.command
+def policies() -> None:
+    """List the decoding orders, each with a sentence: what `--policies` accepts."""
+    from hardtail.show.policies import policy_tables
+
+    show_tables(policy_tables())
+    print("fields follow after commas: --policies top1 block,size=4 my_module:MyPolicy")

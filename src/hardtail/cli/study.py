@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Device, Patience, app, busy
+from hardtail.cli.common import Device, JsonList, Patience, RecordedIn, app, busy
+from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
@@ -23,25 +24,28 @@ if TYPE_CHECKING:
 def study(
     words: Annotated[
         Positional[tuple[str, ...]],
-        arg(
-            metavar="[advance|prepare|pack|unpack] [GRID|RUN ...]",
-            help="nothing: list all grids; GRID: list its runs; advance GRID or RUN: continue it",
+        option(
+            "nothing: list all grids; GRID: list its runs; advance GRID or RUN: continue it",
+            "[advance|prepare|pack|unpack] [GRID|RUN ...]",
         ),
     ] = (),
     /,
-    minutes: Annotated[float, arg(help="how long `advance` may run")] = 9.0,
-    runs: Annotated[Path, arg(help="where runs in progress are")] = Path("runs"),
-    results: Annotated[Path, arg(help="where finished runs are recorded")] = Path("results"),
+    minutes: Annotated[float, option("how long `advance` may run", "M")] = 9.0,
+    runs: Annotated[Path, option("where runs in progress are", "DIR")] = Path("runs"),
+    results: RecordedIn = None,
     device: Device = None,
-    n: Annotated[int, arg(aliases=["-n"], help="instances of each stratum when a finished run is measured")] = 500,
+    n: Annotated[
+        int,
+        option("instances of each stratum, for every policy, when a finished run is measured", "N", aliases=["-n"]),
+    ] = 500,
     patience: Patience = None,
     data: Annotated[
         Path | None,
-        arg(help="train the runs on this file of `hardtail data` instead; their names then end in -on-FILE"),
+        option("train the runs on this file of `hardtail data` instead; their names then end in -on-FILE", "FILE"),
     ] = None,
-    out: Annotated[Path, arg(help="where `pack` writes the pieces")] = Path("packed"),
+    out: Annotated[Path, option("where `pack` writes the pieces", "DIR")] = Path("packed"),
     bf16_moments: Annotated[
-        bool, arg(help="`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")
+        bool, option("`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")
     ] = False,
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
@@ -53,10 +57,10 @@ def study(
     puts it back under `--runs`.
     With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
-    from hardtail.study.store import Store
+    from hardtail.study.store import Store, default_results
 
     common.positive("-n", n)
-    store = Store(results)
+    store = Store(results or default_results(new=Path("results")))
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)
     elif words[:1] == ("pack",):
@@ -68,7 +72,7 @@ def study(
     else:
         with busy("reading"):
             table = _runs_table(words, runs, store, data) if words else _grids_table(runs, store)
-        common.open_console(at_least=100).print(table.rich())
+        common.show_tables([table])
         if not words:
             print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 continues it")
         if not store.index():  # a wrong folder would look like a study that has not begun
@@ -193,27 +197,22 @@ def _advance(
 
 
 @app.command
-def zoo(as_json: Annotated[bool, arg(name="json", help="print a JSON list")] = False) -> None:
+def zoo(
+    names: Annotated[Positional[tuple[str, ...]], option("models to describe in full [a table of all]", "NAME")] = (),
+    /,
+    as_json: JsonList = False,
+) -> None:
     """The trained models that ship with the package; evaluate one with `hardtail eval zoo:NAME`."""
     from msgspec.structs import asdict
 
-    from hardtail.core.tables import Table
-    from hardtail.zoo import models
+    from hardtail.show.zoo import zoo_table, zoo_text
+    from hardtail.zoo import PREFIX, find, models
 
-    found = models()
+    found = [find(name.removeprefix(PREFIX)) for name in names] or models()
     if as_json:
         print(json.dumps([asdict(model) for model in found], indent=1))
-        return
-    rows = tuple(
-        (f"zoo:{model.name}", model.run, model.about, _shown(model.accuracy), model.licence, model.sha256[:12])
-        for model in found
-    )
-    columns = ("model", "recipe and seed", "what it is", "exact match", "licence", "sha256")
-    common.open_console(at_least=160).print(Table("models", columns, rows).rich())
-
-
-def _shown(accuracy: dict[str, dict[str, float]]) -> str:
-    return "\n".join(
-        f"{stratum}: " + ", ".join(f"{policy} {value:.3f}" for policy, value in of.items())
-        for stratum, of in accuracy.items()
-    )
+    elif names:
+        print("\n\n".join(zoo_text(model, common.open_console().width) for model in found))
+    else:
+        common.show_tables([zoo_table(found)])
+        print("`hardtail zoo NAME` says more; `hardtail eval zoo:NAME` measures it")

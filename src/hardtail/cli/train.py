@@ -14,13 +14,13 @@ from rich.progress import TextColumn
 from tyro.conf import FlagCreatePairsOff, arg
 
 from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_bar, usable_device
+from hardtail.cli.options import OPTIONAL, option
 from hardtail.cli.progress import plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import LogLine
-from hardtail.core.registry import SCHEMES
 from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
-from hardtail.study.recipes import RECIPES, recipe_named
+from hardtail.study.recipes import recipe_named
 from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import refuse_no_patience, train
@@ -29,9 +29,6 @@ from hardtail.training.sinks import SINKS, open_sinks
 
 def main(words: Sequence[str]) -> None:
     """Read the recipe's name, then the rest as flags that change that recipe."""
-    if not words or words[0] in ("-h", "--help"):
-        _list_recipes()
-        return
     if words[0].startswith("-"):
         raise HardtailError(
             f"{words[0]} must follow a recipe: hardtail train RECIPE {words[0]} …; `hardtail train` lists the recipes"
@@ -46,14 +43,15 @@ def main(words: Sequence[str]) -> None:
 
     def command(
         recipe: Annotated[Recipe, arg(name="")] = recipe,
-        out: Annotated[Path | None, arg(help="run directory [runs/RECIPE-sSEED]")] = None,
+        out: Annotated[Path | None, option("run directory [runs/RECIPE-sSEED]", "DIR")] = None,
         device: Device = None,
-        data: Annotated[Path | None, arg(help="training data built by `hardtail data` [built here]")] = None,
+        data: Annotated[Path | None, option("training data built by `hardtail data` [built here]", "FILE")] = None,
         patience: Patience = None,
         log: Annotated[
-            tuple[str, ...], arg(help=f"also log to {', '.join(SINKS)}; log.jsonl in the run is always written")
+            tuple[str, ...],
+            option(f"also log to {', '.join(SINKS)}; log.jsonl in the run is always written", "SINK"),
         ] = (),
-        dry_run: Annotated[bool, arg(help="show what would run, and what it would cost")] = False,
+        dry_run: Annotated[bool, option("show what would run, and what it would cost")] = False,
     ) -> None:
         guard()
         refuse_no_patience(patience)
@@ -64,7 +62,12 @@ def main(words: Sequence[str]) -> None:
             _train(name, recipe, folder, usable_device(device), data, patience, log)
 
     tyro.cli(
-        command, args=rest, prog=f"hardtail train {name}", config=(FlagCreatePairsOff,), description=f"Train {name}."
+        command,
+        args=rest,
+        prog=f"hardtail train {name}",
+        config=(FlagCreatePairsOff,),
+        description=f"Train {name}.",
+        registry=OPTIONAL,
     )
 
 
@@ -74,19 +77,9 @@ def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
     if "--scheme" not in rest:
         return None, rest
     at = rest.index("--scheme")
-    if at + 1 == len(rest):
+    if at + 1 == len(rest) or rest[at + 1].startswith("-"):
         raise HardtailError("--scheme needs a scheme, for example --scheme papl,alpha=5")
     return rest[at + 1], rest[:at] + rest[at + 2 :]
-
-
-def _list_recipes() -> None:
-    print("usage: hardtail train RECIPE [--scheme SCHEME] [any field as a flag] [--out DIR] [--dry-run]\n")
-    print(f"SCHEME is one of {', '.join(SCHEMES.names())}, or package.module:Class; fields after commas: papl,alpha=5")
-    print("RECIPE is package.module:function, or one of these (each with --help):")
-    kinds = ("-paper", "-smoke", "-small")
-    for name in RECIPES.names():
-        if not name.endswith(kinds):
-            print(f"  {name}", *(name + kind for kind in kinds if name + kind in RECIPES.names()), sep="   ")
 
 
 def _show(recipe: Recipe, folder: Path) -> None:

@@ -2,31 +2,72 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 
-from hardtail.cli.common import OwnTask, admit_task, app, open_console
+from hardtail.cli import common
+from hardtail.cli.common import Checkpoint, DataSeed, Device, OwnTask, app
+from hardtail.cli.options import option
+from hardtail.core.errors import HardtailError
+
+if TYPE_CHECKING:
+    from hardtail.core.types import Trace
+    from hardtail.measuring.subject import Subject
 
 
 @app.command
 def view(
-    trace: Annotated[Positional[Path], arg(metavar="TRACE", help="a trace (.npz) that `eval --traces` wrote")],
+    trace: Annotated[
+        Positional[str], option(f"a trace (.npz) that `eval --traces` wrote; or {common.MODEL}", "TRACE|MODEL")
+    ],
     /,
-    instance: Annotated[int | None, arg(help="the instance to begin with, counted from 0")] = None,
-    failures: Annotated[bool, arg(help="leave out solved instances")] = False,
+    instance: Annotated[int | None, option("the instance to begin with, counted from 0", "I")] = None,
+    failures: Annotated[bool, option("leave out solved instances")] = False,
+    policy: Annotated[str | None, option("of a model: the decoding order [top1]", "POLICY")] = None,
+    stratum: Annotated[str | None, option("of a model: the stratum to decode [a hard one]", "STRATUM")] = None,
+    n: Annotated[int | None, option("of a model: instances to decode [20]", "N", aliases=["-n"])] = None,
     task: OwnTask = None,
+    checkpoint: Checkpoint = None,
+    data_seed: DataSeed = None,
+    device: Device = None,
 ) -> None:
     """Watch a decode in the terminal, commit by commit; in a pipe, print one line for each commit of one instance.
 
     Keys: arrows step, f goes to the next failure, n and p to other instances, space plays, q quits.
     """
     from hardtail.show.theatre import open_theatre, print_commits, watch
+    from hardtail.tasks.stored import stored_trace
 
-    admit_task(task)
-    theatre = open_theatre(trace, instance, failures=failures)
-    console = open_console(at_least=120)
+    common.positive("-n", n)
+    if trace.endswith(".npz"):
+        for_models: dict[str, object] = {"--policy": policy, "--stratum": stratum, "-n": n, "--checkpoint": checkpoint}
+        for_models |= {"--data-seed": data_seed, "--device": device}
+        if given := [name for name, value in for_models.items() if value is not None]:
+            raise HardtailError(f"{given[0]} applies only to models; leave it out, as a trace is already decoded")
+        common.admit_task(task)
+        _, shown = stored_trace(Path(trace))
+    else:
+        shown = _decoded(
+            common.load(trace, task, checkpoint, common.usable_device(device)), policy, stratum, n, data_seed
+        )
+    theatre = open_theatre(shown, trace, instance, failures=failures)
+    console = common.open_console()
     if sys.stdin.isatty() and sys.stdout.isatty() and not console.is_dumb_terminal:
         watch(theatre)
     else:
         print_commits(theatre, console)
+
+
+def _decoded(subject: "Subject", policy: str | None, stratum: str | None, n: int | None, seed: int | None) -> "Trace":
+    """A model's decode of some instances, to be watched."""
+    from hardtail.core.types import Trace
+    from hardtail.decoding.options import Decoding
+    from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
+
+    ((name, chosen),) = chosen_policies(subject.task, [policy or "top1"]).items()
+    (label,) = chosen_strata(subject.task, [stratum or subject.task.gallery()[1]])
+    instances = measured_instances(subject.task, label, n or 20, subject.seed if seed is None else seed)
+    with common.progress_bar(f"decoding {subject.name}", len(instances)) as advance:
+        parts = list(traced(subject, name, chosen, instances, label, Decoding(device=subject.device), advance))
+    return Trace.concat(parts)

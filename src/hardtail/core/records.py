@@ -87,6 +87,8 @@ class Accuracy(_Measured, frozen=True, kw_only=True, tag="accuracy"):
     valid: Share | None = None
     """Share of answers that solve the problem, gold or not."""
     steps: Count | None = None
+    passes: Annotated[float, Meta(ge=0)] | None = None
+    """Forward passes that an instance took, on average."""
     wall: Seconds | None = None
 
 
@@ -100,6 +102,8 @@ class Reveal(_Measured, frozen=True, kw_only=True, tag="reveal"):
     """One pass over half-revealed answers."""
 
     token_accuracy: Share
+    exact_match: Share | None = None
+    """Share of answers whose hidden cells are all right."""
     tokens: Count | None = None
     low: Share | None = None
     high: Share | None = None
@@ -114,7 +118,24 @@ class Paired(_Measured, frozen=True, kw_only=True, tag="paired"):
     p: Share
 
 
-Measurement = Accuracy | Probe | Reveal | Paired
+class Trust(_Measured, frozen=True, kw_only=True, tag="trust"):
+    """How well a score tells wrong answers from right ones, for one policy on one stratum."""
+
+    score: str
+    passes: Count
+    """Forward passes that the score costs."""
+    wrong: Count
+    auroc: Share | None = None
+    """The chance that a wrong answer has a higher score than a right one; None if all are right or all wrong."""
+    low: Share | None = None
+    high: Share | None = None
+    high_score: float | None = None
+    """The 99 % quantile of the score over all answers, right or wrong."""
+    accuracy_at: dict[str, Share] = {}
+    """Accuracy of the most trusted answers, by the share of answers that they are."""
+
+
+Measurement = Accuracy | Probe | Reveal | Paired | Trust
 """A line of `evaluations.jsonl`."""
 
 

@@ -146,6 +146,8 @@ POLICIES: "Registry[type[Policy]]" = Registry(
         "loo": "hardtail.policies.remask:LeaveOneOut",
         "remdm": "hardtail.policies.remask:ReMDM",
         "p2": "hardtail.policies.remask:P2",
+        "check": "hardtail.policies.check:Check",
+        "ladder": "hardtail.policies.ladder:Ladder",
     },
     _subclass_of("hardtail.policies.base:Policy"),
 )
@@ -163,4 +165,4 @@ SCHEMES: "Registry[type[Scheme]]" = Registry(
     },
     _subclass_of("hardtail.schemes.base:Scheme"),
 )
-"""The recipes are registered where they are made: `study.recipes.RECIPES`."""
+"""The recipes are registered by the study: `study.names.RECIPES`."""

@@ -34,7 +34,9 @@ _INSTANCES = {
     "scored_NA": _Kind(FLAGS),
     "parents_NAE": _Kind(WHOLE),
 }
-_GROUPS = {"orders": ("NA", _Kind(WHOLE)), "strata": ("N", _Kind(ANY)), "extras": ("", _Kind(ANY))}
+_Groups = Mapping[str, tuple[str, _Kind]]
+_GROUPS: _Groups = {"orders": ("NA", _Kind(WHOLE)), "strata": ("N", _Kind(ANY)), "extras": ("", _Kind(ANY))}
+_TRACE_GROUPS: _Groups = {"notes": ("N", _Kind(FLAGS + WHOLE + NUMBER))}
 _TRACE = {
     "answer_NA": _BYTES,
     "cell_NT": _Kind(WHOLE),
@@ -45,8 +47,9 @@ _TRACE = {
     "gold_rank_NT": _Kind(WHOLE),
     "runner_up_NT": _Kind(WHOLE),
     "margin_NT": _Kind(NUMBER),
+    "passes_N": _Kind(WHOLE),
 }
-OPTIONAL = ("parents_NAE",)
+OPTIONAL = ("parents_NAE", "passes_N")
 INSIDE = "instances/"
 """What the names of a trace's instances begin with."""
 
@@ -56,7 +59,7 @@ def check_instance_headers(headers: Mapping[str, Header]) -> int:
     what = "a set of instances"
     _refuse_missing(headers, _INSTANCES, what)
     (n, length), (_, cells) = (_table(headers, name, what) for name in ("tokens_NL", "maskable_NA"))
-    _check(headers, _INSTANCES, {"N": n, "L": length, "A": cells}, what)
+    _check(headers, _INSTANCES, _GROUPS, {"N": n, "L": length, "A": cells}, what)
     if cells > length:
         raise HardtailError(f"its sequences have no room for {cells} answer cells")
     return n
@@ -70,17 +73,19 @@ def check_trace_headers(headers: Mapping[str, Header]) -> int:
     inside = {name.removeprefix(INSIDE): header for name, header in headers.items() if name.startswith(INSIDE)}
     n = check_instance_headers(inside)
     events, cells = _table(own, "cell_NT", what)[1], inside["maskable_NA"].shape[1]
-    _check(own, _TRACE, {"N": n, "A": cells, "T": events}, what)
+    _check(own, _TRACE, _TRACE_GROUPS, {"N": n, "A": cells, "T": events}, what)
     return n
 
 
-def _check(headers: Mapping[str, Header], kinds: Mapping[str, _Kind], sizes: dict[str, int], what: str) -> None:
+def _check(
+    headers: Mapping[str, Header], kinds: Mapping[str, _Kind], groups: _Groups, sizes: dict[str, int], what: str
+) -> None:
     """Compare every header with its kind; `sizes` has the length of every dimension that is known."""
     for name, header in headers.items():
         group, slash, member = name.partition("/")
-        if slash and group not in _GROUPS:
+        if slash and group not in groups:
             raise HardtailError(f"the array {quoted(name)} does not belong to {what}")
-        letters, kind = _GROUPS[group] if slash else ("", kinds.get(name, _Kind(ANY)))
+        letters, kind = groups[group] if slash else ("", kinds.get(name, _Kind(ANY)))
         letters = letters or _letters(member or name)
         fits = len(header.shape) == len(letters) and all(
             length == sizes.get(letter, length) for letter, length in zip(letters, header.shape, strict=True)
@@ -134,6 +139,8 @@ def check_trace(trace: Trace) -> None:
         raise HardtailError("it has events outside the answer")
     if not (_within(trace.step_NT, 0, LAST_STEP) and _within(trace.gold_rank_NT, -1, LONGEST)):
         raise HardtailError("it has steps or ranks that a decode cannot have")
+    if trace.passes_N is not None and not _within(trace.passes_N, 0, np.iinfo(np.int32).max):
+        raise HardtailError("it has numbers of passes that a decode cannot have")
     for name in ("prob_NT", "gold_prob_NT"):
         value_NT = getattr(trace, name)
         if not _within(value_NT[~np.isnan(value_NT)], 0, 1.001):  # NaN is unknown; rounding may exceed 1

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    import rich.table
+    from rich.console import RenderableType
 
 Cell = str | int | float | None
+SCREEN = 80
+"""The columns of a screen that every table is readable on."""
 WIDE = 10
-"""The most columns that fit a screen."""
+"""The most fields of a record that go next to each other; more go below each other."""
+_GAP = 2
 
 
 @dataclass(frozen=True)
@@ -29,21 +33,94 @@ class Table:
         lines = [f"**{self.title}**", "", _line(self.columns), _line(["--:" if right else ":--" for right in numeric])]
         return "\n".join(lines + [_line(row) for row in self.texts()]) + "\n"
 
-    def rich(self) -> "rich.table.Table":
+    def rich(self, width: int = SCREEN) -> "RenderableType":
+        """The title and the table below it, for a console of this width."""
+        from rich import box
+        from rich.console import Group
         from rich.table import Table as RichTable
         from rich.text import Text
 
         # As texts, not as markup: names of runs and policies may have brackets.
-        table = RichTable(title=Text(self.title, "table.title"), title_justify="left")
-        for place, column in enumerate(self.columns):
-            table.add_column(Text(column), justify="right" if self._numeric(place) else "left")
+        table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for place, (column, wide) in enumerate(zip(self.columns, self._fitted(width), strict=True)):
+            justify: Literal["left", "right"] = "right" if self._numeric(place) else "left"
+            table.add_column(Text(column), justify=justify, overflow="fold", width=wide)
         for row in self.texts():
             table.add_row(*map(Text, row))
-        return table
+        return Group(Text(self.title, "bold"), table) if self.title else table
+
+    def plain(self, width: int = SCREEN) -> str:
+        """The table as text without colour, for a notebook, a log or a pipe."""
+        return "\n\n".join(plain(part.rich(width), width) for part in self.parts(width))
+
+    @property
+    def width(self) -> int:
+        """The columns of the screen that it takes if no cell wraps."""
+        return _total(self._widths(whole_cells=True))
+
+    def parts(self, width: int = SCREEN) -> "list[Table]":
+        """The table in parts that fit a screen without breaking a word, each with the names in the first column."""
+        widths = self._widths(whole_cells=False)
+        chosen: list[list[int]] = [[0]]
+        for place in range(1, len(widths)):
+            if len(chosen[-1]) > 1 and _total([widths[held] for held in (*chosen[-1], place)]) > width:
+                chosen.append([0])
+            chosen[-1].append(place)
+        return [
+            self._with(places, f"{self.title}, continued" if part else self.title) for part, places in enumerate(chosen)
+        ]
+
+    def _with(self, places: Sequence[int], title: str) -> "Table":
+        rows = tuple(tuple(row[place] for place in places) for row in self.rows)
+        return Table(title, tuple(self.columns[place] for place in places), rows)
+
+    def _fitted(self, width: int) -> list[int]:
+        """The width of each column on a screen: the widest that can wrap give way first, and no word is broken."""
+        widths, least = self._widths(whole_cells=True), self._widths(whole_cells=False)
+        while _total(widths) > width and (
+            loose := [place for place in range(len(widths)) if widths[place] > least[place]]
+        ):
+            widths[max(loose, key=lambda place: widths[place])] -= 1
+        return widths
+
+    def _widths(self, *, whole_cells: bool) -> list[int]:
+        """The width of each column, or the least that breaks no word; names are never broken."""
+        texts = [list(self.columns), *self.texts()]
+        return [
+            max(
+                len(part)
+                for cell in cells
+                for part in (cell.split("\n") if whole_cells or not place else [*cell.split(), ""])
+            )
+            for place, cells in enumerate(zip(*texts, strict=True))
+        ]
 
     def _numeric(self, column: int) -> bool:
         values = [row[column] for row in self.rows]
         return not any(isinstance(value, str) for value in values) and any(value is not None for value in values)
+
+
+def plain(shown: "RenderableType", width: int = SCREEN) -> str:
+    """Anything that rich prints, as lines without colour or trailing blanks."""
+    from rich.console import Console
+
+    console = Console(file=StringIO(), width=width, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(shown)
+    return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
+
+
+def percent(share: float | None) -> str:
+    """A share in words: whole percent, but 0 and 100 only if it is exactly that."""
+    if share is None:
+        return "–"
+    if 0 < share < 0.01:
+        return "under 1 %"
+    return "over 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def text(cell: Cell) -> str:

@@ -5,12 +5,16 @@ Shapes: N instances, L sequence, A answer cells, E parents a cell can have, T ev
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
+
+if TYPE_CHECKING:
+    import pandas
 
 Array = NDArray[Any]
 
@@ -122,6 +126,8 @@ class Trace:
     `gold_rank_NT`  how many tokens were more probable than the gold one
     `runner_up_NT`  the best-scored hidden cell that this pass did not write; -1 where none was left
     `margin_NT`     by how much the written cell's score exceeded the runner-up's; NaN where there was none
+    `passes_N`      the forward passes that each instance took; None in traces from before they were counted
+    `notes`         further numbers about each instance, by name: what its policy reports, what a check of it found
     `about`         where it comes from, as JSON: task, policy, model …
     """
 
@@ -137,6 +143,8 @@ class Trace:
     runner_up_NT: NDArray[np.int16]
     margin_NT: NDArray[np.float32]
     about: Mapping[str, Any] = field(default_factory=dict)
+    passes_N: NDArray[np.int32] | None = None
+    notes: Mapping[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.instances)
@@ -168,8 +176,28 @@ class Trace:
 
     def take(self, index: slice | Array) -> "Trace":
         """The traces of the instances at `index`."""
-        changed = {name: getattr(self, name)[index] for name in _TRACE}
+        changed: dict[str, Any] = {name: getattr(self, name)[index] for name in _TRACE}
+        changed["passes_N"] = None if self.passes_N is None else self.passes_N[index]
+        changed["notes"] = {name: array[index] for name, array in self.notes.items()}
         return replace(self, instances=self.instances.take(index), **changed)
+
+    def __repr__(self) -> str:
+        said = (str(self.about[name]) for name in ("model", "policy", "stratum") if self.about.get(name))
+        return f"<Trace: {', '.join([*said, f'{int(self.exact_N.sum())} of {len(self)} right'])}>"
+
+    def save(self, path: str | Path) -> None:
+        """Write the trace as an .npz and its manifest as a .json next to it; `hardtail.load_trace` reads them."""
+        from hardtail.traces.files import save_trace
+
+        save_trace(Path(path), self)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each event; needs pandas."""
+        from hardtail.core.frames import pandas_or_error
+
+        row_K, event_K = np.nonzero(self.happened_NT)
+        columns = {name.removesuffix("_NT"): getattr(self, name)[row_K, event_K] for name in (*_EVENTS, *_JUDGED)}
+        return pandas_or_error().DataFrame({"instance": row_K, **columns})
 
     @classmethod
     def concat(cls, parts: Sequence["Trace"]) -> "Trace":
@@ -177,22 +205,31 @@ class Trace:
         longest = max(part.cell_NT.shape[1] for part in parts)
         flats = [{name: _lengthened(getattr(part, name), longest, name) for name in _TRACE} for part in parts]
         instances = Instances.concat([part.instances for part in parts])
-        return cls(instances, parts[0].mask_id, about=parts[0].about, **concatenated(flats))
+        counted = [part.passes_N for part in parts if part.passes_N is not None]
+        passes_N = np.concatenate(counted) if len(counted) == len(parts) else None
+        notes = concatenated([part.notes for part in parts])
+        return cls(
+            instances, parts[0].mask_id, about=parts[0].about, passes_N=passes_N, notes=notes, **concatenated(flats)
+        )
 
     def arrays(self) -> dict[str, Array]:
         """Every array under a flat name; `from_arrays` is the inverse."""
         held = {f"instances/{name}": array for name, array in self.instances.arrays().items()}
-        return {name: getattr(self, name) for name in _TRACE} | held
+        held |= {f"notes/{name}": array for name, array in self.notes.items()}
+        counted = {} if self.passes_N is None else {"passes_N": self.passes_N}
+        return {name: getattr(self, name) for name in _TRACE} | counted | held
 
     @classmethod
     def from_arrays(cls, flat: Mapping[str, Array], mask_id: int, about: Mapping[str, Any]) -> "Trace":
         if missing := [name for name in _TRACE if name not in flat]:
             raise HardtailError(f"not a trace: the array {missing[0]!r} is missing")
-        prefix = "instances/"
-        instances = Instances.from_arrays(
-            {name.removeprefix(prefix): array for name, array in flat.items() if name.startswith(prefix)}
-        )
-        return cls(instances, mask_id, about=about, **{name: flat[name] for name in _TRACE})
+        events = {name: flat[name] for name in _TRACE}
+        instances, notes = Instances.from_arrays(_within(flat, "instances/")), _within(flat, "notes/")
+        return cls(instances, mask_id, about=about, passes_N=flat.get("passes_N"), notes=notes, **events)
+
+
+def _within(flat: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in flat.items() if name.startswith(prefix)}
 
 
 def _lengthened(array: Array, events: int, name: str) -> Array:
@@ -203,4 +240,6 @@ def _lengthened(array: Array, events: int, name: str) -> Array:
 
 NO_EVENT: Mapping[str, float] = {"cell_NT": -1, "runner_up_NT": -1, "margin_NT": np.nan}
 """What an array of events holds where there is no event, unless it is 0."""
+_JUDGED = ("gold_NT", "wrong_NT")
 _TRACE = tuple(item.name for item in fields(Trace) if item.name.endswith(("_NA", "_NT")))
+_EVENTS = tuple(name for name in _TRACE if name.endswith("_NT"))

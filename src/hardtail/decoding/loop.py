@@ -1,9 +1,10 @@
 """The one decoding loop: look, score, commit, until nothing is hidden; everything it does is in the trace.
 
 A row's result depends on nothing but that row. On a CPU forward passes always have the same number of rows, because
-matrix products of another shape may round differently; on a GPU the batch is fixed and the step captured as one graph.
+matrix products of another shape may round differently, and rows that are finished are left out of them; on a GPU the
+batch is fixed and the step captured as one graph.
 
-Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
+Shapes: N instances, B batch, K rows of further passes, L sequence, A answer cells, V vocabulary.
 """
 
 import operator
@@ -151,6 +152,7 @@ class _Loop:
             orders={name: zeros(rows, self.cells, dtype=torch.float32) for name in like.orders},
         )
         self.gold_BA = zeros(rows, self.cells)
+        self.passes_B = zeros(rows)
         self.events = Events(rows, self.cells, policy.remasks, device)
         self._fill(like)
         self.allowed_V = self._allowed(decoding.allowed)
@@ -169,10 +171,8 @@ class _Loop:
         segments: list[Segment] = []
         left = n
         for step in range(most):
-            if self.device.type == "cpu" or step % LOOK_EVERY == 0:
-                done_B = fitting(self.policy.finished(self.state), self.state.key_B, self.policy, "finished")
-                if bool(done_B.all()):
-                    break
+            if (self.device.type == "cpu" or step % LOOK_EVERY == 0) and not bool(self._active_B().any()):
+                break
             if self.policy.remasks and self.events.crowded:
                 segments.append(self.events.flush(n))
             self._step()
@@ -183,7 +183,23 @@ class _Loop:
         if bool(self.state.hidden_BA.any()):
             raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow more")
         answer_NA = self.state.token_BA[:n].to(torch.uint8).cpu().numpy()
-        return Trace(instances, self.denoiser.mask_id, answer_NA, **joined(segments), about=about)
+        passes_N, notes = self.passes_B[:n].to(torch.int32).cpu().numpy(), self._notes(n)
+        written = joined(segments)
+        return Trace(
+            instances, self.denoiser.mask_id, answer_NA, **written, about=about, passes_N=passes_N, notes=notes
+        )
+
+    def _active_B(self) -> Tensor:
+        """The rows that have something left to do."""
+        return ~fitting(self.policy.finished(self.state), self.state.key_B, self.policy, "finished")
+
+    def _notes(self, n: int) -> dict[str, NDArray[Any]]:
+        """What the policy reports about the first `n` rows."""
+        told = {
+            name: fitting(note_B, self.state.key_B, self.policy, "notes")
+            for name, note_B in self.policy.notes(self.state).items()
+        }
+        return {name: note_B[:n].cpu().numpy().copy() for name, note_B in told.items()}  # the next batch reuses memory
 
     def _begin(self) -> None:
         """The policy's own memory, which stays in the same tensors for every batch."""
@@ -215,7 +231,7 @@ class _Loop:
         put(state.at_BA, instances.answer_at_NA)
         put(state.maskable_BA, instances.maskable_NA)
         put(state.key_B, instances.prompt_len_N)
-        state.key_B.copy_(_keys(state.tokens_BL, state.key_B, self.seed))
+        state.key_B.copy_(row_keys(state.tokens_BL, state.key_B, self.seed))
         put(self.gold_BA, instances.answer_NA)
         for name, rank_BA in state.orders.items():
             put(rank_BA, instances.orders[name])
@@ -223,18 +239,22 @@ class _Loop:
         state.hidden_BA[n:] = False
         state.tokens_BL.scatter_(1, state.at_BA, self.gold_BA.masked_fill(state.hidden_BA, state.mask_id))
         state.step.zero_()
+        self.passes_B.zero_()
         self.events.used_B.zero_()
 
     # -- one step -----------------------------------------------------------------------------------------------
 
     def _once(self) -> None:
         state, policy = self.state, self.policy
-        guess = self._look()
+        active_B = self._active_B()
+        self.passes_B.add_(active_B)
+        guess = self._look(active_B)
         note = partial(self.events.note, guess, state.step, self.gold_BA)
         score_BA = only_hidden(fitting(policy.score(guess, state), state.hidden_BA, policy, "score"), state.hidden_BA)
         hidden_B = state.hidden_BA.sum(dim=1)
         count_B = fitting(policy.count(guess, score_BA, state, self.commit), hidden_B, policy, "count")
         count_B = count_B.clamp(min=1).minimum(hidden_B)
+        token_BA = fitting(policy.token(guess, state), guess.token_BA, policy, "token")
         best_BA, cell_BA = ranked(score_BA)
         chosen_BA = torch.arange(self.cells, device=self.device) < count_B[:, None]
         commit_BA = torch.zeros_like(chosen_BA).scatter_(1, cell_BA, chosen_BA)
@@ -243,11 +263,11 @@ class _Loop:
         last_B1 = (count_B == hidden_B)[:, None] | (next_score_B1 <= REFUSED)
         runner_up_B1 = cell_BA.gather(1, next_B1).masked_fill(last_B1, -1)
         margin_BA = (best_BA - next_score_B1).masked_fill(last_B1, torch.nan)
-        note(cell_BA, chosen_BA, guess.token_BA, guess.token_BA, runner_up_B1, margin_BA)
-        self._write(commit_BA, guess.token_BA)
+        note(cell_BA, chosen_BA, token_BA, token_BA, runner_up_B1, margin_BA)
+        self._write(commit_BA, token_BA)
         state.hidden_BA.logical_and_(~commit_BA)
         if policy.remasks:
-            again_BA = fitting(policy.review(guess, state, self._logits), state.hidden_BA, policy, "review")
+            again_BA = fitting(policy.review(guess, state, self._further), state.hidden_BA, policy, "review")
             again_BA = again_BA & state.maskable_BA & ~state.hidden_BA
             first_BA, cell_BA = ranked(again_BA.to(torch.uint8))
             mask_BA = torch.full_like(cell_BA, state.mask_id)
@@ -262,8 +282,13 @@ class _Loop:
         """Change the answer in the sequence."""
         self.state.tokens_BL.scatter_(1, self.state.at_BA, torch.where(where_BA, token_BA, self.state.token_BA))
 
-    def _look(self) -> Guess:
-        logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)
+    def _look(self, active_B: Tensor) -> Guess:
+        if self.device.type == "cpu":
+            row_K = active_B.nonzero()[:, 0]
+            logits_BAV = torch.zeros((self.rows, self.cells, len(self.allowed_V)))
+            logits_BAV[row_K] = self._logits(self.state.tokens_BL[row_K], self.state.at_BA[row_K])
+        else:
+            logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)
         log_p_BAV = logits_BAV.log_softmax(dim=-1)
         top_BA, token_BA = log_p_BAV.max(dim=-1)
         if self.temperature > 0:
@@ -272,6 +297,11 @@ class _Loop:
             below_BAV = (log_p_BAV - top_BA[..., None]) / self.temperature
             token_BA = (below_BAV - (-noise_BAV.log()).log()).argmax(dim=-1)
         return Guess(logits_BAV, log_p_BAV, token_BA, top_BA)
+
+    def _further(self, tokens_KL: Tensor, at_KA: Tensor, row_K: Tensor) -> Tensor:
+        """The logits of sequences that a policy makes up, counted as passes of the rows that they are for."""
+        self.passes_B.add_(torch.bincount(row_K, minlength=self.rows))
+        return self._logits(tokens_KL, at_KA)
 
     def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         """Logits in float32, tokens that may not be committed at -inf; any number of rows, computed in tiles."""
@@ -319,7 +349,7 @@ class _Loop:
             return self._once
 
 
-def _keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
+def row_keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
     """A random word per instance from the seed and the problem's tokens, whatever its place in the batch."""
     position_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
     place_L = mix(mix(torch.full_like(position_L, seed)) + position_L)

@@ -1,4 +1,4 @@
-"""Accuracy by policy and stratum, with intervals and paired comparisons; probe NLL; partial reveal.
+"""Accuracy by policy and stratum, with intervals and paired comparisons; trust; probe NLL; partial reveal.
 
 Shapes: N instances, A answer cells.
 """
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from hardtail.core.files import sole_writer
 from hardtail.core.provenance import origin as made_by
-from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, append_jsonl
+from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, Trust, append_jsonl
 from hardtail.core.seeds import Streams, below
-from hardtail.core.types import Instances, Trace
+from hardtail.core.types import Array, Instances, Trace, concatenated
 from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
@@ -27,6 +27,7 @@ from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.looking import judge
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
+from hardtail.measuring.trust import SCORES, trust_records, trusted
 from hardtail.policies.base import Policy
 from hardtail.policies.named import policy_named
 from hardtail.tasks import datasets as data
@@ -43,6 +44,8 @@ class Outcome:
     exact_N: NDArray[np.bool_]
     failures: Trace | None
     """The first few instances that went wrong."""
+    trust: tuple[Trust, ...] = ()
+    """How well each score tells its wrong answers from right ones, if that was asked for."""
 
 
 DEFAULT_N = 500
@@ -83,17 +86,27 @@ def evaluate(
     *,
     traces: Path | None = None,
     failures: int = 0,
+    trust: bool = False,
     progress: Progress = lambda done: None,
 ) -> Outcome:
-    """Decode `instances` under one policy and measure it, holding one part of the trace at a time."""
+    """Decode `instances` under one policy and measure it, holding one part of the trace at a time.
+
+    With `trust`, every score of trust is measured too and goes into the trace; `passes` and `wall` count the decode.
+    """
     task = subject.task
-    began = monotonic()
+    began, aside = monotonic(), 0.0
     exact: list[NDArray[np.bool_]] = []
     wrong: list[Trace] = []
-    valid = cells = right_cells = steps = 0
+    scores: list[Mapping[str, Array]] = []
+    valid = cells = right_cells = steps = passes = 0
     decoded = closing(traced(subject, name, policy, instances, stratum, decoding, progress))
     with trace_writer(traces) if traces else nullcontext() as writer, decoded as parts:
         for part in parts:
+            if trust:
+                asking = monotonic()
+                part = trusted(subject.denoiser, part, decoding)
+                scores.append({name: part.notes[name] for name in SCORES})
+                aside += monotonic() - asking
             if writer is not None:
                 writer.add(part)
             exact.append(part.exact_N)
@@ -102,6 +115,8 @@ def evaluate(
             cells += int(judged_NA.sum())
             valid += int(task.check(part.instances, part.answer_NA).sum())
             steps = max(steps, int(part.step_NT.max(initial=-1)) + 1)
+            assert part.passes_N is not None  # every decode counts them
+            passes += int(part.passes_N.sum())
             if len(wrong) < failures:
                 wrong.extend(part.take(slice(i, i + 1)) for i in np.flatnonzero(~part.exact_N)[: failures - len(wrong)])
     exact_N = np.concatenate(exact)
@@ -115,9 +130,12 @@ def evaluate(
         cell_accuracy=right_cells / cells if cells else None,
         valid=valid / n,
         steps=steps,
-        wall=round(monotonic() - began, 3),
+        passes=passes / n,
+        wall=round(monotonic() - began - aside, 3),
     )
-    return Outcome(record, exact_N, Trace.concat(wrong) if wrong else None)
+    head = _head(subject, name, decoding) | {"stratum": stratum}
+    found = trust_records(head, exact_N, concatenated(scores)) if trust else ()
+    return Outcome(record, exact_N, Trace.concat(wrong) if wrong else None, tuple(found))
 
 
 def traced(
@@ -172,13 +190,13 @@ def half_reveal(task: Task, instances: Instances, seed: int) -> Instances:
 
 
 def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Reveal:
-    """Token accuracy of one pass over half-revealed answers, pooled over the meaningful cells (release)."""
+    """One pass over half-revealed answers: token accuracy over all meaningful cells (release), and exact match."""
     shown = half_reveal(subject.task, instances, decoding.seed)
     judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
-    _, right, cells = judge(subject.denoiser, shown, judged_NA, decoding, subject.name)
+    _, right, cells, exact = judge(subject.denoiser, shown, judged_NA, decoding, subject.name)
     head, interval = _head(subject, "one pass, half revealed", decoding), wilson(right, cells)._asdict()
-    n, accuracy = len(instances), right / cells
-    return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=accuracy, **interval)
+    n, tokens = len(instances), right / cells
+    return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=tokens, exact_match=exact / n, **interval)
 
 
 # -- a whole evaluation -----------------------------------------------------------------------------------------------
@@ -195,6 +213,7 @@ def evaluate_all(
     given: GivenProblems | None = None,
     traces: Path | None = None,
     failures: int = 0,
+    trust: bool = False,
     progress: Progress = lambda done: None,
 ) -> Iterator[Found]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons.
@@ -214,7 +233,9 @@ def evaluate_all(
     for stratum in strata:
         instances = draw(stratum, n)
         yield probe(subject, instances, stratum, decoding)
-        run = partial(evaluate, subject, stratum=stratum, decoding=decoding, failures=failures, progress=progress)
+        run = partial(
+            evaluate, subject, stratum=stratum, decoding=decoding, failures=failures, trust=trust, progress=progress
+        )
         outcomes: dict[str, Outcome] = {}
         for name, policy in policies.items():
             path = trace_path(traces, stratum, name) if traces else None
@@ -258,7 +279,10 @@ def chosen_strata(task: Task, names: Sequence[str]) -> list[str]:
 
 
 def records_of(found: Sequence[Found]) -> list[Measurement]:
-    return [item.record if isinstance(item, Outcome) else item for item in found]
+    records: list[Measurement] = []
+    for item in found:
+        records += [item.record, *item.trust] if isinstance(item, Outcome) else [item]
+    return records
 
 
 def keep(path: Path | None, records: Sequence[Head]) -> Path | None:

@@ -1,11 +1,13 @@
 """Diagnoses of trained models, which are decoded first, and of saved traces."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
@@ -18,6 +20,7 @@ from hardtail.measuring.diagnosis.record import Crossed
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
+from hardtail.tasks.named import task_of
 from hardtail.tasks.stored import stored_trace
 
 DEFAULT_N = 300
@@ -55,24 +58,61 @@ def explain_model(
             parts += traced(subject, name, policy, instances, stratum, decoding, progress)
         trace = Trace.concat(parts)
         diagnosis = diagnose(task, trace, subject.coverage, subject.order, groups)
-        if first is None:
-            first = trace
-        else:
-            crossed = Crossed(first.about["policy"], name, cross(first, trace, groups))
-            diagnosis = msgspec.structs.replace(diagnosis, cross=crossed)
-        found.append(diagnosis)
+        found.append(diagnosis if first is None else _crossed(first, trace, diagnosis, groups))
+        first = trace if first is None else first
     return found
+
+
+class Explained(NamedTuple):
+    """The diagnoses of one model on the same instances, one for each order."""
+
+    task: Task
+    diagnoses: list[Diagnosis]
 
 
 def explain_trace(path: Path) -> Diagnosis:
     """The diagnosis of a trace that names its task, as the traces of `eval --traces` do."""
-    task, trace = stored_trace(path)
-    stratum = trace.about.get("stratum")
-    groups = {str(stratum): np.ones(len(trace), dtype=np.bool_)} if stratum else None
-    try:
-        return diagnose(task, trace, groups=groups)
-    except HardtailError as error:
-        raise HardtailError(f"{path}: {error}") from error
+    ((_, (diagnosis,)),) = explain_traces([(str(path), stored_trace(path)[1])])
+    return diagnosis
+
+
+def explain_traces(traces: Iterable[tuple[str, Trace]]) -> list[Explained]:
+    """The diagnoses of traces, each given with the name that errors call it by; those of one model on the same
+    instances are put together, and from the second on each lists what it and the first solved."""
+    by_model: dict[tuple[object, ...], list[tuple[str, Trace]]] = {}
+    for name, trace in traces:
+        said, tokens_NL = trace.about, trace.instances.tokens_NL
+        key = (str(said.get("task")), said.get("model"), said.get("stratum"), tokens_NL.shape, tokens_NL.tobytes())
+        by_model.setdefault(key, []).append((name, trace))
+    return [_explained(held) for held in by_model.values()]
+
+
+def _explained(traces: Sequence[tuple[str, Trace]]) -> Explained:
+    name, first = traces[0]
+    task, stratum = task_of(first.about, name), first.about.get("stratum")
+    groups = {str(stratum): np.ones(len(first), dtype=np.bool_)} if stratum else None
+    found: list[Diagnosis] = []
+    for name, trace in traces:
+        try:
+            diagnosis = diagnose(task, trace, groups=groups)
+        except HardtailError as error:
+            raise HardtailError(f"{name}: {error}") from error
+        found.append(_crossed(first, trace, diagnosis, groups) if found else diagnosis)
+    return Explained(task, found)
+
+
+def _crossed(
+    first: Trace, trace: Trace, diagnosis: Diagnosis, groups: Mapping[str, NDArray[np.bool_]] | None
+) -> Diagnosis:
+    """The diagnosis, and which instances it and the first decode solved."""
+    solved = Crossed(str(first.about.get("policy", "")), diagnosis.policy, cross(first, trace, groups))
+    return msgspec.structs.replace(diagnosis, cross=solved)
+
+
+def to_decode(task: Task, policies: Sequence[str], strata: Sequence[str], n: int | None) -> int:
+    """How many decodes `explain_model` needs."""
+    orders = policies or ("top1", *task.order_names[:1])
+    return len(orders) * sum(part.n for part in diagnosed(task, strata, n))
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:

@@ -54,6 +54,8 @@ class Judged(NamedTuple):
     """Mean over the judged cells."""
     right: int
     cells: int
+    exact: int
+    """Instances whose judged cells are all right."""
 
 
 @torch.inference_mode()
@@ -68,15 +70,16 @@ def judge(
 
     rows = pass_rows(instances.tokens_NL.shape[1], in_flight(len(instances), decoding), decoding)
 
-    def begin(denoiser: Denoiser, moved: Progress) -> Callable[[int], tuple[float, int]]:
+    def begin(denoiser: Denoiser, moved: Progress) -> Callable[[int], tuple[float, int, int]]:
         def model(tokens_BL: Tensor, at_BA: Tensor | slice) -> Tensor:
             assert isinstance(at_BA, Tensor)
             logits_BAV = denoiser.logits(tokens_BL, at_BA).float()
             refuse_strangers(most, logits_BAV.shape[-1])
             return logits_BAV
 
-        def judged(start: int) -> tuple[float, int]:
-            """The loss of the judged cells of the problems from `start` on, and how many are right."""
+        def judged(start: int) -> tuple[float, int, int]:
+            """The loss of the judged cells of the problems from `start` on, how many are right, and how many problems
+            have all of theirs right."""
             look = _look(model, corpus, start, rows)
             judged_BA = judged_all_NA[look.rows.row_B] & look.there_B[:, None]
             token_V = torch.arange(look.logits_BAV.shape[-1], device=device)
@@ -84,14 +87,15 @@ def judge(
             if decoding.allowed is not None:
                 barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=device))
             guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
-            right = int((guess_BA == look.rows.gold_BA)[judged_BA].sum())
-            return -float(look.log_p_BA[judged_BA].double().sum()), right
+            right_BA = guess_BA == look.rows.gold_BA
+            exact = int(((right_BA | ~judged_BA).all(dim=1) & look.there_B).sum())
+            return -float(look.log_p_BA[judged_BA].double().sum()), int(right_BA[judged_BA].sum()), exact
 
         return judged
 
-    loss, right, cells = 0.0, 0, int(judged_NA.sum())
-    for part_loss, part_right in spread(range(0, len(corpus), rows), begin, denoiser, decoding, lambda done: None):
-        loss, right = loss + part_loss, right + part_right
+    loss, right, exact, cells = 0.0, 0, 0, int(judged_NA.sum())
+    for part in spread(range(0, len(corpus), rows), begin, denoiser, decoding, lambda done: None):
+        loss, right, exact = loss + part[0], right + part[1], exact + part[2]
     if not math.isfinite(loss):
         raise HardtailError(f"{name}: the model's logits hold NaN or infinities; look at its weights")
-    return Judged(loss / max(cells, 1), right, cells)
+    return Judged(loss / max(cells, 1), right, cells, exact)

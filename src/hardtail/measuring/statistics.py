@@ -1,8 +1,8 @@
-"""The uncertainty of a share, and whether two decoders differ: Wilson's interval and McNemar's exact test."""
+"""The uncertainty of a share, whether two decoders differ, and how well a score separates two kinds."""
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,15 @@ class Interval(NamedTuple):
 
 def wilson(right: int, n: int) -> Interval:
     """Wilson's 95 % score interval of a share (Wilson 1927); it never leaves [0, 1] and does not vanish at 0 or 1."""
-    if not n:
-        return Interval(0.0, 1.0)
-    share = right / n
+    low, high = _wilson(right / n, n) if n else (0.0, 1.0)
+    return Interval(0.0 if right == 0 else low, 1.0 if right == n else high)
+
+
+def _wilson(share: float, n: int) -> Interval:
     middle = share + Z * Z / (2 * n)
     half = Z * sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
     low, high = ((middle + sign * half) / (1 + Z * Z / n) for sign in (-1, 1))
-    return Interval(0.0 if right == 0 else low, 1.0 if right == n else high)
+    return Interval(max(low, 0.0), min(high, 1.0))
 
 
 class Paired(NamedTuple):
@@ -50,6 +52,29 @@ def _tail(n: int, k: int) -> float:
         term = term * (n - i + 1) // i
         total += term
     return total / 2**n
+
+
+class Area(NamedTuple):
+    """The area under a ROC curve, with a 95 % interval; None where there is only one kind."""
+
+    auroc: float | None
+    low: float | None
+    high: float | None
+
+
+def auroc(score_N: NDArray[Any], positive_N: NDArray[np.bool_]) -> Area:
+    """The chance that a positive has a higher score than a negative, ties counted half (Mann & Whitney).
+
+    The interval is Wilson's for as many cases as there are of the rarer kind: wide, but not empty at 0 and 1.
+    """
+    positives, negatives = int(positive_N.sum()), int((~positive_N).sum())
+    if not positives or not negatives:
+        return Area(None, None, None)
+    below = np.sort(score_N[~positive_N])
+    wins = np.searchsorted(below, score_N[positive_N], "left").sum()
+    wins_and_ties = np.searchsorted(below, score_N[positive_N], "right").sum()
+    area = float(wins + wins_and_ties) / (2 * positives * negatives)
+    return Area(area, *_wilson(area, min(positives, negatives)))
 
 
 def t_interval(values: Sequence[float]) -> Interval | None:

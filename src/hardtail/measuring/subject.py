@@ -51,6 +51,13 @@ class Subject:
     """The logical order that its training counted mask states by."""
     folder: Path | None = None
     """Its run directory, if it has one."""
+    device: str = "cpu"
+    """Where its denoiser computes."""
+
+    def __repr__(self) -> str:
+        kind, step = self.origin.checkpoint, self.origin.step
+        weights = f", {kind} weights of step {step:,}" if kind and step is not None else ""
+        return f"<{self.name}: {self.task.name}{weights}, on {self.device}>"
 
     @property
     def seed(self) -> int:
@@ -121,7 +128,7 @@ def load_subject(
         raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they name")
     origin = Origin(fields.name or path.stem, fields.seed, header.kind, header.step, precision, task.preset_name())
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
-    return Subject(task, denoiser, folder.name if folder else path.stem, origin, fields.order, folder)
+    return Subject(task, denoiser, folder.name if folder else path.stem, origin, fields.order, folder, device)
 
 
 def _task_in(recipe: RecipeFile, given: Task | None, path: Path) -> Task:

@@ -5,7 +5,7 @@ Shapes: B batch, L sequence, A answer cells, V vocabulary.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from hardtail.models.precision import Precision, computing
 from hardtail.models.transformer import Transformer
 
 
+@runtime_checkable
 class Denoiser(Protocol):
     """Anything that predicts hidden tokens: our transformer, another checkpoint, a function.
 

@@ -5,7 +5,7 @@ configuration; what it carries from step to step is in `State.memory`: tensors t
 place. On a GPU a step is captured once and replayed, so a policy never waits for the host: no `.item()`, no `if` on a
 value.
 
-Shapes: B batch, L sequence, A answer cells, V vocabulary.
+Shapes: B batch, K further sequences, L sequence, A answer cells, V vocabulary.
 """
 
 import reprlib
@@ -22,10 +22,17 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds, Checked
 from hardtail.core.noise import mix, signed, unit
 
-Logits = Callable[[Tensor, Tensor], Tensor]
-"""Another forward pass over any number of sequences: `logits(tokens_KL, at_KA)` are the float32 logits [K, A, V] of the
-cells at `at_KA`, with -inf for tokens that cannot be committed."""
-_ANSWERS = {"score": torch.float32, "count": torch.int64, "review": torch.bool, "finished": torch.bool}
+Logits = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Another forward pass over any number of sequences: `logits(tokens_KL, at_KA, row_K)` are the float32 logits [K, A, V]
+of the cells at `at_KA`, with -inf for tokens that cannot be committed; each is counted as a pass of its row."""
+_ANSWERS = {
+    "score": torch.float32,
+    "count": torch.int64,
+    "token": torch.int64,
+    "review": torch.bool,
+    "finished": torch.bool,
+    "notes": torch.float32,
+}
 """The types that a policy's methods must return, or that their results can be cast to."""
 REFUSED = torch.finfo(torch.float32).min
 """The score of a hidden cell that the policy scored -inf or NaN: not now, unless nothing else is left."""
@@ -141,6 +148,8 @@ class Policy(Checked, ABC):
 
     remasks: ClassVar[bool] = False
     """Whether committed cells may be hidden again; if so, `review` is called after every step."""
+    inner: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold other policies."""
 
     def begin(self, state: State) -> dict[str, Tensor]:
         """What the policy carries from step to step, before the first one; nothing by default."""
@@ -157,6 +166,10 @@ class Policy(Checked, ABC):
         """
         return commit.count(state)
 
+    def token(self, guess: Guess, state: State) -> Tensor:
+        """What a commit writes into each cell [B, A]; by default what the denoiser would write."""
+        return guess.token_BA
+
     def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
         """The committed cells [B, A] to hide again, after this step's commits; none by default."""
         return torch.zeros_like(state.hidden_BA)
@@ -164,6 +177,10 @@ class Policy(Checked, ABC):
     def finished(self, state: State) -> Tensor:
         """Which rows [B] have nothing left to do."""
         return ~state.hidden_BA.any(dim=1)
+
+    def notes(self, state: State) -> dict[str, Tensor]:
+        """Numbers about each row [B] that go into the trace by name, after the last step; none by default."""
+        return {}
 
     def steps(self, cells: int, commit: Commit) -> int:
         """The most steps that a row with this many hidden cells can take."""

@@ -1,7 +1,9 @@
 """Policies by name, as the command line writes them: `top1`, `block,size=4`, `lsb`, `my_package.module:MyPolicy`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import configured
@@ -13,7 +15,8 @@ from hardtail.policies.orders import Logical
 def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
     """The policy that `text` names: a registered one, `package.module:Class`, or one of the task's orders.
 
-    Fields follow after commas: `threshold,p=0.8`.
+    Fields follow after commas: `threshold,p=0.8`. A field that holds policies separates them by slashes and their own
+    fields by plus signs: `ladder,rungs=threshold+p=0.8/top1`.
     """
     name, *words = (part.strip() for part in text.split(","))
     if name in order_names and name not in POLICIES.names():
@@ -22,7 +25,23 @@ def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
         return Logical(name)
     if ":" not in name and name not in POLICIES.names():
         raise HardtailError(_unknown(name, order_names))
-    return configured(POLICIES.load(name), words, name)
+    kind = POLICIES.load(name)
+    held = [word for word in words if word.partition("=")[0] in kind.inner]
+    made = configured(kind, [word for word in words if word not in held], name)
+    return replace(made, **_inner(made, held, name, order_names)) if held else made
+
+
+def _inner(made: Policy, words: Sequence[str], name: str, order_names: Sequence[str]) -> dict[str, Any]:
+    """The policies that fields of `made` are set to: one, or several where its default is a tuple."""
+    found: dict[str, Any] = {}
+    for word in words:
+        field, _, value = word.partition("=")
+        policies = tuple(policy_named(part.replace("+", ","), order_names) for part in value.split("/"))
+        several = isinstance(getattr(made, field), tuple)
+        if field in found or not (several or len(policies) == 1):
+            raise HardtailError(f"{name}: {word!r} is one policy too many; give {field} once, with one policy")
+        found[field] = policies if several else policies[0]
+    return found
 
 
 def _unknown(name: str, order_names: Sequence[str]) -> str:

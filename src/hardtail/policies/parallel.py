@@ -93,7 +93,7 @@ class Klass(Parallel):
     def begin(self, state: State) -> dict[str, Tensor]:
         steady_BA = torch.zeros_like(state.at_BA)
         return {
-            "last_BAV": torch.zeros((*steady_BA.shape, state.vocab_size), device=steady_BA.device),
+            "last_BAV": torch.full((*steady_BA.shape, state.vocab_size), torch.nan, device=steady_BA.device),
             "steady_BA": steady_BA,
             "ready_BA": torch.zeros_like(state.hidden_BA),
         }
@@ -102,7 +102,7 @@ class Klass(Parallel):
         last_BAV, steady_BA, ready_BA = (state.memory[name] for name in ("last_BAV", "steady_BA", "ready_BA"))
         p_BAV = guess.p_BAV
         change_BAV = (guess.log_p_BAV - last_BAV).masked_fill(p_BAV == 0, 0.0)  # impossible tokens add nothing
-        moved_BA = ((p_BAV * change_BAV).sum(dim=-1) >= self.kl) | (state.step == 0)
+        moved_BA = ~((p_BAV * change_BAV).sum(dim=-1) < self.kl)  # NaN at first: there is nothing to compare with
         steady_BA.add_(1).masked_fill_(moved_BA, 0)
         last_BAV.copy_(guess.log_p_BAV)
         ready_BA.copy_((steady_BA >= self.history) & (guess.top_BA.exp() > self.p))

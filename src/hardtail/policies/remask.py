@@ -31,8 +31,8 @@ class LeaveOneOut(Top1):
 
     remasks: ClassVar[bool] = True
 
-    rounds: Annotated[int, Bounds(ge=0)] = 33
-    """The default is the number of answer cells of 32-digit addition."""
+    rounds: Annotated[int, Bounds(ge=0)] | None = None
+    """By default as many as the row has cells to fill."""
 
     def begin(self, state: State) -> dict[str, Tensor]:
         return {
@@ -47,7 +47,8 @@ class LeaveOneOut(Top1):
         complete_B = ~state.hidden_BA.any(dim=1)
         token_BA = state.token_BA
         same_B = token_BA.gather(1, cell_B[:, None])[:, 0] == token_B
-        done_B.logical_or_(complete_B & (same_B | (rounds_B >= self.rounds)))
+        most_B = state.maskable_BA.sum(dim=1) if self.rounds is None else self.rounds
+        done_B.logical_or_(complete_B & (same_B | (rounds_B >= most_B)))
         doubt_B = complete_B & ~done_B
         if not bool(doubt_B.any()):
             return torch.zeros_like(state.hidden_BA)
@@ -61,7 +62,7 @@ class LeaveOneOut(Top1):
         return state.memory["done_B"]
 
     def steps(self, cells: int, commit: Commit) -> int:
-        return super().steps(cells, commit) + self.rounds
+        return super().steps(cells, commit) + (cells if self.rounds is None else self.rounds)
 
 
 def leave_one_out(rows_B: Tensor, state: State, logits: Logits) -> Tensor:
@@ -72,7 +73,7 @@ def leave_one_out(rows_B: Tensor, state: State, logits: Logits) -> Tensor:
     for row_k, cell_k in zip(torch.split(row_K, LOOKS), torch.split(cell_K, LOOKS), strict=True):
         at_k1 = state.at_BA[row_k, cell_k][:, None]
         tokens_kL = state.tokens_BL[row_k].scatter_(1, at_k1, state.mask_id)
-        log_p_kV = logits(tokens_kL, at_k1)[:, 0].log_softmax(dim=-1)
+        log_p_kV = logits(tokens_kL, at_k1, row_k)[:, 0].log_softmax(dim=-1)
         log_p_BA[row_k, cell_k] = log_p_kV.gather(1, token_BA[row_k, cell_k][:, None])[:, 0]
     return log_p_BA
 

@@ -21,7 +21,8 @@ from hardtail.schemes.base import Carried, Corpus, Scheme, View
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Stages, Stairs
 
-_SCORE, _COUNT, _PHASE, _FRESH, _PLACE = map(stream, ("score", "count", "phase", "fresh", "place"))
+_SCORE, _COUNT, _CHANGE = map(stream, ("score", "count", "change"))
+_PHASE, _FRESH, _PLACE = map(stream, ("phase", "fresh", "place"))
 _PLAIN = Random()  # made once: compiled code cannot check its fields
 
 
@@ -30,10 +31,11 @@ class Puma(Scheme):
     """Chains that are revealed stage by stage; a finished one is replaced by the next sequence."""
 
     stages: Stages = field(default_factory=lambda: Stairs(3, 16, 3))
-    law: Literal["even", "around", "interval"] = "even"
-    """Cells a stage reveals. `even`: ⌈hidden / stages left⌉ (release); `around`: a uniform number from ⌊n/K⌋-1 to
-    ⌈n/K⌉+1, at least one (paper); `interval`: up to a cumulative count of round(n·u), u uniform in the next of K equal
-    intervals (official)."""
+    law: Literal["even", "centred", "around", "interval"] = "even"
+    """Cells a stage reveals. `even`: ⌈hidden / stages left⌉ (release); `centred`: n/K rounded up or down at random, and
+    then one more, one less or neither, n/K on average (paper); `around`: a uniform number from ⌊n/K⌋-1 to ⌈n/K⌉+1, at
+    least one, which is more on average (recorded runs of `paper`); `interval`: up to a cumulative count of round(n·u),
+    u uniform in the next of K equal intervals (official)."""
     threshold: Annotated[float, Bounds(gt=0, le=1)] | None = 0.9
     """Cells above this confidence are also revealed."""
     start: Literal["masked", "spread"] = "masked"
@@ -84,7 +86,7 @@ class Puma(Scheme):
         if self.law == "interval" and self.threshold is not None:
             stage_B = torch.maximum(stage_B, (n_B - left_B) * stages // n_B)  # the threshold may skip stages
         over_B = left_B == 0
-        if self.law != "around":
+        if self.law not in ("around", "centred"):
             over_B = over_B | (stage_B >= stages)
 
         state["hidden_BA"].copy_(torch.where(shown_B[:, None], hidden_BA, state["hidden_BA"]))
@@ -117,6 +119,10 @@ class Puma(Scheme):
             left_B = (stages - stage_B).clamp(min=1)
             return ((hidden_B + left_B - 1) // left_B).clamp(min=1)
         draw_B = now.uniform(_COUNT, len(n_B))
+        if self.law == "centred":
+            nearest_B = (n_B / stages + draw_B).long().clamp(min=1)  # n/K on average, for n/K of 1 and more
+            change_B = (now.uniform(_CHANGE, len(n_B)) * 3).long() - 1
+            return torch.where(nearest_B > 1, nearest_B + change_B, nearest_B)
         if self.law == "around":
             low_B = (n_B // stages - 1).clamp(min=1)
             high_B = (n_B + stages - 1) // stages + 1
@@ -166,7 +172,7 @@ def _ranks(score_BA: Tensor) -> Tensor:
 
 def paper(stages: Stages) -> Puma:
     """PUMA as the paper's text describes it: a stochastic stage size and no threshold."""
-    return Puma(stages=stages, law="around", threshold=None)
+    return Puma(stages=stages, law="centred", threshold=None)
 
 
 def official(stages: Stages | None = None, threshold: float | None = None) -> Puma:

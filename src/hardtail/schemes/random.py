@@ -21,13 +21,14 @@ class Random(Scheme):
     """`rate`: t ~ U(0,1), then each cell with probability t; `count`: a uniform number of cells from 1 to n."""
     at_least_one: bool = True
     """A sequence that got no mask hides one cell chosen uniformly."""
-    weighting: Literal["masked", "rate", "batch"] = "masked"
+    weighting: Literal["masked", "rate", "batch", "bound"] = "masked"
     """Weight of a hidden cell: 1/|M| of its sequence; 1/(λ·n) of its sequence, the 1/λ of the MDM bound divided by the
-    number n of maskable cells so that both sum to one on average; or 1/Σ|M|, one mean over the batch."""
+    number n of maskable cells so that both sum to one on average; 1/Σ|M|, one mean over the batch; or 1/λ, the bound as
+    it is written, a sum over cells. The last is n times the second, which matters where gradients are clipped."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weighting == "rate" and self.draw == "rate" and self.at_least_one:
+        if self.weighting in ("rate", "bound") and self.draw == "rate" and self.at_least_one:
             raise HardtailError(
                 "weights 1/λ need at_least_one switched off (--scheme.no-at-least-one): otherwise a "
                 "sequence hides at least one cell even at rates λ near 0, and the mean of its weight 1/λ is infinite"
@@ -66,7 +67,8 @@ class Random(Scheme):
         hidden_BA = view.hidden_BA.float()
         if self.weighting == "batch":
             return hidden_BA / hidden_BA.sum().clamp(min=1)
-        if self.weighting == "rate":
+        if self.weighting in ("rate", "bound"):
             assert view.rate_B is not None
-            return hidden_BA / (view.rate_B * view.maskable_BA.sum(dim=1))[:, None] / batch
+            cells_B = view.maskable_BA.sum(dim=1) if self.weighting == "rate" else 1
+            return hidden_BA / (view.rate_B * cells_B)[:, None] / batch
         return hidden_BA / hidden_BA.sum(dim=1, keepdim=True).clamp(min=1) / batch

@@ -1,28 +1,34 @@
-"""`hardtail demo`: the shipped models on easy and hard sums next to the paper's figures, and one failure drawn."""
+"""`hardtail demo`: the shipped models of one task on ordinary and hard instances, and one failure drawn.
+
+The task's showcase says what is decoded: two strata, each by confidence and in the task's logical order.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hardtail import task as make_task
 from hardtail import zoo
 from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
 from hardtail.measuring.statistics import wilson
-from hardtail.measuring.subject import load_subject
+from hardtail.show.charts.colours import scheme_in
+from hardtail.show.failures import failures
 from hardtail.show.sources import DecodePlan, decoded, load_models
+from hardtail.show.stages import Stage, stages
+from hardtail.show.story import CONFIDENCE, Story, story
 from hardtail.study.claims.ledger import printed_accuracy
-from hardtail.tasks.addition.commits import wrong_commits
+from hardtail.tasks.parts import Showcase
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-STRATA = ("natural", "chain>=12", "chain>=28")
-"""From easy to hard."""
-POLICIES = {"top1": "confidence", "lsb": "lsb"}
-SUMS = 100
-"""Sums per stratum."""
-RECORDED_SUMS = 500
-"""The zoo's own accuracies are over at least this many sums per stratum (`hardtail study`)."""
+TASK = "addition"
+"""The task with the most shipped models."""
+INSTANCES = 100
+"""Instances of each stratum."""
+RECORDED_INSTANCES = 500
+"""The zoo's own accuracies are over at least this many instances of each stratum (`hardtail study`)."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +41,22 @@ class Shown:
     trace: Trace
 
     @property
+    def right(self) -> int:
+        return int(self.trace.exact_N.sum())
+
+    @property
     def interval(self) -> tuple[float, float]:
-        return wilson(int(self.trace.exact_N.sum()), len(self.trace))
+        return wilson(self.right, len(self.trace))
 
 
 def decodes() -> int:
     """How many instances `decode_all` decodes."""
-    return len(_models()) * len(STRATA) * len(POLICIES) * SUMS
+    return len(_models()) * len(_strata()) * len(_policies()) * INSTANCES
 
 
 def decode_all(progress: Callable[[int], None]) -> list[Shown]:
-    """Decode every shipped model on every stratum in both orders."""
-    plan = DecodePlan(tuple(POLICIES), STRATA, SUMS, kind=None, seed=None, device="cpu", batch=None)
+    """Decode every shipped model of the task on both strata in both orders."""
+    plan = DecodePlan(_policies(), _strata(), INSTANCES, kind=None, seed=None, device="cpu", batch=None)
     parts: dict[tuple[str, str, str], list[Trace]] = {}
     for part in decoded(load_models([zoo.PREFIX + name for name in _models()], plan), plan, progress):
         parts.setdefault((part.about["model"], part.about["stratum"], part.about["policy"]), []).append(part)
@@ -54,67 +64,71 @@ def decode_all(progress: Callable[[int], None]) -> list[Shown]:
 
 
 def table(shown: Sequence[Shown]) -> Table:
-    """Our accuracy with its interval next to the paper's figure, if it prints one."""
+    """How many instances each model solves, next to the paper's figure if it prints one."""
     rows: list[tuple[Cell, ...]] = []
     at = {(item.model, item.stratum, item.policy): item for item in shown}
-    for model in dict.fromkeys(item.model for item in shown):
-        for stratum in STRATA:
-            cells: list[Cell] = []
-            for policy in POLICIES:
-                item = at[model, stratum, policy]
-                low, high = item.interval
-                cells += [f"{item.trace.exact_N.mean():.2f} [{low:.2f}, {high:.2f}]", _paper(model, stratum, policy)]
-            rows.append((model, stratum, *cells))
-    columns = ("model", "stratum", "confidence", "paper", "LSB-first", "paper ")
-    return Table(f"exact match on 32-digit addition, {SUMS} sums each (95 % interval)", columns, tuple(rows))
+    policies = list(dict.fromkeys(item.policy for item in shown))
+    for model, stratum in dict.fromkeys((item.model, item.stratum) for item in shown):
+        cells: list[Cell] = []
+        for policy in policies:
+            item = at[model, stratum, policy]
+            cells += [f"{item.right} of {len(item.trace)}", _paper(model, stratum, policy)]
+        rows.append((model, stratum, *cells))
+    problems = make_task(TASK).words.problems.capitalize()
+    heads = (f"{_called(policy)}{place * ' '}" for place, policy in enumerate(policies))
+    columns = [name for place, head in enumerate(heads) for name in (head, "paper" + place * " ")]
+    return Table(f"{problems} solved by the shipped models", ("model", "stratum", *columns), tuple(rows))
 
 
 def compared_with_records(shown: Sequence[Shown]) -> str:
-    """Name the recorded accuracies of the same weights, over more sums, that an interval of the table excludes."""
+    """Name the recorded accuracies of the same weights, on more instances, that an interval of a count excludes."""
     listed = {model.name: model.accuracy for model in zoo.models()}
     outside = []
     for item in shown:
         recorded = listed[item.model].get(item.stratum, {}).get(item.policy)
         low, high = item.interval
         if recorded is not None and not low <= recorded <= high:
-            outside.append(f"{item.model} {recorded:.3f} on {item.stratum} under {POLICIES[item.policy]}")
-    found = f"outside the intervals above: {'; '.join(outside)}" if outside else "all within the intervals above"
-    return f"Accuracies recorded for the same weights on {RECORDED_SUMS} sums or more (`hardtail zoo`): {found}."
+            outside.append(f"{item.model} {recorded:.3f} on {item.stratum} {_called(item.policy)}")
+    found = f"outside the counts' intervals: {'; '.join(outside)}" if outside else "all within the counts' intervals"
+    return f"Accuracies recorded for the same weights on {RECORDED_INSTANCES} or more (`hardtail zoo`): {found}."
 
 
-def typical_failure(shown: Sequence[Shown]) -> "tuple[str, RenderableType] | None":
-    """Describe and draw the typical wrong commit under confidence of the model that fails most; None if none fails.
+def told(shown: Sequence[Shown]) -> tuple[Story, Stage]:
+    """The most telling story of what was decoded, as on the page."""
+    found = [(story(stage), stage) for stage in stages(item.trace for item in shown)]
+    return max(found, key=lambda held: abs(held[0].gain))
 
-    It is at the cell directly above the chain if there is such a failure, and the most confident of those.
-    """
-    hard = [item for item in shown if item.policy == "top1" and item.stratum == STRATA[-1]]
-    item = max(hard, key=lambda item: int((~item.trace.exact_N).sum()), default=None)
-    if item is None or item.trace.exact_N.all():
+
+def failure(found: Story, stage: Stage) -> "tuple[str, RenderableType] | None":
+    """Describe and draw the story's failure; None if nothing fails."""
+    place = found.models[0].decoders[0]
+    if place is None or found.problem is None:
         return None
-    task, trace = load_subject(zoo.PREFIX + item.model).task, item.trace
-    wrong = wrong_commits(task, trace).lowest_index
-    examples = [wrong.example(place) for place in range(len(wrong))]
-    above_chain = [one for one in examples if one.at_chain_msb]
-    share, one = len(above_chain) / len(wrong), max(above_chain or examples, key=lambda one: one.prob)
-    sign = task.vocabulary.decode(trace.answer_NA[one.instance, one.cell])
-    off = (
-        f"{sign!r}, which is not a digit," if one.difference is None else f"a digit that is off by {one.difference:+d}"
-    )
-    sentence = (
-        f"{item.model} under confidence fails on {len(wrong)} of {len(trace)} sums with {item.stratum}; "
-        f"{share:.0%} of the most significant wrong digits are the one directly above the chain. "
-        f"Below: at step {one.step + 1} of {trace.answer_NA.shape[1]} it wrote {off} in a cell of role {one.role}, "
-        f"with probability {one.prob:.3f}, while {one.masked or 0:.0%} of the chain that it waits for was still hidden."
-    )
-    return sentence, task.picture(trace.instances, one.instance, trace.answer_NA[one.instance])
+    trace, row_N = stage.decoders[place].trace, stage.rows[place]
+    one = next(one for one in failures(stage.task, trace) if row_N[one.row] == found.problem)
+    return one.sentence, stage.task.picture(trace.instances, one.row, trace.answer_NA[one.row])
+
+
+def _showcase() -> Showcase:
+    return make_task(TASK).showcase()
+
+
+def _strata() -> tuple[str, str]:
+    return _showcase().ordinary, _showcase().hard
+
+
+def _policies() -> tuple[str, str]:
+    return CONFIDENCE, _showcase().order
+
+
+def _called(policy: str) -> str:
+    return "by confidence" if policy == CONFIDENCE else make_task(TASK).words.orders.get(policy, policy)
 
 
 def _models() -> list[str]:
-    """The shipped models that were measured on the hard stratum."""
-    return [model.name for model in zoo.models() if STRATA[-1] in model.accuracy]
+    return [model.name for model in zoo.models() if model.task == TASK]
 
 
 def _paper(model: str, stratum: str, policy: str) -> Cell:
-    scheme = model.removeprefix("addition-").removesuffix("-paper")
-    printed = printed_accuracy().get(("addition", scheme, policy), {}).get(stratum)
-    return f"≥ {printed}" if printed is not None and stratum == "natural" else printed
+    printed = printed_accuracy().get((TASK, scheme_in(model) or "", policy), {}).get(stratum)
+    return f"≥ {printed}" if printed is not None and stratum == _showcase().ordinary else printed

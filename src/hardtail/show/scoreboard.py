@@ -3,17 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal
-from hardtail.core.tables import Cell, Table
+from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal, Trust
+from hardtail.core.tables import SCREEN, Cell, Table
 from hardtail.measuring.evaluate import Found, Outcome
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Task
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-POLICIES_PER_TABLE = 3
-"""How many policies fit next to each other on a screen, with their intervals."""
 
 
 def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]:
@@ -23,17 +20,20 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     reveals = [record for record in records if isinstance(record, Reveal)]
     pairs = [record for record in records if isinstance(record, Paired)]
     files = dict.fromkeys(f", on {record.data.file}" for record in accuracies if record.data)
-    title = f"{subject.task.name}: exact match (95 % interval), {subject.name}, {_checkpoint(subject)}{''.join(files)}"
+    title = f"{subject.name}{_checkpoint(subject)}{''.join(files)}: exact match (95 % interval)"
     found = _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]", probes)
+    found += _grids("forward passes of an instance, mean", accuracies, lambda record: record.passes)
     if any(record.valid != record.exact_match for record in accuracies):
         found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid)
     if any(record.exact_match < 1 for record in accuracies):
         found += _grids("accuracy of single cells", accuracies, lambda record: record.cell_accuracy)
+    if trusts := [record for record in records if isinstance(record, Trust)]:
+        found.append(_trust_table(trusts))
     if reveals:
         rows = tuple((record.stratum, record.token_accuracy, record.tokens) for record in reveals)
         found.append(Table("one pass over half-revealed answers", ("stratum", "token accuracy", "tokens"), rows))
     if pairs:
-        columns = ("stratum", "policies", "only the first right", "only the second", "p (McNemar, exact)")
+        columns = ("stratum", "policies", "only the first right", "only the second", "p (McNemar)")
         compared = [(pair, f"{pair.policy} / {pair.against}") for pair in pairs]
         cells = ((pair.stratum, both, pair.only_first, pair.only_second, pair.p) for pair, both in compared)
         found.append(Table("on the same instances", columns, tuple(cells)))
@@ -50,22 +50,39 @@ def _grids(
 
     With `probes`, each row ends with the probe's NLL and the number of instances.
     """
-    policies = list(dict.fromkeys(record.policy for record in accuracies))
     at = {(record.stratum, record.policy): cell(record) for record in accuracies}
-    found = []
-    for start in range(0, len(policies), POLICIES_PER_TABLE):
-        group = policies[start : start + POLICIES_PER_TABLE]
+
+    def table(group: Sequence[str], title: str) -> Table:
         strata = dict.fromkeys(record.stratum for record in accuracies if record.policy in group)
         ends = {stratum: (probes[stratum].probe_nll, probes[stratum].n) if probes else () for stratum in strata}
         rows = ((stratum, *(at.get((stratum, policy)) for policy in group), *ends[stratum]) for stratum in strata)
-        columns = ("stratum", *group, *(("probe NLL", "n") if probes else ()))
-        found.append(Table("the same, other policies" if start else title, columns, tuple(rows)))
-    return found
+        return Table(title, ("stratum", *group, *(("probe NLL", "n") if probes else ())), tuple(rows))
+
+    groups: list[list[str]] = [[]]
+    for policy in dict.fromkeys(record.policy for record in accuracies):
+        if groups[-1] and table([*groups[-1], policy], title).width > SCREEN:
+            groups.append([])
+        groups[-1].append(policy)
+    return [table(group, "the same, other policies" if place else title) for place, group in enumerate(groups)]
+
+
+def _trust_table(records: Sequence[Trust]) -> Table:
+    """How well each score tells wrong answers from right ones; only of policies that got both."""
+    shares = list(dict.fromkeys(share for record in records for share in record.accuracy_at))
+    columns = ("stratum", "policy", "score", "passes", "wrong", "AUROC", *(f"{float(at):.0%}" for at in shares))
+    rows = (
+        (of.stratum, of.policy, of.score, of.passes, of.wrong, of.auroc, *(of.accuracy_at.get(at) for at in shares))
+        for of in records
+        if of.wrong
+    )
+    return Table("which answers to distrust; last columns: accuracy of the most trusted", columns, tuple(rows))
 
 
 def _checkpoint(subject: Subject) -> str:
     kind, step = subject.origin.checkpoint, subject.origin.step
-    return f"{kind} weights, step {step:,}" if kind and step is not None else "weights of unknown origin"
+    if kind and step is not None:
+        return f", {kind} weights, step {step:,}"
+    return ", weights of unknown origin" if subject.origin.recipe else ""
 
 
 def show_failures(console: "Console", task: Task, found: Sequence[Found]) -> None:

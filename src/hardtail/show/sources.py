@@ -10,6 +10,7 @@ from hardtail.core.types import Trace
 from hardtail.study.runs import Run
 from hardtail.study.store import Store, default_results
 from hardtail.study.store import recorded as recorded_folder
+from hardtail.tasks.base import Task
 from hardtail.tasks.stored import stored_trace
 
 if TYPE_CHECKING:
@@ -52,12 +53,15 @@ def sorted_sources(names: Sequence[str]) -> Sources:
     return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
 
 
-def open_results(folder: Path | None) -> Store | None:
-    """Open the given results folder, or the default one if it exists."""
-    if folder is not None:
-        return Store(recorded_folder(folder))
+def recorded_results(folder: Path | None) -> Store:
+    """Open the given folder of recorded runs, or the default one."""
+    return Store(default_results() if folder is None else recorded_folder(folder))
+
+
+def results_if_any() -> Store | None:
+    """The default folder of recorded runs; None where there is none, as in an installed package."""
     try:
-        return Store(default_results())
+        return recorded_results(None)
     except HardtailError:
         return None
 
@@ -73,11 +77,15 @@ def load_traces(paths: Sequence[Path]) -> list[Trace]:
     return [stored_trace(path)[1] for path in paths]
 
 
-def load_models(names: Sequence[str], plan: DecodePlan) -> "list[Subject]":
-    """Load the models, each under its own name: two files called `last.safetensors` get their parent folders' names."""
-    from hardtail.measuring.subject import load_subject
+def load_models(names: Sequence[str], plan: DecodePlan, task: Task | None = None) -> "list[Subject]":
+    """Load the models, each under its own name: two files called `last.safetensors` get their parent folders' names.
 
-    subjects = [load_subject(name, kind=plan.kind, device=plan.device) for name in names]
+    `task` is that of functions and modules, which do not name theirs.
+    """
+    from hardtail.measuring.models import is_own_object, subject_of
+
+    own = {name: task if is_own_object(name) else None for name in names}
+    subjects = [subject_of(name, own[name], kind=plan.kind, device=plan.device) for name in names]
     titles = [subject.name for subject in subjects]
     longer = [f"{Path(name).absolute().parent.name}/{title}" for name, title in zip(names, titles, strict=True)]
     return [

@@ -3,14 +3,12 @@
 A cell's agreement is the ledger's verdict on the statement "this figure is what the paper prints" (`Level`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
-from hardtail.study.claims.figures import Accuracy
-from hardtail.study.claims.ledger import sources
+from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Table
 
@@ -39,7 +37,7 @@ class StudyTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
     unlearned: tuple[str, ...]
-    """Runs that are included in the means although they never learned the task."""
+    """Runs that are left out of the means because they never learned the task."""
 
     @property
     def heads(self) -> list[tuple[str, str]]:
@@ -48,8 +46,8 @@ class StudyTable:
 
 
 def study_tables(results: Results) -> list[StudyTable]:
-    """All tables of accuracies that the sources print."""
-    return [_table(results, source.table(name)) for source in sources() for name in source.tables]
+    """All tables of accuracies that the paper prints."""
+    return [_table(results, the_paper().table(name)) for name in the_paper().tables]
 
 
 def _table(results: Results, table: Table) -> StudyTable:
@@ -65,13 +63,8 @@ def _table(results: Results, table: Table) -> StudyTable:
         tuple(order.heading for order in table.orders),
         tuple(table.schemes.values()),
         tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
-        _unlearned(results, [cell for row in cells.values() for cell in row]) if table.hard_tail else (),
+        tuple(dict.fromkeys(run for row in cells.values() for cell in row for run in cell.figure.left_out(results))),
     )
-
-
-def _unlearned(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
-    figures = (replace(cell.figure, learned=True) for cell in cells if isinstance(cell.figure, Accuracy))
-    return tuple(dict.fromkeys(name for figure in figures for name in figure.left_out(results)))
 
 
 def _filled(results: Results, cell: Cell) -> TableCell:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from hardtail.core.errors import HardtailError
-from hardtail.schemes.puma import official
+from hardtail.schemes.base import Scheme
+from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
 from hardtail.study.recipes import recipe_named
 from hardtail.training.recipe import Recipe
@@ -47,8 +48,16 @@ def _with(**change: Callable[[Any], Any]) -> Change:
     return lambda recipe: replace(recipe, **{name: make(getattr(recipe, name)) for name, make in change.items()})
 
 
+def _stochastic(scheme: Scheme) -> bool:
+    return isinstance(scheme, Puma) and scheme.law == "centred"
+
+
 ALPHA_5 = _with(scheme=lambda papl: replace(papl, alpha=5.0))
 MODULO = _with(task=lambda task: replace(task, sum="modulo"))
+AS_BEGUN = _with(scheme=lambda scheme: replace(scheme, law="around") if _stochastic(scheme) else scheme)
+"""PUMA of the text with the stage law of the runs that are recorded; the recipes centre it on n/K."""
+BOUND = _with(scheme=lambda random: replace(random, weighting="bound"))
+"""The loss of the text as it is written: a sum over cells, which clipping at 1.0 makes another optimiser."""
 BF16 = _with(precision=lambda _: "bf16")
 TF32 = _with(precision=lambda _: "tf32")
 """Released in fp32; tf32 takes half the time, and one seed runs in fp32 for comparison."""
@@ -108,17 +117,29 @@ OTHER_TASKS = ("maze", "listops", "countdown", "sudoku")
 GRIDS: dict[str, Callable[[], list[Entry]]] = {
     "addition": partial(_addition, TF32, arm="-tf32", papl5=True),
     # The text states no precision; the study's own probes of it ran, and learned, in bf16.
-    "addition-paper": partial(_addition, BF16, arm="-paper", recipe="-paper", papl5=True),
+    "addition-paper": partial(_addition, BF16, AS_BEGUN, arm="-paper", recipe="-paper", papl5=True),
     # The text as written, including the one formula that takes sums modulo 10^32; in tf32, as recorded first.
-    "addition-paper-modulo": partial(_addition, TF32, MODULO, arm="-paper-modulo", recipe="-paper", seeds=(42,)),
+    "addition-paper-modulo": partial(
+        _addition, TF32, MODULO, AS_BEGUN, arm="-paper-modulo", recipe="-paper", seeds=(42,)
+    ),
+    "addition-paper-bound": partial(
+        _addition, BF16, BOUND, arm="-paper-bound", recipe="-paper", schemes=("random",), seeds=(42,)
+    ),
     "addition-factors": _addition_factors,
     "addition-fp32": partial(_addition, schemes=("puma", "papl", "random"), seeds=(42,)),
     # The study and its two remedies on four digits: half an hour on two cores of a CPU.
     "addition-small": partial(
         _addition, arm="-small", recipe="-small", schemes=(*THREE, "mixture", "oracle"), papl5=True
     ),
+    # Is the missing 1/n of the text's loss why random masking does not learn in that reading? On four digits.
+    "addition-small-loss": lambda: _grid(
+        *(
+            _arm(f"addition-random-small-paper{end}", "addition-random-small-paper", *changes)
+            for end, changes in (("", ()), ("-bound", (BOUND,)))
+        )
+    ),
     **{
-        f"{task}{reading}": partial(_schemes, task, BF16, arm=reading, recipe=reading)
+        f"{task}{reading}": partial(_schemes, task, BF16, AS_BEGUN, arm=reading, recipe=reading)
         for reading in ("", "-paper")
         for task in OTHER_TASKS
     },

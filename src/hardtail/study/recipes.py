@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from inspect import signature
+from types import SimpleNamespace
 
 import hardtail
 from hardtail.core.errors import HardtailError
-from hardtail.core.registry import Registry
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.mixture import Mixture
 from hardtail.schemes.papl import Papl
@@ -22,6 +21,7 @@ from hardtail.schemes.puma import Puma, oracle_order
 from hardtail.schemes.puma import paper as puma_paper
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Ramp, Stages, Stairs
+from hardtail.study.names import RECIPES, recipe_parts
 from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import WHOLE
 from hardtail.training.optimiser import AdamW
@@ -174,6 +174,13 @@ def as_small(arms: Arms, recipe: Recipe) -> Recipe:
     return replace(small, sizes=sizes, optimiser=optimiser, steps=4000, batch=64)
 
 
+def as_small_paper(arms: Arms, recipe: Recipe) -> Recipe:
+    """The text as written, on four digits."""
+    small = as_small(arms, recipe)
+    text = as_paper(arms, small)
+    return replace(text, task=replace(text.task, digits=small.task.digits))  # type: ignore[attr-defined, call-arg]
+
+
 def as_smoke(arms: Arms, recipe: Recipe) -> Recipe:
     """Seconds on a CPU: a tiny model, a small task, a few hundred steps."""
     smoke = _smaller(recipe, arms.smoke, Fixed(3), Watch(20, 50, 100, probe_size=100, decoded=20, save_every=50))
@@ -193,41 +200,30 @@ def _smaller(recipe: Recipe, to: Smaller | None, stages: Stages, watch: Watch) -
 # -- by name -------------------------------------------------------------------------------------------------------
 
 Version = Callable[[Arms, Recipe], Recipe]
-VERSIONS: dict[str, Version] = {"": lambda arms, recipe: recipe, "-paper": as_paper, "-smoke": as_smoke}
+VERSIONS: dict[str, Version] = {
+    "": lambda arms, recipe: recipe,
+    "-paper": as_paper,
+    "-smoke": as_smoke,
+    "-small": as_small,
+    "-small-paper": as_small_paper,
+}
+ARMS: dict[str, Callable[[], Arms]] = {
+    "addition": addition,
+    "maze": maze,
+    "listops": listops,
+    "listops-large": listops_large,
+    "countdown": countdown,
+    "sudoku": sudoku,
+}
 
 
-def _made(arms: Callable[[], Arms], scheme: str, version: Version) -> Recipe:
-    made = arms()
-    return version(made, replace(made.release, scheme=SCHEME_OF[scheme](made)))
+def _made(base: str, scheme: str, version: str) -> Recipe:
+    made = ARMS[base]()
+    return VERSIONS[version](made, replace(made.release, scheme=SCHEME_OF[scheme](made)))
 
 
-def _named(base: str, arms: Callable[[], Arms], **more: Version) -> dict[str, Callable[[], Recipe]]:
-    """The recipes on one task, by name."""
-    ends = VERSIONS | {f"-{name}": version for name, version in more.items()}
-    return {f"{base}-{scheme}{end}": partial(_made, arms, scheme, ends[end]) for scheme in SCHEME_OF for end in ends}
-
-
-RECIPES: Registry[Callable[[], Recipe]] = Registry(
-    "recipe",
-    "hardtail.recipes",
-    {
-        **_named("addition", addition, small=as_small),
-        **_named("maze", maze),
-        **_named("listops", listops),
-        **_named("listops-large", listops_large),
-        **_named("countdown", countdown),
-        **_named("sudoku", sudoku),
-    },
-    lambda found: None if _needs_nothing(found) else "it must be a function without arguments that returns a Recipe",
-)
-
-
-def _needs_nothing(found: object) -> bool:
-    """Whether this can be called without arguments."""
-    if not callable(found):
-        return False
-    asked = signature(found).parameters.values()
-    return all(item.default is not item.empty or item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) for item in asked)
+NAMED = SimpleNamespace(**{name.replace("-", "_"): partial(_made, *parts) for name, parts in recipe_parts().items()})
+"""The study's recipes by name, with _ for -; `RECIPES` finds them here."""
 
 
 def recipe_named(name: str) -> Recipe:

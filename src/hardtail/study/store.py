@@ -7,6 +7,7 @@
 `NAME/coverage.json`       the mask states it was trained on
 `NAME/evaluations.jsonl`   accuracy records (`hardtail eval`)
 `NAME/diagnoses.jsonl`     wrong commits, readiness, coverage (`hardtail diagnose`)
+`facts.jsonl`              numbers about data, or about models outside a run (`tools/facts.py`)
 """
 
 import math
@@ -21,7 +22,17 @@ import msgspec
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, read_regular, sole_writer
-from hardtail.core.records import FINISHED, Finished, LogLine, RunEntry, append_jsonl, lines_of, read_json, read_jsonl
+from hardtail.core.records import (
+    FINISHED,
+    Finished,
+    LogLine,
+    Positive,
+    RunEntry,
+    append_jsonl,
+    lines_of,
+    read_json,
+    read_jsonl,
+)
 from hardtail.study.runs import Run
 
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
@@ -30,11 +41,27 @@ LOG_LINES = 150
 HOW_TO_REWRITE = "move finished.json away and run the same command to write the files again from the saved state"
 
 
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """A number that belongs to no run."""
+
+    fact: str
+    about: str
+    """What was looked at."""
+    seed: int
+    value: float
+    n: Positive | None = None
+    commit: str
+    device: str
+
+
 @dataclass(frozen=True)
 class Store:
     """A folder of results."""
 
     folder: Path
+
+    def facts(self) -> list[Fact]:
+        return read_jsonl(self.folder / "facts.jsonl", Fact)
 
     def index(self) -> list[RunEntry]:
         """One entry for each run, in the order in which they were recorded."""
@@ -88,12 +115,14 @@ def recorded(folder: Path) -> Path:
     return folder
 
 
-def default_results() -> Path:
-    """The folder `results` here, or else in the checkout that this package runs from."""
+def default_results(new: Path | None = None) -> Path:
+    """The folder `results` here, or else in the checkout that this package runs from; if neither has runs, `new`."""
     here, checkout = Path("results"), Path(__file__).resolve().parents[3] / "results"
     for folder in (here, checkout):
         if (folder / "index.jsonl").is_file():
             return folder
+    if new is not None:
+        return new
     looked = " and ".join(dict.fromkeys(str(folder.resolve()) for folder in (here, checkout)))
     raise HardtailError(f"there are no recorded runs (looked for an index.jsonl in {looked}); name a folder of results")
 

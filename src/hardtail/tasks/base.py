@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream, words
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene
+from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene, Showcase, Words
 from hardtail.tasks.strata import Stratum
 from hardtail.traces.commits import refuse_misfit
 
@@ -47,7 +47,9 @@ class Task(ABC):
     """The axes of `Instances.strata`, the main one first."""
     order_names: ClassVar[tuple[str, ...]]
     """The keys of `Instances.orders`, the study's main order first."""
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"release": {}, "paper": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
+    """Named sets of fields; the first is meant where none is named."""
+    words: ClassVar[Words] = Words()
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """The labels of the axes that are not numbers."""
     reveals: ClassVar[bool] = False
@@ -69,8 +71,9 @@ class Task(ABC):
         check_fields(self, self.name)
 
     @classmethod
-    def preset(cls, preset: str = "release", **overrides: object) -> Self:
-        """The task in a named reading, with some fields changed."""
+    def preset(cls, preset: str | None = None, **overrides: object) -> Self:
+        """The task in a named reading, its first one by default, with some fields changed."""
+        preset = preset or next(iter(cls.presets))
         if preset not in cls.presets:
             raise HardtailError(f"{cls.name}: there is no preset {preset!r}; give one of {', '.join(cls.presets)}")
         known = [item.name for item in fields(cls)]
@@ -122,6 +125,10 @@ class Task(ABC):
         """An easy stratum and a hard one, to show side by side."""
         return self.strata()[0], self.strata()[-1]
 
+    def showcase(self) -> Showcase:
+        """What a first look shows: strata, logical order, and the words for them."""
+        return Showcase(*self.gallery(), next(iter(self.order_names), ""))
+
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Part]]:
         """The study's data sets: `train`, `test` and others that it measures on."""
@@ -135,9 +142,23 @@ class Task(ABC):
         It should lie in `stratum` but need not: `sample` proposes again with fresh keys until it does.
         """
 
-    def sample(self, n: int, rng: Stream, stratum: str = "natural") -> Instances:
-        """`n` annotated instances of a stratum, from the next `n` keys of `rng`."""
-        wanted = self.stratum(stratum)
+    @overload
+    def sample(self, n: int, rng: Stream, stratum: str = "natural") -> Instances: ...
+
+    @overload
+    def sample(self, n: int, stratum: str, /, *, seed: int = 0) -> Instances: ...
+
+    @overload
+    def sample(self, n: int, *, stratum: str = "natural", seed: int = 0) -> Instances: ...
+
+    def sample(self, n: int, rng: Stream | str | None = None, stratum: str = "natural", *, seed: int = 0) -> Instances:
+        """`n` annotated instances of a stratum, from the next `n` keys of `rng`.
+
+        Without a stream, `sample(n, stratum, seed=0)` draws those that `hardtail sample` shows.
+        """
+        wanted = self.stratum(rng if isinstance(rng, str) else stratum)
+        if not isinstance(rng, Stream):
+            rng = Stream(f"{self.name}/sample/{wanted}", seed)
         key_N = rng.keys(n)
         instances = self.propose(key_N, wanted)
         missing = np.flatnonzero(~wanted.holds(instances.strata))
@@ -286,7 +307,8 @@ class Task(ABC):
     @classmethod
     def profile_type(cls) -> type[Any] | None:
         """A frozen dataclass that describes the wrong commits of a trace in terms of this task. Its classmethod
-        `of(task, trace)` makes it; its fields are plain values, mappings and such dataclasses."""
+        `of(task, trace)` makes it; its fields are plain values, mappings and such dataclasses. A method
+        `in_words()` may return the sentence that a verdict says about it."""
         return None
 
     def profile(self, trace: Trace) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hardtail.core.describe import described_fields, described_name, registered_name
 from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.fields import read_fields
 from hardtail.core.registry import TASKS
 from hardtail.tasks.base import Task
 
@@ -18,6 +19,13 @@ def task_to_json(task: Task) -> dict[str, Any]:
     """A task as every file holds it."""
     own = task.name in TASKS.names() and TASKS.load(task.name) is type(task)
     return {"name": task.name if own else described_name(type(task)), "fields": described_fields(task)}
+
+
+def task_named(text: str) -> Task:
+    """The task that a user names, with fields after commas: `addition`, `addition,digits=8`, `my_tasks:Mine,size=4`."""
+    name, *words = (part.strip() for part in text.split(","))
+    kind = TASKS.admit(name)
+    return kind.preset(**read_fields(kind, words, name))
 
 
 def task_from_json(said: object) -> Task:
@@ -34,7 +42,7 @@ def task_from_json(said: object) -> Task:
             f"with --task package.module:Class, or register it with an entry point {TASKS.group!r}"
         )
     try:
-        return kind.preset("release", **said.get("fields", {}))
+        return kind.preset(**said.get("fields", {}))
     except (TypeError, ValueError, ArithmeticError) as error:
         raise HardtailError(f"its fields do not fit the task {kind.name} ({error})") from error
 

@@ -1,13 +1,13 @@
-"""The optional parts of a task, as the rest of hardtail asks for them: drawing, roles, page scene and figures.
+"""The optional parts of a task, as the rest of hardtail asks for them: words, drawing, roles, page scene, figures.
 
 Shapes: N instances, A answer cells.
 """
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,23 @@ Look = Callable[[int], tuple[str, str]]
 cell without a sign."""
 WRONG = "bold white on red"
 NO_ROLE = 255
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a person calls the parts of a task, for sentences about it."""
+
+    problems: str = "instances"
+    cell: str = "cell"
+    orders: Mapping[str, str] = field(default_factory=dict)
+    """What each logical order does, such as "lowest digit first"."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A profile that can say in a sentence what is typical of its wrong commits."""
+
+    def in_words(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,19 @@ class Roles:
             return cls.none(instances)
         index_NA = instances.extras[extra]
         return cls(tuple(names), np.where(index_NA < 0, NO_ROLE, index_NA).astype(np.uint8))
+
+
+class Showcase(NamedTuple):
+    """What a first look at a task shows: ordinary instances and the hard tail, by confidence and in logical order."""
+
+    ordinary: str
+    """The stratum of ordinary instances."""
+    hard: str
+    """The stratum of the hard tail."""
+    order: str
+    """The logical order to compare confidence with; empty if the task has none."""
+    hard_words: str = ""
+    """What its instances are called, as in "sums with a carry chain of 28 or more"; empty to name the stratum."""
 
 
 class Scene(NamedTuple):

@@ -100,6 +100,8 @@ def _standard_input(limit: int) -> list[str]:
 def _file_named(given: str) -> Path | None:
     """The file or pipe that an argument names, if any; an argument that can only be a file name must exist."""
     path = Path(given)
+    if not given.strip():
+        raise HardtailError("the argument is empty; give a problem, or the name of a file with problems")
     try:
         found, folder = path.exists(), path.is_dir()
     except (OSError, ValueError):  # a maze on one line is too long for a file name

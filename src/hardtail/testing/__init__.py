@@ -20,6 +20,7 @@ HIDDEN = "◇"
 
 def check_task(task: Task, n: int = 24) -> None:
     """Everything the rest of hardtail relies on, for the natural stratum, the easiest and the hardest one."""
+    _check_showcase(task)
     for stratum in {"natural", task.strata()[0], task.strata()[-1]}:
         rng = Streams(7).named(f"contract/{task.name}/{stratum}")
         instances = task.sample(n, rng, stratum)
@@ -77,6 +78,13 @@ def _check_shapes(task: Task, instances: Instances) -> None:
     assert set(instances.strata) == set(task.axes), "strata and axes differ"
     per_instance = [*instances.strata.values(), *instances.extras.values(), *instances.orders.values()]
     assert all(len(array) == n for array in per_instance), "an array does not have one row per instance"
+
+
+def _check_showcase(task: Task) -> None:
+    case = task.showcase()
+    for stratum in (case.ordinary, case.hard):
+        task.stratum(stratum)  # raises for a condition that the task does not know
+    assert case.order in task.order_names, f"the showcase has the order {case.order!r}, which the task does not have"
 
 
 def _check_orders_and_parents(task: Task, instances: Instances) -> None:

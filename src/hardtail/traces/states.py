@@ -73,6 +73,20 @@ def hidden_before(trace: Trace) -> NDArray[np.bool_]:
     return hidden_NSA
 
 
+def wrong_before(trace: Trace) -> NDArray[np.bool_]:
+    """Which cells showed a wrong token when each step looked [N, S, A]."""
+    shape = len(trace), steps_of(trace), trace.instances.answer_len
+    wrote_NSA, wrong_NSA = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    row_K, event_K = np.nonzero(trace.commit_NT)
+    at = row_K, trace.step_NT[row_K, event_K], trace.cell_NT[row_K, event_K]
+    wrote_NSA[at], wrong_NSA[at] = True, trace.wrong_NT[row_K, event_K]
+    now_NA = np.zeros_like(trace.instances.maskable_NA)
+    for step in range(shape[1]):
+        after_NA = np.where(wrote_NSA[:, step], wrong_NSA[:, step], now_NA)
+        wrong_NSA[:, step], now_NA = now_NA, after_NA
+    return wrong_NSA & ~hidden_before(trace)
+
+
 def blocks(trace: Trace) -> Iterator[Trace]:
     """The trace in parts whose states by step and pairs of cells fit in memory."""
     cells = trace.instances.answer_len + 1

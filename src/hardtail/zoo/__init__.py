@@ -22,6 +22,8 @@ class Listed(Struct, frozen=True, kw_only=True):
     run: str
     """The run in `results/` that it comes from."""
     task: str
+    scheme: str = ""
+    """What it was trained with, in a few words."""
     kind: str
     """Which of the run's weights: `last` or `best_probe`."""
     about: str

@@ -1,10 +1,11 @@
 """Explaining a decode from its trace alone: no model, no torch.
 
-`diagnose` gives everything as one record (`Diagnosis`), `tables` the same for people. The parts can be used by
-themselves: `readiness`, `coverage`, and each task's own `profile`.
+`diagnose` gives everything as one record (`Diagnosis`), `verdict` says it in five lines, `tables` shows all of it. The
+parts can be used by themselves: `readiness`, `coverage`, and each task's own `profile`.
 """
 
 from hardtail.measuring.diagnosis.front import diagnose, tables
 from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
+from hardtail.measuring.diagnosis.verdict import Verdict, verdict
 
-__all__ = ["Diagnosis", "diagnose", "read_diagnoses", "tables"]
+__all__ = ["Diagnosis", "Verdict", "diagnose", "read_diagnoses", "tables", "verdict"]

@@ -16,6 +16,7 @@ from hardtail.core.tables import Table, tabulate
 from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.by_stratum import by_stratum
 from hardtail.measuring.diagnosis.cells import mostly_wrong
+from hardtail.measuring.diagnosis.checks import checks
 from hardtail.measuring.diagnosis.coverage import Histogram, compare
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.measuring.diagnosis.record import Diagnosis, FirstWrong, Result
@@ -57,6 +58,7 @@ def diagnose(
         first_wrong=FirstWrong(by_stratum(task, trace, groups)),
         coverage=None if coverage is None else compare(trace, Histogram.of(coverage), counted_by),
         profile=task.profile(trace),
+        checks=checks(trace),
     )
 
 
@@ -88,6 +90,7 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
     titles = {
         "result": "result",
         "first_wrong": "first wrong commits",
+        "checks": "commits that were looked at again",
         "readiness": "readiness",
         "coverage": "coverage",
         "profile": str(diagnosis.task),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Trace
 from hardtail.tasks.base import Task
-from hardtail.traces.states import Standing, blocks, hidden_before, standing
+from hardtail.traces.states import Standing, blocks, hidden_before, standing, wrong_before
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Prerequisites:
     standing: Standing
     ready_NA: NDArray[np.bool_]
     """Whether the cell was ready in the state that the commit's step saw."""
+    sound_NA: NDArray[np.bool_]
+    """Whether it was ready by the right tokens of that state alone: a wrong one counts as hidden."""
     dependent_NA: NDArray[np.bool_]
     """Whether the cell waits for anything: it is not ready while everything is hidden."""
     parents: Missing
@@ -50,19 +52,24 @@ def prerequisites(task: Task, trace: Trace) -> Prerequisites:
 
 
 def _of_block(task: Task, trace: Trace) -> Prerequisites:
-    instances, held, hidden_NSA = trace.instances, standing(trace), hidden_before(trace)
+    instances, held = trace.instances, standing(trace)
+    hidden_NSA, wrong_NSA = hidden_before(trace), wrong_before(trace)
     assert instances.parents_NAE is not None
     nothing_NA = np.zeros_like(instances.maskable_NA)
     dependent_NA = ~task.ready(instances, nothing_NA)
-    if instances.parents_NAE.shape[2] and hidden_NSA.shape[1]:  # no steps, no commits to judge
+    if instances.parents_NAE.shape[2] and hidden_NSA.shape[1]:
         parents, ancestors = _missing(trace, held, hidden_NSA)
-        return Prerequisites(held, held.there_NA & (parents.missing_NA == 0), dependent_NA, parents, ancestors)
-    ready_NA = nothing_NA.copy()
+        ready_NA = held.there_NA & (parents.missing_NA == 0)
+        parents_NAE, row_N11 = instances.parents_NAE, np.arange(len(trace))[:, None, None]
+        wrong_NAE = (parents_NAE >= 0) & wrong_NSA[row_N11, held.step_NA[:, :, None], parents_NAE]
+        return Prerequisites(held, ready_NA, ready_NA & ~wrong_NAE.any(axis=2), dependent_NA, parents, ancestors)
+    ready_NA, sound_NA = nothing_NA.copy(), nothing_NA.copy()
     for step in range(hidden_NSA.shape[1]):  # no static parents: what a cell waits for depends on what else is known
         now_NA = held.there_NA & (held.step_NA == step)
         ready_NA |= now_NA & task.ready(instances, ~hidden_NSA[:, step])
+        sound_NA |= now_NA & task.ready(instances, ~hidden_NSA[:, step] & ~wrong_NSA[:, step])
     none = Missing(*(np.zeros(nothing_NA.shape, dtype=np.int64) for _ in range(3)))
-    return Prerequisites(held, ready_NA, dependent_NA, none, none)
+    return Prerequisites(held, ready_NA, ready_NA & sound_NA, dependent_NA, none, none)
 
 
 def _missing(trace: Trace, held: Standing, hidden_NSA: NDArray[np.bool_]) -> tuple[Missing, Missing]:

@@ -36,6 +36,14 @@ class Right:
 
 
 @dataclass(frozen=True)
+class Ready:
+    """Commits made after everything the cell waits for, by whether all of that was right."""
+
+    prerequisites_right: Right
+    prerequisite_wrong: Right
+
+
+@dataclass(frozen=True)
 class Early:
     """Commits made before all their prerequisites of one kind were revealed; means are over these commits."""
 
@@ -80,6 +88,8 @@ class Readiness:
     """By name of the logical order."""
     calibration: Mapping[str, Calibration]
     """Of all commits, and of `free`, `ready` and `unready` ones."""
+    ready: Ready | None = None
+    """The `ready` commits by what they were based on; None in records that are older than this split."""
 
 
 def readiness(task: Task, trace: Trace) -> Readiness:
@@ -88,7 +98,12 @@ def readiness(task: Task, trace: Trace) -> Readiness:
     counts_NA = made.standing.there_NA & trace.instances.scored_NA
     right_K, prob_K = made.standing.right_NA[counts_NA], made.standing.prob_NA[counts_NA]
     ready_K, dependent_K = made.ready_NA[counts_NA], made.dependent_NA[counts_NA]
+    sound_K = made.sound_NA[counts_NA]
     groups = {"free": ready_K & ~dependent_K, "ready": ready_K & dependent_K, "unready": ~ready_K}
+
+    def right(in_K: NDArray[np.bool_]) -> Right:
+        return Right(int(in_K.sum()), int(right_K[in_K].sum()), mean(right_K[in_K]))
+
     unready = int((~ready_K).sum())
     kinds = {"parents": made.parents, "ancestors": made.ancestors} if made.parents.needed_NA.any() else {}
     return Readiness(
@@ -97,15 +112,14 @@ def readiness(task: Task, trace: Trace) -> Readiness:
         premature=unready,
         premature_share=share(unready, ready_K.size),
         premature_share_of_dependent=share(unready, dependent_K.sum()),
-        accuracy={
-            name: Right(int(in_K.sum()), int(right_K[in_K].sum()), mean(right_K[in_K])) for name, in_K in groups.items()
-        },
+        accuracy={name: right(in_K) for name, in_K in groups.items()},
         early={name: _early(missing, counts_NA) for name, missing in kinds.items()},
         agreement=agreement(trace),
         calibration={
             "all": calibration(prob_K, right_K),
             **{name: calibration(prob_K[in_K], right_K[in_K]) for name, in_K in groups.items()},
         },
+        ready=Ready(right(groups["ready"] & sound_K), right(groups["ready"] & ~sound_K)),
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from hardtail.core.records import Count, Head, Positive, Share, read_jsonl
 from hardtail.measuring.diagnosis.by_stratum import Stratum
 from hardtail.measuring.diagnosis.cells import WorstCell
+from hardtail.measuring.diagnosis.checks import Checks
 from hardtail.measuring.diagnosis.coverage import Gap
 from hardtail.measuring.diagnosis.cross import Cross
 from hardtail.measuring.diagnosis.readiness import Readiness
@@ -55,6 +56,8 @@ class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
     profile: Any = None
     """What is specific to the task in its wrong commits: its `profile_type`, or JSON if the task is not registered."""
     cross: Crossed | None = None
+    checks: Checks | None = None
+    """What became of commits that were hidden and written again; None if there were none."""
 
     def number(self, path: Sequence[str]) -> float | None:
         """The number at a path such as `("readiness", "accuracy", "ready", "commits")`; None if there is none."""

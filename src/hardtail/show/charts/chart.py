@@ -3,59 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import toml
 
+from hardtail.show.charts.answers import answer
+from hardtail.show.charts.series import Axis, Line, Point, Series
 
-class Point(NamedTuple):
-    """A place, a value, and the ends of the value's 95 % interval if it has one."""
-
-    x: float
-    y: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Line:
-    """One curve of a series, such as one seed."""
-
-    label: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Series:
-    """Lines that belong together.
-
-    `name`    its entry in the page's legend; series with the same name share one entry
-    `hue`     what its colour means, usually the training scheme: the same hue has the same colour in all charts
-    `style`   what its stroke and its marks mean: the same style looks the same within a figure, the first is solid
-    `variant` what else distinguishes series of one hue, such as the precision of the training
-    `shown`   whether the page shows it at first
-    `printed` whether it is what the paper prints: open marks on paper, not on the page
-    """
-
-    name: str
-    hue: str
-    style: str
-    lines: tuple[Line, ...] = ()
-    variant: str = ""
-    shown: bool = True
-    printed: bool = False
-
-
-@dataclass(frozen=True)
-class Axis:
-    label: str
-    categories: tuple[str, ...] | None = None
-    """Names at 0, 1, 2 … instead of numbers."""
-    log: bool = False
-    low: float | None = None
-    high: float | None = None
-    log_on_paper: bool = False
-    label_on_paper: str | None = None
+__all__ = ["SHARE", "Axis", "Chart", "Line", "Point", "Series", "described", "grouped"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +33,8 @@ class Chart(Words):
     series: tuple[Series, ...]
     marks: bool = False
     """Whether points are marked: there are few, and each is a measurement of its own."""
+    answer: str = ""
+    """What it shows, in a line."""
 
 
 SHARE = Axis("share", low=0.0, high=1.0)
@@ -90,7 +47,8 @@ def described(
     """The chart that `words.toml` describes under `name`; `of` completes its title."""
     words = _WORDS[name]
     title = words.title.format(of=of)
-    return Chart(words.section, title, words.panel, words.note, task, x, y, grouped(lines), marks)
+    chart = Chart(words.section, title, words.panel, words.note, task, x, y, grouped(lines), marks)
+    return replace(chart, answer=answer(name, chart))
 
 
 def grouped(lines: Iterable[tuple[Series, Line]]) -> tuple[Series, ...]:

@@ -31,6 +31,14 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     return known | dict(zip(others, cycle(free_first), strict=False))
 
 
+def shaded(colour: str, place: int) -> str:
+    """A colour of the same hue: the colour itself, then alternately darker and lighter ones."""
+    share = 1 - 0.72 ** ((place + 1) // 2)
+    towards = 0 if place % 2 else 255
+    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (towards - part) * share):02x}" for part in parts)
+
+
 def schemes(models: Sequence[str]) -> dict[str, str]:
     """The training scheme that each model is named after; the model's own name if it has none or shares it."""
     found = {name: scheme_in(name) for name in models}

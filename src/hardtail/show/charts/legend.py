@@ -29,7 +29,7 @@ def by_variant(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def arm_series(arm: str, style: str, at_first: Collection[str], *, name: str = "", variant: str = "") -> Series:
-    return Series(name or arm, scheme_of(arm), style, variant=variant, shown=arm in at_first)
+    return Series(name or arm, scheme_of(arm), style, variant=variant, shown=arm in at_first, group=arm)
 
 
 def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:
@@ -42,4 +42,7 @@ def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set
 def decoder_series(stage: Stage) -> list[tuple[Decoder, Series]]:
     """Every decoder of a stage with its series."""
     scheme = schemes([decoder.model for decoder in stage.decoders])
-    return [(decoder, Series(decoder.name, scheme[decoder.model], decoder.policy)) for decoder in stage.decoders]
+    return [
+        (decoder, Series(decoder.name, scheme[decoder.model], decoder.policy, group=decoder.model))
+        for decoder in stage.decoders
+    ]

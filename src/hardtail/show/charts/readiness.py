@@ -17,6 +17,8 @@ from hardtail.show.stages import Stage, ready_events
 from hardtail.study.runs import Run
 
 GROUPS = ("free", "ready", "unready")
+SPLIT_GROUPS = ("free", "ready", "misled", "unready")
+"""With the ready commits apart that were based on a wrong token; older records do not know these."""
 PORTIONS = 20
 """Portions of a decode, from its first to its last step, in which the page counts commits."""
 
@@ -48,22 +50,27 @@ def decoded_readiness(stage: Stage) -> list[Chart]:
 def _charts(task: str, of: str, found: Sequence[tuple[Series, str, Readiness]]) -> list[Chart]:
     """The charts of several decodes: each has its series, named after the arm or model, a label and its readiness."""
     policies = tuple(dict.fromkeys(series.style for series, _, _ in found))
+    kinds = SPLIT_GROUPS if all(held.ready for _, _, held in found) else GROUPS
     early, right = [], []
     for series, label, held in found:
         points = _share(policies.index(series.style), held.premature, held.dependent)
         early.append((series, Line(label or series.style, points)))
-        right.append((replace(series, name=f"{series.name} · {series.style}"), Line(label, _right(held))))
-    orders, groups = Axis("decoding order", policies, label_on_paper=""), Axis("the cell was", GROUPS)
+        right.append((replace(series, name=f"{series.name} · {series.style}"), Line(label, _right(held, kinds))))
+    groups = Axis("the cell was", kinds, label_on_paper="cell at commit")
+    orders = Axis("decoding order", policies, label_on_paper="")
     charts = [
         described("premature", task, orders, SHARE, early, of=of, marks=True),
-        described("right", task, replace(groups, label_on_paper="cell at commit"), SHARE, right, of=of, marks=True),
+        described("right", task, groups, SHARE, right, of=of, marks=True),
     ]
     return [chart for chart in charts if chart.series]
 
 
-def _right(held: Readiness) -> tuple[Point, ...]:
-    groups = [(place, held.accuracy[name]) for place, name in enumerate(GROUPS) if name in held.accuracy]
-    return tuple(point for place, of in groups for point in _share(place, of.right, of.commits))
+def _right(held: Readiness, kinds: Sequence[str]) -> tuple[Point, ...]:
+    groups = dict(held.accuracy)
+    if held.ready and kinds is SPLIT_GROUPS:
+        groups |= {"ready": held.ready.prerequisites_right, "misled": held.ready.prerequisite_wrong}
+    places = [(place, groups[name]) for place, name in enumerate(kinds) if name in groups]
+    return tuple(point for place, of in places for point in _share(place, of.right, of.commits))
 
 
 def _share(place: int, part: int, whole: int) -> tuple[Point, ...]:

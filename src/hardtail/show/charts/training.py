@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from hardtail.core.records import LogLine
+from hardtail.show.charts.answers import CONFIDENCE, LOGICAL
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, described
 from hardtail.show.charts.legend import arm_series, variant_of
 from hardtail.study.runs import Run
 
-CONFIDENCE, LOGICAL = "confidence", "logical order"
 _CHARTS: Mapping[str, tuple[Axis, Mapping[str, Callable[[LogLine], float | None]]]] = {
     "loss": (Axis("loss", low=0.0, log_on_paper=True), {CONFIDENCE: lambda line: line.loss}),
     "natural": (SHARE, {CONFIDENCE: lambda line: line.natural}),

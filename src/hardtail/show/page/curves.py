@@ -1,12 +1,13 @@
 """The page's charts, and their JSON for `web/chart.js`."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from hardtail.show.charts.accuracy import decoded_accuracy, kinds_of_weights, recorded_accuracy
 from hardtail.show.charts.chart import Axis, Chart, Line, Series
-from hardtail.show.charts.colours import colours
+from hardtail.show.charts.colours import colours, shaded
 from hardtail.show.charts.legend import arms_at_first
 from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along, wrong_along
 from hardtail.show.charts.states import count_chart, rank_chart, trained_states, visited_states
@@ -44,19 +45,30 @@ def decode_charts(stage: Stage) -> list[Chart]:
     return [chart for chart in charts if chart.series]
 
 
-def charts_as_json(charts: Sequence[Chart]) -> list[dict[str, Any]]:
-    """Charts for the browser; colours are chosen over all charts of a task."""
-    hues: dict[str, list[str]] = {}
+def charts_as_json(charts: Sequence[Chart], of: str) -> list[dict[str, Any]]:
+    """Charts for the browser, which shows those `of` the same things together; a group has one colour in them."""
+    groups: dict[str, dict[str, str]] = {}
     for chart in charts:
-        hues.setdefault(chart.task, []).extend(one.hue for one in chart.series)
-    colour = {task: colours(names) for task, names in hues.items()}
-    plain = ("task", "section", "title", "note", "marks")
+        groups.setdefault(chart.task, {}).update({one.group: one.hue for one in chart.series if not one.printed})
+    colour = {task: _shades(held) for task, held in groups.items()}
+    plain = ("section", "title", "answer", "note", "marks")
     return [
-        {key: getattr(chart, key) for key in plain}
+        {"of": of}
+        | {key: getattr(chart, key) for key in plain}
         | {"x": _axis(chart.x), "y": _axis(chart.y)}
-        | {"series": [_series(one, colour[chart.task]) for one in _by_name(chart.series)]}
+        | {"series": [_series(one, colour[chart.task]) for one in chart.series if not one.printed]}
         for chart in charts
     ]
+
+
+def _shades(hue_of: Mapping[str, str]) -> dict[str, str]:
+    """A colour for every group: that of its hue, darker or lighter for each further group of the same hue."""
+    hues, seen = colours(list(hue_of.values())), Counter[str]()
+    found = {}
+    for group, hue in hue_of.items():
+        found[group] = shaded(hues[hue], seen[hue])
+        seen[hue] += 1
+    return found
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
@@ -64,21 +76,12 @@ def _axis(axis: Axis) -> dict[str, Any]:
 
 
 def _series(one: Series, colour: Mapping[str, str]) -> dict[str, Any]:
-    lines = [{"label": line.label, "points": _thinned(line)} for line in one.lines]
-    style = f"{one.style} {one.variant}"
-    return {"name": one.name, "colour": colour[one.hue], "style": style, "lines": lines, "shown": one.shown}
+    plain = {key: getattr(one, key) for key in ("name", "group", "style", "shown")}
+    return plain | {"colour": colour[one.group], "lines": _lines(one.lines), "seeds": _lines(one.seeds)}
 
 
-def _by_name(series: Iterable[Series]) -> list[Series]:
-    """One entry of the legend for each name, without what the paper prints; an entry of several series has no style."""
-    held: dict[str, Series] = {}
-    for one in series:
-        if one.printed:
-            continue
-        if before := held.get(one.name):
-            one = replace(before, style="", lines=before.lines + one.lines)
-        held[one.name] = one
-    return list(held.values())
+def _lines(lines: Iterable[Line]) -> list[dict[str, Any]]:
+    return [{"label": line.label, "points": _thinned(line)} for line in lines]
 
 
 def _thinned(line: Line) -> Sequence[Sequence[float | None]]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hardtail.core.records import jsonable
 from hardtail.core.types import Array
+from hardtail.show.failures import failures
 from hardtail.show.page.pack import Pack
 from hardtail.show.stages import Decoder, Stage, ready_events
 from hardtail.tasks.base import Task
@@ -56,12 +57,14 @@ def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack
     first = first_in_time(trace, wrong_cells(trace))
     first_wrong_N = np.full(len(trace), -1)
     first_wrong_N[first.row_K] = first.cell_K
+    sentences = {str(one.row): one.sentence for one in failures(task, trace)}
     kept = ("recipe", "seed", "checkpoint", "step", "device", "commit", "reading")
     return {
         "name": decoder.name,
         "model": decoder.model,
         "policy": decoder.policy,
         "about": {key: trace.about[key] for key in kept if trace.about.get(key) is not None},
+        "failures": sentences,
         "row": pack.add(row_N, "u2"),
         "end": pack.add(end_N, "u4"),
         "exact": pack.add(trace.exact_N, "u1"),

@@ -21,21 +21,26 @@ from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.tasks.parts import Scene
 
 SCRIPTS = (
-    *("dom", "data", "address", "colours", "chart", "ledger", "overview", "curves"),
-    *("replay", "tiles", "scenes", "choice", "controls", "pane", "theatre", "main"),
+    *("dom", "data", "address", "colours", "chart", "curves", "ledger", "study", "replay", "tiles", "scenes"),
+    *("explain", "pane", "picture", "player", "overview", "choice", "controls", "theatre", "main"),
 )
 """The modules of `web/`, each after those it imports; the tasks' scenes come after `scenes`."""
-STYLES = ("theme", "overview", "chart", "theatre", "scene", "phone")
+STYLES = ("theme", "story", "study", "chart", "theatre", "scene", "phone")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(?:\.|hardtail)/(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
-def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
-    """Write the page and return its size in bytes; an old file at `path` stays until the new page is complete."""
+def refuse_odd_name(path: Path) -> None:
+    """Refuse a path that cannot be a page's, before work is spent on it."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise HardtailError(f"--out {path}: the name of a page must end in .html")
     if path.is_dir():
         raise HardtailError(f"--out {path} is a folder; give the name of a file")
+
+
+def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
+    """Write the page and return its size in bytes; an old file at `path` stays until the new page is complete."""
+    refuse_odd_name(path)
     page = page_of(content, arrays).encode()
     with atomic(path) as file:
         file.write(page)

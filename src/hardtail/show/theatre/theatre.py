@@ -9,7 +9,6 @@ from hardtail.core.types import Trace
 from hardtail.show.stages import stages
 from hardtail.show.theatre.replay import Replay
 from hardtail.tasks.base import Task
-from hardtail.tasks.stored import stored_trace
 
 STEPS_OF_A_LEAP = 10
 MOST_LISTED = 10
@@ -17,9 +16,9 @@ MOST_LISTED = 10
 _MOVES = {"right": 1, "l": 1, "left": -1, "h": -1, "up": -STEPS_OF_A_LEAP, "down": STEPS_OF_A_LEAP}
 
 
-def open_theatre(path: Path, instance: int | None = None, *, failures: bool = False) -> "Theatre":
-    """Open a trace that `eval --traces` wrote; with `failures`, only the instances that were not solved."""
-    (stage,) = stages([stored_trace(path)[1]])
+def open_theatre(trace: Trace, path: str | Path, instance: int | None = None, *, failures: bool = False) -> "Theatre":
+    """Open a trace, which errors call `path`; with `failures`, only the instances that were not solved."""
+    (stage,) = stages([trace])
     trace = stage.decoders[0].trace
     failing = np.flatnonzero(~trace.exact_N).tolist()
     if instance is not None and not 0 <= instance < len(trace):

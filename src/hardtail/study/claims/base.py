@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from hardtail.study.claims.evidence import Results
-from hardtail.study.claims.figures import NO_SEED, NOTHING_TO_DESCRIBE, Figure
+from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure
 
 SHOWN = 6
 """A row lists up to this many figures one by one."""
@@ -23,6 +23,10 @@ class Verdict(StrEnum):
     WEAKER = "holds weaker"
     NOT = "does not hold"
     UNMEASURED = "not measured"
+
+    def said(self, seeds: int) -> str:
+        """`one seed: holds`: a single seed never gets the full word."""
+        return f"one seed: {self.value}" if seeds == 1 and self is not Verdict.UNMEASURED else self.value
 
     def counted(self, count: int) -> str:
         """`1 holds`, `3 hold`."""
@@ -51,12 +55,18 @@ class Finding:
     verdict: Verdict
     ours: str | None = None
     seeds: int = 0
+    """0 if it was not measured, or if it was computed and needs no run."""
     remark: str = ""
     mean: float | None = None
     moot: bool = False
-    """Whether it is unmeasured because there is nothing to compute a figure from, not because a record is missing."""
+    """Whether it is unmeasured because there are too few cases to describe, not because a record is missing."""
     left_out: tuple[str, ...] = ()
     """Runs that do not count because they have not learned the task."""
+
+
+def moot_because(remark: str, ours: str | None = None, seeds: int = 0) -> Finding:
+    """A check that was measured and says nothing."""
+    return Finding(Verdict.UNMEASURED, ours, seeds, remark, moot=True)
 
 
 class Check(ABC):
@@ -92,13 +102,15 @@ class Check(ABC):
         return replace(finding, remark="; ".join(filter(None, (finding.remark, unlearned))), left_out=left_out)
 
     def _unmeasured(self, results: Results) -> Finding | None:
-        """The finding if a figure has no record or no seed has all figures."""
-        missing = [cell.figure for cell in self.cells if not cell.figure.values(results)]
-        if missing:
-            reasons = [figure.why_missing(results) for figure in missing]
-            remark, moot = f"{missing[0].label}: {reasons[0]}", set(reasons) == {NOTHING_TO_DESCRIBE}
-            return Finding(Verdict.UNMEASURED, remark=remark, moot=moot)
-        return None if common_seeds(self.cells, results) else Finding(Verdict.UNMEASURED, remark=NO_SEED)
+        """The finding if a figure has no record or too few cases, or if no seed has all figures."""
+        figures = [cell.figure for cell in self.cells]
+        if missing := [(figure, figure.why_missing(results)) for figure in figures if not figure.values(results)]:
+            moot = {reason for _, reason in missing} == {NOTHING_FAILED}
+            return Finding(Verdict.UNMEASURED, remark=f"{missing[0][0].label}: {missing[0][1]}", moot=moot)
+        if self.cells and not common_seeds(self.cells, results):
+            return Finding(Verdict.UNMEASURED, remark=NO_SEED)
+        few = next(((figure, reason) for figure in figures if (reason := figure.few_cases(results))), None)
+        return moot_because(f"{few[0].label}: {few[1]}") if few else None
 
     @abstractmethod
     def _found(self, results: Results) -> Finding:
@@ -118,6 +130,11 @@ class Judged:
         """The fewest seeds behind any finding; moot ones do not count towards a verdict."""
         judged = self.verdict is not Verdict.UNMEASURED
         return min(finding.seeds for finding in self.findings if not (judged and finding.moot))
+
+    @property
+    def says(self) -> str:
+        """The verdict with what a reader must know about its seeds."""
+        return self.verdict.said(self.seeds)
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -165,6 +182,8 @@ class Claim:
     """How its words are read, where the paper's own numbers contradict it, or what else a reader must know."""
     reports: str = ""
     """What the paper reports (words, counts, a range), where the checks do not give it."""
+    settings: str = ""
+    """The source's own settings behind the claim, where its sampler or data differ from ours."""
     checks: tuple[Check, ...] = field(default=(), kw_only=True)
 
     @property

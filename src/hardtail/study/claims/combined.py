@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from hardtail.study.claims.evidence import Results, Sample, Value
-from hardtail.study.claims.figures import NO_SEED, NOTHING_TO_DESCRIBE, Figure, Profiled
+from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure, Profiled
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Pooled(_Combined):
         return tuple(other for part in self.parts for other in part.beside())
 
     def why_missing(self, results: Results) -> str:
-        usual = NOTHING_TO_DESCRIBE if self._diagnosed(results) else NO_SEED
+        usual = NOTHING_FAILED if self._diagnosed(results) else NO_SEED
         return next((part.why_missing(results) for part in self.parts if not part.diagnosed(results)), usual)
 
     def values(self, results: Results) -> dict[int, Value]:

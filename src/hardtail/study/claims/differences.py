@@ -4,7 +4,7 @@ from math import e, log10, sqrt
 
 from hardtail.measuring.statistics import Interval, Z, t_interval
 from hardtail.study.claims.base import Cell, common_seeds
-from hardtail.study.claims.evidence import Estimate, Results, Value, hull, mean_of, pooled_wilson
+from hardtail.study.claims.evidence import UNIT, Estimate, Results, Value, hull, mean_of, pooled_wilson
 
 Cells = tuple[Cell, ...]
 
@@ -18,16 +18,19 @@ def _terms(plus: Cells, minus: Cells, results: Results) -> list[tuple[int, bool,
 
 
 def contrast(plus: Cells, minus: Cells, results: Results) -> Estimate:
-    """Σ plus − Σ minus over the seeds that have all figures; Newcombe's interval of all instances together."""
+    """Σ plus − Σ minus over the seeds that have all figures; Newcombe's interval of all cases together."""
     terms = _terms(plus, minus, results)
     by_seed = [sum(sign * values[i].value for sign, _, values in terms) for i in range(len(terms[0][2]))]
-    mean = sum(by_seed) / len(by_seed)
+    mean = sum(sign * mean_of(values) for sign, _, values in terms)
     down = up = 0.0
     for sign, share, values in terms:
         if share and (interval := pooled_wilson(values)):
             below, above = (mean_of(values) - interval.low) ** 2, (interval.high - mean_of(values)) ** 2
             down, up = (down + below, up + above) if sign > 0 else (down + above, up + below)
-    return _estimate(mean, by_seed, Interval(mean - sqrt(down), mean + sqrt(up)) if down or up else None)
+    found = _estimate(mean, by_seed, Interval(mean - sqrt(down), mean + sqrt(up)) if down or up else None)
+    adds, takes = ([UNIT if cell.figure.share else cell.figure.bounds for cell in cells] for cells in (plus, minus))
+    least = sum(of.low for of in adds) - sum(of.high for of in takes)
+    return found.within(Interval(least, sum(of.high for of in adds) - sum(of.low for of in takes)))
 
 
 def log_ratio(over: Cells, under: Cells, results: Results, *, failures: bool) -> Estimate:

@@ -9,20 +9,28 @@ from hardtail.core import records
 from hardtail.core.errors import HardtailError
 from hardtail.measuring.diagnosis.record import Diagnosis
 from hardtail.measuring.statistics import Interval
-from hardtail.study.claims.evidence import LEARNED, UNIT, Checkpoint, Estimate, Results, Sample, Value
+from hardtail.study.claims.evidence import ENOUGH, UNIT, Checkpoint, Estimate, Results, Sample, Value, cases
 from hardtail.study.runs import Run, diagnosed_strata
 
 Record = records.Head | records.RunEntry
+Metric = Literal["exact_match", "cell_accuracy", "valid", "token_accuracy"]
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
+REVEALED = "one pass, half revealed"
 NO_SEED = "no seed has all of these figures"
-NOTHING_TO_DESCRIBE = "diagnosed, but there is nothing to take it of"
+NOTHING_FAILED = "diagnosed, but nothing failed that it could describe"
+NOT_LEARNED = "no run has learned the task"
 OTHER_READINGS = {
     "lowest_index": ("first_in_time", "first in time"),
     "failures_with": ("failures_only", "and no others"),
 }
 """Names in the paths of diagnoses, their counterparts in another reading, and what that one means."""
 SCHEMES = {"random": "random masking", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
+
+
+def scheme_words(scheme: str) -> str:
+    """What a scheme is called in a sentence; another one, such as an arm of your own, by its name."""
+    return SCHEMES.get(scheme, scheme)
 
 
 class Figure(ABC):
@@ -57,6 +65,11 @@ class Figure(ABC):
     def why_missing(self, results: Results) -> str:
         """Why there is no figure, if `values` is empty."""
 
+    def few_cases(self, results: Results) -> str:
+        """Why the figure says nothing although it was measured; empty if it says something."""
+        total = cases(self.values(results).values())
+        return "" if total is None or total >= ENOUGH else f"only {total} cases, and {ENOUGH} are needed"
+
     @abstractmethod
     def left_out(self, results: Results) -> list[str]:
         """Runs that do not count because they have not learned the task."""
@@ -67,13 +80,11 @@ class Figure(ABC):
 
 
 @dataclass(frozen=True)
-class _Recorded(Figure):
+class PerRun(Figure):
     """A figure for which every run of a scheme has one number."""
 
     task: str
     scheme: str
-    learned: bool = field(default=False, kw_only=True)
-    """Whether it is about the hard tail of a model that has learned the task, so that others do not count."""
     usual: Checkpoint = field(default="best_probe", kw_only=True)
     """The weights it is about, unless `Results` names the same for all figures."""
 
@@ -89,18 +100,10 @@ class _Recorded(Figure):
         return [run.name for run in results.runs(self.task, self.scheme) if run.name not in counted]
 
     def why_missing(self, results: Results) -> str:
-        if self.left_out(results) and not self._counted(results):
-            return f"natural accuracy is below {LEARNED}: the task is not learned, so nothing tells of its hard tail"
-        return "no record"
+        return NOT_LEARNED if self.left_out(results) and not self._counted(results) else "no record"
 
     def _counted(self, results: Results) -> list[Run]:
-        runs = results.runs(self.task, self.scheme)
-        return [run for run in runs if not self.learned or self._has_learned(results, run)]
-
-    def _has_learned(self, results: Results, run: Run) -> bool:
-        """Whether natural instances are mostly right under confidence; where that was not measured, it is assumed."""
-        record = run.measured.get((records.Accuracy, "top1", "natural", results.weights(self.usual)))
-        return not isinstance(record, records.Accuracy) or record.exact_match >= LEARNED
+        return results.learned(self.task, self.scheme, self.usual)
 
     @abstractmethod
     def _sample(self, results: Results, run: Run) -> Sample | None: ...
@@ -112,24 +115,27 @@ class _Recorded(Figure):
 
 
 @dataclass(frozen=True)
-class Accuracy(_Recorded):
+class Accuracy(PerRun):
     """A share of right answers (or cells) of one stratum under one decoding order."""
 
     policy: str
     stratum: str
-    metric: Literal["exact_match", "cell_accuracy", "token_accuracy"] = "exact_match"
+    metric: Metric = "exact_match"
 
     share = True
 
     @property
     def label(self) -> str:
-        return f"{SCHEMES[self.scheme]}, {self.policy}, {self.stratum}"
+        metric = "" if self.metric == "exact_match" else f", {self.metric.replace('_', ' ')}"
+        return f"{scheme_words(self.scheme)}, {self.policy}, {self.stratum}{metric}"
 
     def beside(self) -> tuple[Figure, ...]:
+        if self.policy == REVEALED and self.metric == "exact_match":
+            return (replace(self, metric="token_accuracy"),)
         return (replace(self, policy="max-logit"),) if self.policy == "top1" and self.task in MAX_LOGIT else ()
 
     def _sample(self, results: Results, run: Run) -> Sample | None:
-        kind = records.Reveal if self.metric == "token_accuracy" else records.Accuracy
+        kind = records.Reveal if self.policy == REVEALED else records.Accuracy
         record = run.measured.get((kind, self.policy, self.stratum, results.weights(self.usual)))
         if record is None or (value := getattr(record, self.metric)) is None:
             return None
@@ -137,7 +143,7 @@ class Accuracy(_Recorded):
 
 
 @dataclass(frozen=True)
-class Profiled(_Recorded):
+class Profiled(PerRun):
     """A number of a diagnosis, at a path of names such as `profile.failures`."""
 
     path: str
@@ -150,7 +156,7 @@ class Profiled(_Recorded):
     more: tuple[str, ...] = ()
     """Paths of counts that are added to the first before it is divided."""
     cases: str = ""
-    """Only of a median: the path of the number of cases, which the evidence shows."""
+    """Only of a median: the path of the number of cases."""
     bounds: Interval = Figure.bounds
 
     @property
@@ -159,7 +165,7 @@ class Profiled(_Recorded):
 
     @property
     def label(self) -> str:
-        return f"{SCHEMES[self.scheme]}, {self.task}, {self.policy}: {self.name}"
+        return f"{scheme_words(self.scheme)}, {self.task}, {self.policy}: {self.name}"
 
     def beside(self) -> "tuple[Profiled, ...]":
         """For addition's wrong commits the first in time instead of the most significant; for a maze's directions the
@@ -171,13 +177,21 @@ class Profiled(_Recorded):
                 return (replace(self, path=path, name=f"{self.name}, {words}", of=tuple(of), more=more, cases=cases),)
         return ()
 
+    def estimate(self, results: Results) -> Estimate | None:
+        """Of a median over several seeds: the mean of theirs by cases, between the smallest and the largest. The
+        median of all cases together lies between these, and records hold no more than the medians."""
+        ours, values = super().estimate(results), self.values(results).values()
+        if ours is None or not self.cases or ours.seeds == 1:
+            return ours
+        return replace(ours, low=min(value.value for value in values), high=max(value.value for value in values))
+
     def diagnosed(self, results: Results) -> set[int]:
         """The seeds that were diagnosed, whether or not anything failed."""
         return {run.seed for run in self._counted(results) if self._diagnosis(results, run)}
 
     def why_missing(self, results: Results) -> str:
         if self.diagnosed(results):
-            return NOTHING_TO_DESCRIBE
+            return NOTHING_FAILED
         at = self.policy, results.weights(self.usual)
         if any(at in run.explained for run in self._counted(results)):
             return f"diagnosed, but not on all of {', '.join(diagnosed_strata(self.task))}"
@@ -215,7 +229,7 @@ def failure_rate(task: str, scheme: str, usual: Checkpoint = "best_probe") -> Pr
 
 
 @dataclass(frozen=True)
-class _Logged(_Recorded):
+class _Logged(PerRun):
     """A figure from a run's training log, which is not a share."""
 
     share = False
@@ -238,7 +252,7 @@ class Reached(_Logged):
 
     @property
     def label(self) -> str:
-        return f"{SCHEMES[self.scheme]}: first step with natural accuracy of {self.level} (or the last)"
+        return f"{scheme_words(self.scheme)}: first step with natural accuracy of {self.level} (or the last)"
 
     def _value(self, run: Run) -> float | None:
         decoded = [(line.step, line.natural) for line in run.log if line.natural is not None]
@@ -258,7 +272,7 @@ class LateLoss(_Logged):
 
     @property
     def label(self) -> str:
-        return f"{SCHEMES[self.scheme]}: mean training loss from {self.start:.0%} to {self.end:.0%} of training"
+        return f"{scheme_words(self.scheme)}: mean training loss from {self.start:.0%} to {self.end:.0%} of training"
 
     def _value(self, run: Run) -> float | None:
         steps = run.entry.steps

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from hardtail.core.errors import HardtailError
@@ -13,29 +14,52 @@ from hardtail.core.tables import Table
 from hardtail.study.claims.base import Cell, Claim, Judged, Verdict
 from hardtail.study.claims.evidence import Results
 from hardtail.study.claims.figures import Accuracy, Figure
-from hardtail.study.claims.source import Source
+from hardtail.study.claims.source import Paper, Source
+from hardtail.study.claims.source_file import read_source
 
+PAPER = "confidence-shortcut"
+"""The source that is judged where nobody names another."""
 SOURCES: Registry[Source] = Registry(
     "claims source",
     "hardtail.claims",
-    {"confidence-shortcut": "hardtail.study.claims.confidence_shortcut:SOURCE"},
+    {PAPER: "hardtail.study.claims.confidence_shortcut:SOURCE", "ours": "hardtail.study.claims.ours:SOURCE"},
     lambda found: None if isinstance(found, Source) else "it must be a Source of hardtail.study.claims.source",
 )
+FILES = Path(__file__).parent / "sources"
 
 
-def sources() -> list[Source]:
-    return [SOURCES.load(name) for name in SOURCES.names()]
+def source_names() -> list[str]:
+    return [*SOURCES.names(), *sorted(path.stem for path in FILES.glob("*.toml"))]
+
+
+def source_named(name: str) -> Source:
+    """A source by its name, by `package.module:NAME`, or from a `.toml` file."""
+    own = FILES / f"{name}.toml"
+    if name.endswith(".toml") or own.is_file():
+        return read_source(Path(name) if name.endswith(".toml") else own)
+    if name not in SOURCES.names() and ":" not in name:
+        known = f"known are {', '.join(source_names())}, or a file that ends with .toml"
+        raise HardtailError(f"there is no source of claims {name!r}; {known}")
+    return SOURCES.load(name)
+
+
+@cache
+def the_paper() -> Paper:
+    """The paper that hardtail reproduces."""
+    found = SOURCES.load(PAPER)
+    assert isinstance(found, Paper)
+    return found
 
 
 @cache
 def all_claims() -> dict[str, Claim]:
-    """Every claim by its id, source by source in the order of its statements."""
-    return {claim.id: claim for source in sources() for claim in source.claims()}
+    """Every claim of the paper by its id, in the order of its statements."""
+    return {claim.id: claim for claim in the_paper().claims()}
 
 
 @cache
 def printed_accuracy() -> dict[tuple[str, str, str], dict[str, float]]:
-    """What sources print: exact match by task, scheme and policy, then by stratum."""
+    """What the paper prints: exact match by task, scheme and policy, then by stratum."""
     printed: dict[tuple[str, str, str], dict[str, float]] = {}
     for cell in (cell for claim in all_claims().values() for cell in _cells(claim)):
         figure = cell.figure
@@ -44,8 +68,8 @@ def printed_accuracy() -> dict[tuple[str, str, str], dict[str, float]]:
     return printed
 
 
-def claim_named(name: str) -> Claim:
-    found = all_claims()
+def claim_named(name: str, source: Source | None = None) -> Claim:
+    found = all_claims() if source is None else {claim.id: claim for claim in source.claims()}
     if name in found:
         return found[name]
     close = get_close_matches(name, found, n=3, cutoff=0.4)
@@ -100,6 +124,8 @@ def _row(item: Judged, results: Results) -> dict[str, Any]:
         "reading": results.reading,
         "checkpoint": results.checkpoint,
         "verdict": item.verdict.value,
+        "says": item.says,
+        "settings": item.claim.settings or None,
         "caveat": item.claim.caveat or None,
     }
 
@@ -129,32 +155,35 @@ def _records(figures: Iterable[Figure], results: Results) -> list[dict[str, Any]
 
 # -- for people -------------------------------------------------------------------------------------------------
 
-_ROW = ("id", "claim", "where", "paper", "ours", "seeds", "verdict")
+_ROW = ("id", "claim", "where", "paper", "ours", "seeds", "says")
 _RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
-_HEADINGS = {"checkpoint": "weights", "interval": "95 % interval"}
+_HEADINGS = {"checkpoint": "weights", "interval": "95 % interval", "says": "verdict"}
 
 
-def ledger_table(judged: Sequence[Judged], results: Results) -> Table:
+def ledger_table(judged: Sequence[Judged], results: Results, title: str = "the paper") -> Table:
     """One row for each claim."""
     rows = []
     for item in judged:
         row = _row(item, results)
         row["ours"] = row["ours"] or ("not learned" if item.left_out else None)
         rows.append(tuple(row[key] for key in _ROW))
-    return Table(f"The paper's claims; {_basis(results)}", _ROW, tuple(rows))
+    return Table(f"The claims of {title}; {_basis(results)}", _headings(_ROW), tuple(rows))
 
 
 def counts_table(judged: Sequence[Judged]) -> Table:
-    """How many claims have each verdict."""
+    """How many claims have each verdict, and how many of them by one seed alone."""
     counted = Counter(item.verdict for item in judged)
-    return Table("verdicts", ("verdict", "claims"), tuple((verdict.value, counted[verdict]) for verdict in Verdict))
+    single = Counter(item.verdict for item in judged if item.says != item.verdict)
+    rows = tuple((verdict.value, counted[verdict], single[verdict]) for verdict in Verdict)
+    return Table("verdicts", ("verdict", "claims", "by one seed"), rows)
 
 
 def evidence_tables(item: Judged, results: Results) -> list[Table]:
     """What is behind one verdict: its parts, its figures, every record, and the same in other readings."""
     row, parts = _row(item, results), _parts(item)
-    about = [(key, row[key]) for key in _ROW[1:]]
+    about = [(heading, row[key]) for heading, key in zip(_headings(_ROW[1:]), _ROW[1:], strict=True)]
     about += [("left out", f"not learned: {', '.join(item.left_out)}")] if item.left_out else []
+    about += [("settings", item.claim.settings)] if item.claim.settings else []
     about += [("note", item.claim.caveat)] if item.claim.caveat else []
     tables = [
         Table(f"{item.claim.id}; {_basis(results)}", ("", ""), tuple(about)),
@@ -165,7 +194,7 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
         _records_table("records", _figures(item.claim), results),
         _records_table("in another reading, not judged", _beside(item.claim), results),
     ]
-    return tables if tables[-1].rows else tables[:-1]
+    return [table for table in tables if table.rows]
 
 
 def _basis(results: Results) -> str:
@@ -188,4 +217,8 @@ def _records_table(title: str, figures: Iterable[Figure], results: Results) -> T
         if between := record["interval"]:
             record["interval"] = f"{between[0]:.3f} – {between[1]:.3f}"
         rows.append(tuple(record[key] for key in _RECORD))
-    return Table(title, tuple(_HEADINGS.get(key, key) for key in _RECORD), tuple(rows))
+    return Table(title, _headings(_RECORD), tuple(rows))
+
+
+def _headings(keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple(_HEADINGS.get(key, key) for key in keys)

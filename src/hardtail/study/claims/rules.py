@@ -2,20 +2,18 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from math import log10
+from math import inf, log10
 from typing import ClassVar
 
 from hardtail.measuring.statistics import Interval, wilson
-from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_seeds
+from hardtail.study.claims.base import Cell, Check, Finding, Verdict, moot_because
 from hardtail.study.claims.differences import contrast, log_ratio
 from hardtail.study.claims.evidence import Estimate, Results
 
 NEAR = 0.05  # tolerance of levels, in shares
 SLACK = 0.02  # tolerance of bounds, in shares
 STRONG = 0.5  # an effect is strong from this part of the paper's effect
-REPAIRED = 0.9  # a recovery is full from this part of the paper's recovery
-FEW, HALF = 0.25, 0.5  # up to these shares of repaired failures there is no recovery, or a weak one
-FAILING = 0.05  # fewer failures than this share leave nothing to recover
+FLOOR = 0.01  # two shares up to this are alike because both are nothing
 EPSILON = 1e-9  # what rounding may add to a difference
 
 
@@ -62,7 +60,7 @@ class Level(_OneFigure):
 
     @property
     def target(self) -> float:
-        return _printed_number(self.cell)
+        return printed_number(self.cell)
 
     def _verdict(self, ours: Estimate) -> Verdict:
         if abs(ours.mean - self.target) > self.tolerance + EPSILON:
@@ -75,7 +73,7 @@ class Level(_OneFigure):
         return Verdict.HOLDS if meet else Verdict.WEAKER
 
 
-def _printed_number(cell: Cell) -> float:
+def printed_number(cell: Cell) -> float:
     assert cell.paper is not None
     return cell.paper
 
@@ -189,8 +187,16 @@ class Similar(_Difference):
     def printed(self) -> str:
         return "the same" if self.paper_number is None else f"{self.plus[0].paper:.3g} ≈ {self.minus[0].paper:.3g}"
 
+    def _found(self, results: Results) -> Finding:
+        found = super()._found(results)
+        estimates = [cell.figure.estimate(results) for cell in self.cells if cell.figure.share]
+        if estimates and all(ours is None or ours.mean <= FLOOR for ours in estimates):
+            return moot_because("both are at the floor, where everything is alike", found.ours, found.seeds)
+        return found
+
     def _verdict(self, ours: Estimate) -> Verdict:
-        if abs(ours.mean) <= self.margin + EPSILON:
+        ends = ours.interval or (-inf, inf)
+        if all(abs(end) <= self.margin + EPSILON for end in ends):
             return Verdict.HOLDS
         return Verdict.WEAKER if abs(ours.mean) <= 2 * self.margin + EPSILON else Verdict.NOT
 
@@ -227,79 +233,3 @@ class Ratio(_Contrast):
 
 def _joined(cells: tuple[Cell, ...], mark: str) -> str:
     return mark.join(cell.figure.label for cell in cells)
-
-
-# -- two decoding orders of one model ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _TwoOrders(Check):
-    """A rule about one model under two decoding orders."""
-
-    before: Cell
-    after: Cell
-
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        return self.before, self.after
-
-    @property
-    def about(self) -> str:
-        return f"{self.before.figure.label} → {self.after.figure.label}"
-
-    @property
-    def printed(self) -> str:
-        before, after = self.paper
-        return f"{before:.3g} → {after:.3g}"
-
-    @property
-    def paper(self) -> tuple[float, float]:
-        return _printed_number(self.before), _printed_number(self.after)
-
-    @property
-    def repaired_in_paper(self) -> float:
-        before, after = self.paper
-        return repaired(before, after - before)
-
-    def _found(self, results: Results) -> Finding:
-        gain = contrast((self.after,), (self.before,), results)
-        seeds, values = common_seeds(self.cells, results), self.before.figure.values(results)
-        before = sum(values[seed].value for seed in seeds) / len(seeds)
-        share = repaired(before, gain.mean)
-        verdict, remark = self._verdict(before, gain, share)
-        ours = f"{before:.3f} → {before + gain.mean:.3f}, {gain.text('+.3f')}"
-        remark = remark or f"{share:.0%} of failures repaired, {self.repaired_in_paper:.0%} in the paper"
-        return Finding(verdict, ours, gain.seeds, remark)
-
-    @abstractmethod
-    def _verdict(self, before: float, gain: Estimate, share: float) -> tuple[Verdict, str]:
-        """The verdict if this share of failures is repaired, and a remark that replaces the usual one."""
-
-
-def repaired(before: float, gain: float) -> float:
-    """The share of failures that another order repairs; 0 if nothing fails."""
-    return gain / (1 - before) if before < 1 else 0.0
-
-
-class Recovery(_TwoOrders):
-    """The second order repairs what fails under the first."""
-
-    def _verdict(self, before: float, gain: Estimate, share: float) -> tuple[Verdict, str]:
-        remark = "" if before < 1 else "nothing fails: there is nothing to repair"
-        as_gap = of_effect(gain, self.paper[1] - self.paper[0])
-        if as_gap is Verdict.NOT or share < HALF * self.repaired_in_paper:
-            return Verdict.NOT, remark
-        full = as_gap is Verdict.HOLDS and share >= REPAIRED * self.repaired_in_paper - EPSILON
-        return (Verdict.HOLDS if full else Verdict.WEAKER), remark
-
-
-class Unrecovered(_TwoOrders):
-    """The second order repairs little of what fails under the first."""
-
-    def _verdict(self, before: float, gain: Estimate, share: float) -> tuple[Verdict, str]:
-        if 1 - before < FAILING:
-            return Verdict.NOT, f"only {1 - before:.1%} fail: there is nothing to leave unrepaired"
-        fails_like_theirs = 1 - before >= STRONG * (1 - self.paper[0]) - EPSILON
-        if share <= FEW and fails_like_theirs:
-            return Verdict.HOLDS, ""
-        return (Verdict.WEAKER if share <= HALF else Verdict.NOT), ""

@@ -1,14 +1,19 @@
-"""Sources: papers whose claims are judged. A source is a package with printed tables and statements as TOML files, and
-the checks of the statements as Python modules. Every cell of a printed table becomes part of a claim by itself."""
+"""Sources: papers whose claims are judged.
+
+A source is one TOML file (`source_file.py`), or, for a paper with many tables, a package: printed tables and statements
+as TOML files, and the checks of the statements as Python modules. Every cell of a printed table becomes part of a claim
+by itself.
+"""
 
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import product
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
 
@@ -16,13 +21,12 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.records import Positive, Share
 from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.combined import Weighted
-from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure
+from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure, Metric
 from hardtail.study.claims.rules import Level
 
 T = TypeVar("T")
 Checks = Mapping[str, Sequence[Check]]
 """What judges each statement, by its id."""
-Metric = Literal["exact_match", "cell_accuracy", "token_accuracy"]
 
 
 class Stratum(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,8 +80,6 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     metric: Metric = "exact_match"
     unprinted: tuple[str, ...] = ()
     """Strata whose numbers follow from others, and are not in the table."""
-    hard_tail: bool = False
-    """Whether it is about the hard tail of models that have learned the task."""
 
     def __post_init__(self) -> None:
         if unknown := self.schemes.keys() - SCHEMES.keys():
@@ -97,12 +99,10 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     def rows(self) -> tuple[Stratum, ...]:
         return tuple(stratum for stratum in self.strata if stratum.key not in self.unprinted)
 
-    def cell(self, scheme: str, order: Order, stratum: Stratum, *, learned: bool = False) -> Cell:
+    def cell(self, scheme: str, order: Order, stratum: Stratum) -> Cell:
         paper = order.numbers[stratum.key][list(self.schemes).index(scheme)]
-        figures = tuple(
-            Accuracy(self.task, scheme, order.policy, name, order.metric or self.metric, learned=learned)
-            for name in stratum.of
-        )
+        metric = order.metric or self.metric
+        figures = tuple(Accuracy(self.task, scheme, order.policy, name, metric) for name in stratum.of)
         name = f"{SCHEMES[scheme]}, {order.policy}, {stratum.name}"
         weights = tuple(map(float, stratum.of.values()))
         figure: Figure = figures[0] if len(figures) == 1 else Weighted(figures, name, weights)
@@ -137,17 +137,20 @@ class TaskTables:
     def order(self, key: str) -> Order:
         return self._of(key)[1]
 
-    def cell(self, scheme: str, order: str, stratum: str, *, learned: bool = False) -> Cell:
+    def cell(self, scheme: str, order: str, stratum: str) -> Cell:
         """A printed number and its figure."""
         table, held = self._of(order)
-        return table.cell(scheme, held, next(row for row in table.strata if row.key == stratum), learned=learned)
-
-    def tail(self, scheme: str, order: str, stratum: str) -> Cell:
-        """The same, only of models that have learned the task, for comparisons on the hard tail."""
-        return self.cell(scheme, order, stratum, learned=True)
+        return table.cell(scheme, held, next(row for row in table.strata if row.key == stratum))
 
     def row(self, scheme: str, order: str) -> tuple[Cell, ...]:
         return tuple(self.cell(scheme, order, stratum) for stratum in self.strata)
+
+    def mean(self, scheme: str, order: str, start: int = 0) -> Cell:
+        """The mean over all strata, or those from the given place on; they have the same number of instances."""
+        cells, among = self.row(scheme, order)[start:], f" from {self.strata[start]}" if start else ""
+        name = f"{SCHEMES[scheme]}, {self.order(order).policy}, mean over {self.tables[0].stub}s{among}"
+        figure = Weighted(tuple(cell.figure for cell in cells), name, (1.0,) * len(cells))
+        return Cell(figure, sum(cell.paper or 0.0 for cell in cells) / len(cells), sum(cell.n or 0 for cell in cells))
 
     def claims(self) -> list[Claim]:
         return [claim for table in self.tables for claim in table.claims()]
@@ -179,13 +182,23 @@ class Statements(Struct, frozen=True, forbid_unknown_fields=True):
     claims: dict[str, Statement]
 
 
+class Source(ABC):
+    """Where claims come from."""
+
+    title: str
+
+    @abstractmethod
+    def claims(self) -> list[Claim]: ...
+
+
 @dataclass(frozen=True)
-class Source:
-    """A paper. `tables` names files in the folder `tables/` of the package, `statements` its modules."""
+class Paper(Source):
+    """A package. `tables` names files in its folder `tables/`, `statements` its modules."""
 
     package: str
     tables: tuple[str, ...]
     statements: tuple[str, ...]
+    title: str = "the paper"
 
     def table(self, name: str) -> Table:
         return _read(self.package, f"tables/{name}", Table)

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.tables import percent
 from hardtail.core.types import Array, Trace
 from hardtail.tasks.addition.commits import NO_DIGIT, Example, WrongCommits, wrong_commits
 from hardtail.tasks.addition.solver import P_ABOVE_G, P_BOTTOM, ROLES, G, K
@@ -148,6 +149,13 @@ class Profile:
             ),
             examples=wrong.map(lambda found: tuple(map(found.example, range(min(len(found), EXAMPLES))))),
         )
+
+    def in_words(self) -> str | None:
+        first = self.wrong_commits.first_in_time
+        if not first.failures:
+            return None
+        above, inside = percent(first.at_chain_msb), percent(first.inside_chain)
+        return f"First wrong digits: {above} directly above the longest chain, {inside} inside one."
 
 
 def chain_bins(chain_N: Array) -> dict[str, NDArray[np.bool_]]:

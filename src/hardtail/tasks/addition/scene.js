@@ -1,6 +1,6 @@
 // Addition in columns: operands, roles, the sum being written, and the longest carry chain.
 
-import { svg } from "hardtail/dom.js";
+import { el, svg } from "hardtail/dom.js";
 import { register } from "hardtail/scenes.js";
 import { Scene, Tile } from "hardtail/tiles.js";
 import { promptOf, roleOf } from "hardtail/replay.js";
@@ -10,7 +10,16 @@ const HEIGHT = 30;
 const EDGE = 50;
 const ROWS = { carry: 14, a: 36, b: 60, sum: 90, gold: 119, role: 137 };
 
+const ROLES = { g: "makes a carry", p: "passes one on", k: "stops it", c: "the last carry" };
+
 class AdditionScene extends Scene {
+  static legend(swatch) {
+    const roles = Object.entries(ROLES).map(([sign, words]) =>
+      el("span", {}, el("b", { class: `role-sign role-${sign}`, text: sign }), words),
+    );
+    return [...super.legend(swatch), ...roles];
+  }
+
   constructor(stage, problem) {
     const cells = stage.cells;
     super(EDGE + cells * WIDTH + 8, 164, Math.min(720, cells * 21 + 60));

@@ -19,7 +19,7 @@ from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.addition.solver import ROLES, Digits, Sum, add
 from hardtail.tasks.base import Part, Task, index_dtype
-from hardtail.tasks.parts import Look, Pen, Roles
+from hardtail.tasks.parts import Look, Pen, Roles, Showcase, Words
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Addition(Task):
     name: ClassVar[str] = "addition"
     axes: ClassVar[tuple[str, ...]] = ("chain",)
     order_names: ClassVar[tuple[str, ...]] = ("lsb",)
+    words: ClassVar[Words] = Words("sums", "digit", {"lsb": "lowest digit first"})
     vocabulary = Vocabulary("0123456789+=")
     answer_characters = "0123456789"
     scene_extras: ClassVar[tuple[str, ...]] = ("chain_msb_N", "carry_in_NA")
@@ -77,7 +78,8 @@ class Addition(Task):
     """`full`: the true sum; `modulo`: the sum modulo 10^digits, so that the carry-out cell is always 0."""
     planting: Literal["isolated", "minimum"] = "isolated"
     """`chain>=k` plants a chain of k at a uniform place, `chain=a-b` one of a uniform length in the range; `isolated`:
-    no other position propagates; `minimum`: the other positions are free, so that k is a lower bound."""
+    no other position propagates, except now and then the top digit, where a leading zero was replaced; `minimum`: the
+    other positions are free, so that k is a lower bound."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,6 +96,11 @@ class Addition(Task):
 
     def strata(self) -> list[str]:
         return ["natural", *(f"chain>={k}" for k in SWEEP if k <= self.digits)]
+
+    def showcase(self) -> Showcase:
+        first = super().showcase()
+        longest = first.hard.partition(">=")[2]
+        return first._replace(hard_words=f"sums with a carry chain of {longest} or more digits" if longest else "")
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         splits = {

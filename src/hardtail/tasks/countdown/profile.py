@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.tables import percent
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.countdown.solver import KINDS
 from hardtail.tasks.countdown.task import Countdown
@@ -73,6 +74,17 @@ class Profile:
             inexact=FirstWrong.of(task, trace.take(validity_N > EXACT)),
             unsolved=FirstWrong.of(task, trace.take(validity_N > VALID)),
         )
+
+    def in_words(self) -> str | None:
+        if not self.failures:
+            return None
+        said = {
+            "valid": "are other solutions",
+            "arithmetic": "have a false equation",
+            "wrong_target": "miss the target",
+        }
+        parts = [f"{percent(self.validity[name] / self.failures)} {words}" for name, words in said.items()]
+        return f"Of the answers that are not gold, {', '.join(parts)}."
 
 
 def validity(task: Countdown, instances: Instances, answer_NA: Array) -> NDArray[np.int8]:

@@ -22,7 +22,7 @@ from hardtail.tasks import reading
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, draw, solve, write_chains
 from hardtail.tasks.countdown.text import NUMBERS, read_chain, read_puzzle, read_row
-from hardtail.tasks.parts import Look, Roles
+from hardtail.tasks.parts import Look, Roles, Words
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 
@@ -49,6 +49,7 @@ class Countdown(Task):
     name: ClassVar[str] = "countdown"
     axes: ClassVar[tuple[str, ...]] = ("m", "m_raw", "m_distinct", "heldout", "target")
     order_names: ClassVar[tuple[str, ...]] = ("step_sequential",)
+    words: ClassVar[Words] = Words("puzzles", "character", {"step_sequential": "equation by equation"})
     reveals: ClassVar[bool] = True
     answer_characters = _CHARACTERS + EOS + RAINBOW
     seq_len, answer_len = _LENGTH, _CELLS
@@ -65,7 +66,7 @@ class Countdown(Task):
     keep_low: float = 0.10
     """Share of the training puzzles with m <= 3 that sub-sampling keeps."""
     train_raw: int = 500_000
-    """Training puzzles before sub-sampling. The paper gives about 400,000 after it, which is 850,000 before."""
+    """Training puzzles before sub-sampling. The paper gives about 400,000 after it: 850,000 before, if `distinct`."""
     held_out: tuple[int, ...] = HELD_OUT
     """Targets that occur in `test` only."""
 
@@ -205,8 +206,8 @@ class Countdown(Task):
             raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer has room for {_CELLS}")
         if stranger := next((character for character in chain if character not in _CHARACTERS), None):
             raise HardtailError(
-                f"countdown: {stranger!r} in {quoted(chain)} does not belong in a chain; write it as "
-                "'86+28=114,31-13=18,114-18=96'"
+                f"countdown: {stranger!r} in {quoted(chain)} does not belong in a chain; the operations are "
+                "+ - * /, as in '86+28=114,31-13=18,114-18=96'"
             )
         return self.vocabulary.encode(padded(chain, _CELLS))
 

@@ -11,6 +11,7 @@ NUMBERS = 4
 HIGHEST_TARGET = 999
 _EXAMPLE = "a puzzle is 4 numbers and a target, e.g. '86,28,13,31,96'"
 _EQUATION = re.compile(r"(0|[1-9][0-9]*)([-+*/])(0|[1-9][0-9]*)=(0|[1-9][0-9]*)")
+_NEGATIVE = re.compile(r"([0-9]+)-([0-9]+)=-[0-9]+")
 _BETWEEN = re.compile(r"\s*,\s*|\s+")
 
 Step = tuple[int, int, int, int]
@@ -65,7 +66,7 @@ def read_chain(text: str, numbers: Sequence[int], target: int) -> tuple[list[Ste
         left, _, right, result = step
         for operand in (left, right):
             if operand not in pool:
-                known = f"the number {operand} is used twice" if operand in ever else f"there is no number {operand}"
+                known = f"there is no {operand} left" if operand in ever else f"there is no number {operand}"
                 return steps, here + known
             pool.remove(operand)
         if wrong:
@@ -83,11 +84,15 @@ def read_chain(text: str, numbers: Sequence[int], target: int) -> tuple[list[Ste
 def read_equation(text: str) -> tuple[Step | None, str | None]:
     """The step of an equation (None: the text is not an equation) and what is wrong with it (None: it is true)."""
     match = _EQUATION.fullmatch(text)
+    if below_zero := _NEGATIVE.fullmatch(text):
+        return None, f"{below_zero[1]}-{below_zero[2]} is negative; take the smaller number from the larger"
     if match is None:
         return None, f"{quoted(text)} is not an equation such as '86+28=114'"
     left, sign, right, result = int(match[1]), match[2], int(match[3]), int(match[4])
     true = {"+": left + right, "-": left - right, "*": left * right, "/": left // max(right, 1)}[sign]
     fault = None if true == result else f"{left}{sign}{right} is {true}, not {result}"
+    if true < 0:
+        fault = f"{left}{sign}{right} is negative; take the smaller number from the larger"
     if sign == "/" and right == 0:
         fault = f"{left}/{right} divides by zero"
     elif sign == "/" and left % right:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.tables import percent
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.listops.solver import EOS, KINDS, OPERATORS, value_of
 from hardtail.tasks.listops.task import ListOps
@@ -106,6 +107,17 @@ class Profile:
             depth=Groups.of(*groups, lambda at: tally(depth_FA[at], depth_FA[node_FA])),
             operator=Groups.of(*groups, lambda at: count(kind_FA[at], KINDS[: len(OPERATORS)])),
             position=firsts.map(lambda commits: Spread.of(commits.cell_K)),
+        )
+
+    def in_words(self) -> str | None:
+        states = self.children.first_in_time
+        if not (total := sum(states.values())):
+            return None
+        early = states["hidden_right"] + states["hidden_wrong"]
+        return (
+            f"{percent(early / total)} of the first wrong values were written before a value inside their brackets, "
+            f"{percent(states['none'] / total)} have no brackets inside; "
+            f"{percent(self.wrong_nodes_that_follow_from_their_children)} of all wrong values only pass an error on."
         )
 
 

@@ -54,8 +54,8 @@ class ListOpsScene extends Scene {
     const tail = stage.cells - operators;
     const high = (cursor.deepest + 2) * LEVEL + 34;
     const wide = Math.max(cursor.at + 12, 24 + tail * 21, 260);
-    super(wide, high, Math.min(640, wide));
-    this.stacked = wide > 760;
+    super(wide, high, Math.min(440, wide));
+    this.stacked = !this.square;
     this.draw(root);
     if (tail) this.write(12, high - 36, "after the trace: end mark and padding", "stub", 11);
     for (let place = 0; place < tail; place++)

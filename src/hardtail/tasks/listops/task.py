@@ -19,7 +19,7 @@ from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
 from hardtail.tasks.listops.text import canonical, folded, spans
-from hardtail.tasks.parts import Look, Roles
+from hardtail.tasks.parts import Look, Roles, Showcase, Words
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 
@@ -38,6 +38,7 @@ class ListOps(Task):
     name: ClassVar[str] = "listops"
     axes: ClassVar[tuple[str, ...]] = ("depth", "nodes")
     order_names: ClassVar[tuple[str, ...]] = ("post_order",)
+    words: ClassVar[Words] = Words("expressions", "value", {"post_order": "innermost expression first"})
     vocabulary = _VOCABULARY
     answer_characters = "0123456789" + EOS + RAINBOW
     seq_len, answer_len = _LENGTH, _CELLS
@@ -105,6 +106,9 @@ class ListOps(Task):
 
     def gallery(self) -> tuple[str, str]:
         return f"depth={min(2, self.max_depth)}", f"depth={self.max_depth}"
+
+    def showcase(self) -> Showcase:
+        return super().showcase()._replace(hard_words=f"expressions of depth {self.max_depth}")
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         return {

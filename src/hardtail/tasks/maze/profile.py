@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.tables import percent
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.maze.regions import Grids, Regions, neighbours, regions, squares
 from hardtail.tasks.maze.task import Maze
 from hardtail.traces.commits import Groups, Readings, Spread, Timing, Wrong, annotation, count, readings_of, wrong_cells
+from hardtail.traces.states import standing
 from hardtail.traces.summary import mean, share
 
 _CORRIDOR = "corridor_endpoint", "corridor_entrance", "corridor"
@@ -27,6 +29,7 @@ next to S or E and entrances next to junctions; the rest of the path is backbone
 first `TIP_ROUNDS` rounds of dead-end filling. Walls, S and E are fixed."""
 TIP_ROUNDS = 3
 DIRECTIONS = ("removal", "addition", "other")
+NEVER = np.iinfo(np.int64).max
 REMOVAL, ADDITION, OTHER = range(3)
 """Gold 1 answered 0; gold 0 answered 1; any other token."""
 
@@ -149,6 +152,8 @@ class Profile:
     neighbours: Neighbours
     directions: Directions
     roles: Groups[Mapping[str, int]]
+    spread: float | None = None
+    """Of the wrong commits after the first of a maze, the share next to a cell that was already wrong."""
 
     @classmethod
     def of(cls, task: Maze, trace: Trace) -> "Profile":
@@ -176,6 +181,16 @@ class Profile:
                 Wrong.among(firsts, wrong_FA, lambda at: count(direction_FA[at], DIRECTIONS)), wrong_FA, direction_FA
             ),
             roles=Groups.of(firsts, wrong_FA, failing.instances.scored_NA, lambda at: count(role_FA[at], ROLES)),
+            spread=spread(grids(task, np.where(wrong_FA, standing(failing).event_NA, NEVER))),
+        )
+
+    def in_words(self) -> str | None:
+        if not self.failures or self.regions.single_path is None:
+            return None
+        only = {name: percent(found / self.failures) for name, found in self.directions.failures_only.items()}
+        return (
+            f"{only['removal']} of the failures only leave out cells of the path, {only['addition']} only add cells; "
+            f"in {percent(self.regions.single_path)} the wrong cells form one connected path."
         )
 
 
@@ -185,6 +200,15 @@ class Profile:
 def grids(task: Maze, cell_NA: Array) -> Array:
     """Answer cells as grids [N, H, W]."""
     return cell_NA.reshape(len(cell_NA), task.side, task.side)
+
+
+def spread(event_NHW: Array) -> float | None:
+    """The share of wrong cells that extend an earlier one, from the events that wrote them (`NEVER` where right)."""
+    around_NHW = np.pad(event_NHW, ((0, 0), (1, 1), (1, 1)), constant_values=NEVER)
+    sides = around_NHW[:, 1:-1, 2:], around_NHW[:, 1:-1, :-2], around_NHW[:, 2:, 1:-1], around_NHW[:, :-2, 1:-1]
+    extends_NHW = np.minimum.reduce(sides) < event_NHW
+    later_NHW = (event_NHW < NEVER) & (event_NHW > event_NHW.min(axis=(1, 2), keepdims=True, initial=NEVER))
+    return mean(extends_NHW[later_NHW])
 
 
 def directions(task: Maze, gold_NA: Array, answer_NA: Array) -> NDArray[np.int8]:

@@ -24,14 +24,15 @@ class MazeCell {
   }
 
   paint(look) {
-    const key = `${look.token}|${look.now}`;
+    const key = `${look.token}|${look.now}|${look.event}`;
     if (key === this.key) return;
     this.key = key;
     const meaning = { "#": "wall", 0: "off", 1: "on", S: "on", E: "on" };
     const shown = meaning[look.wrong ? look.goldSign : look.sign] ?? "off";
     const ground = look.hidden ? "unknown" : shown;
     const error = look.wrong ? (look.sign === "1" ? " adds" : " removes") : "";
-    this.node.setAttribute("class", `room ${ground}${error}${look.now ? " now" : ""}${look.unready ? " unready" : ""}`);
+    const marks = `${look.now ? " now" : ""}${look.unready ? " unready" : ""}${look.replaced ? " replaced" : ""}`;
+    this.node.setAttribute("class", `room ${ground}${error}${marks}`);
     this.base.style.fillOpacity = ground === "on" && look.prob ? String(0.55 + 0.45 * look.prob) : "";
   }
 }

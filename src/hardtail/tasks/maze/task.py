@@ -18,7 +18,7 @@ from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.maze import solver
-from hardtail.tasks.parts import Look, Pen, Roles
+from hardtail.tasks.parts import Look, Pen, Roles, Showcase, Words
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ class Maze(Task):
     name: ClassVar[str] = "maze"
     axes: ClassVar[tuple[str, ...]] = ("corridor", "path", "on_path", "straightness")
     order_names: ClassVar[tuple[str, ...]] = ("dead_end_filling", "dead_end_rounds")
+    words: ClassVar[Words] = Words(
+        "mazes", "cell", {"dead_end_filling": "dead ends first", "dead_end_rounds": "dead ends first, all tips at once"}
+    )
     vocabulary = Vocabulary("#.01SE=")
     profile_renamed: ClassVar[Mapping[str, str]] = dict(
         zip("01234", ("none", "one", "two", "three", "four"), strict=True)
@@ -100,6 +103,11 @@ class Maze(Task):
 
     def strata(self) -> list[str]:
         return ["natural", *(f"corridor>={length}" for length in self._within(SWEEP))]
+
+    def showcase(self) -> Showcase:
+        first = super().showcase()
+        longest = first.hard.partition(">=")[2]
+        return first._replace(hard_words=f"mazes with a corridor of {longest} or more cells" if longest else "")
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         splits = {

@@ -114,7 +114,9 @@ def check_solutions(puzzles: Puzzles, count_N: NDArray[np.integer], solution_NC:
 
 
 def read_puzzles(lines: Sequence[str]) -> Puzzles:
-    """A table with the columns `question[,answer][,rating]`, or a plain list."""
+    """A table with the columns `question[,answer][,rating]`, or a plain list; comments (`#`) may come first."""
+    comments = next((place for place, line in enumerate(lines) if not line.lstrip().startswith("#")), len(lines))
+    lines = lines[comments:]
     rows = _rows(lines)
     header = [name.strip().lower() for name in next(rows, [])]
     if "question" not in header:
@@ -123,16 +125,16 @@ def read_puzzles(lines: Sequence[str]) -> Puzzles:
                 f"sudoku: the first line, {lines[0][:60]!r}, has no column 'question'; give a table with the columns "
                 "question[,answer][,rating], or a plain list of puzzles of 81 characters"
             )
-        return Puzzles.alone(_read_list(lines), first_line=1)
+        return Puzzles.alone(_read_list(lines), first_line=comments + 1)
     at = {name: header.index(name) for name in ("question", "answer", "rating") if name in header}
     question, answer, rating = [], [], []
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(rows, start=comments + 2):
         if len(row) <= max(at.values()):
             raise HardtailError(f"entry {number}: sudoku: the row has {len(row)} columns; its header has {len(header)}")
         question.append(row[at["question"]])
         answer.append(row[at["answer"]].strip() if "answer" in at else "")
         rating.append(_rating(row[at["rating"]].strip(), number) if "rating" in at else -1)
-    return Puzzles(question, answer, np.array(rating, dtype=np.int32), first_line=2)
+    return Puzzles(question, answer, np.array(rating, dtype=np.int32), first_line=comments + 2)
 
 
 def _read_list(lines: Sequence[str]) -> Sequence[str]:

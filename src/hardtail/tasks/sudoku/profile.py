@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core.tables import percent
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.tasks.sudoku.solver.board import COUNT, PEERS, candidates_many
 from hardtail.tasks.sudoku.solver.techniques import LEVELS
@@ -110,6 +111,16 @@ class Profile:
             level=Groups.of(*groups, lambda at: count(level_FA[at], LEVELS)),
             candidates=Groups.of(*groups, lambda at: tally(COUNT[mask_FA[at]], COUNT[mask_FA[blank_FA]])),
             calibration=_calibrations(trace, level_NA),
+        )
+
+    def in_words(self) -> str | None:
+        first, blanks = self.level.first_in_time, self.level.all
+        if not sum(first.values()):
+            return None
+        beyond, usual = (1 - found[LEVELS[0]] / sum(found.values()) for found in (first, blanks))
+        return (
+            f"{percent(beyond)} of the first wrong cells need more than a single candidate, as do {percent(usual)} of "
+            f"all blanks; {percent(self.wrong_cells_that_clash)} of the wrong cells clash with another."
         )
 
 

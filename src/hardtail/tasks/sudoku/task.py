@@ -20,7 +20,7 @@ from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task, shuffled
-from hardtail.tasks.parts import Look, Roles
+from hardtail.tasks.parts import Look, Roles, Showcase, Words
 from hardtail.tasks.strata import Stratum
 from hardtail.tasks.sudoku import files
 from hardtail.tasks.sudoku.solver import board
@@ -70,6 +70,15 @@ class Sudoku(Task):
     answer_characters = "123456789"
     seq_len, answer_len = 163, 81
     order_names: ClassVar[tuple[str, ...]] = ("constraint_propagation", "candidate_count", "technique")
+    words: ClassVar[Words] = Words(
+        "puzzles",
+        "cell",
+        {
+            "constraint_propagation": "as a solver fills it",
+            "candidate_count": "fewest candidates first",
+            "technique": "simplest technique first",
+        },
+    )
     short_headings: ClassVar[Mapping[str, Mapping[str, str]]] = {"first wrong": {"was a candidate": "candidate"}}
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "release": {},
@@ -104,6 +113,9 @@ class Sudoku(Task):
 
     def gallery(self) -> tuple[str, str]:
         return "tier=easy", "tier=top1pct"
+
+    def showcase(self) -> Showcase:
+        return super().showcase()._replace(hard_words="puzzles of the hardest tier")
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         sizes = {"train": TRAIN, "test": TEST}

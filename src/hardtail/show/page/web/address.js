@@ -5,7 +5,7 @@ let pending = 0;
 
 export function readAddress() {
   const [view, query = ""] = location.hash.slice(1).split("?");
-  return { view: view || "overview", query: new URLSearchParams(query) };
+  return { view, query: new URLSearchParams(query) };
 }
 
 export function addressOf(view, entries) {

@@ -1,55 +1,26 @@
-// Line charts: hovering shows numbers, the legend shows and hides series.
+// A line chart: hovering or touching shows numbers. Its series come with their colours and dashes.
 
 import { clamp, el, hideTip, showTip, shown, svg } from "./dom.js";
-import { DASHES } from "./colours.js";
 
-const WIDE = 620;
-const NARROW = 420; // on a phone, so that text keeps its size
-const HIGH = 320;
-const ROOM = { left: 58, right: 22, top: 12, bottom: 52 };
-const AT_FIRST = 14; // the most series that are shown at first
+const WIDE = 430;
+const NARROW = 350; // on a phone, so that text keeps its size
+const HIGH = 216;
+const ROOM = { left: 52, right: 14, top: 10, bottom: 44 };
 
 export function drawChart(given) {
   const chart = { ...given, wide: innerWidth < 760 ? NARROW : WIDE };
-  const styles = [...new Set(chart.series.map((series) => series.style))];
-  const first = chart.series.filter((one) => one.shown).slice(0, AT_FIRST);
-  const series = chart.series.map((one) => ({
-    ...one,
-    dash: DASHES[styles.indexOf(one.style) % DASHES.length],
-    on: first.includes(one),
-  }));
   const viewBox = `0 0 ${chart.wide} ${HIGH}`;
   const plot = svg("svg", { class: "plot", viewBox, role: "img", "aria-label": chart.title });
-  const redraw = () => drawPlot(plot, chart, series);
-  redraw();
+  drawPlot(plot, chart, chart.series);
   return el(
     "figure",
-    { class: "card chart" },
-    el("figcaption", {}, el("h3", { text: chart.title }), el("p", { class: "note", text: chart.note })),
+    { class: "card chart", "data-chart": chart.title },
+    el("figcaption", {}, el("p", { class: "what", title: chart.note, text: chart.title }), el("h3", { text: chart.answer })),
     plot,
-    legend(series, redraw),
   );
 }
 
-function legend(series, redraw) {
-  const list = el("div", { class: "legend" });
-  for (const one of series) {
-    const stroke = { stroke: one.colour, "stroke-width": 3, "stroke-dasharray": one.dash };
-    const line = svg("line", { x1: 0, x2: 26, y1: 6, y2: 6, ...stroke });
-    const sample = svg("svg", { width: 26, height: 12, "aria-hidden": "true" }, line);
-    const entry = el("button", { type: "button", "aria-pressed": String(one.on) }, sample, one.name);
-    entry.addEventListener("click", () => {
-      one.on = !one.on;
-      entry.setAttribute("aria-pressed", String(one.on));
-      redraw();
-    });
-    list.append(entry);
-  }
-  return list;
-}
-
-function drawPlot(plot, chart, series) {
-  const visible = series.filter((one) => one.on);
+function drawPlot(plot, chart, visible) {
   const points = visible.flatMap((one) => one.lines.flatMap((line) => line.points));
   const x = scaleOf(chart.x, points, 0, ROOM.left, chart.wide - ROOM.right);
   const y = scaleOf(chart.y, points, 1, HIGH - ROOM.bottom, ROOM.top);
@@ -60,7 +31,7 @@ function drawPlot(plot, chart, series) {
   });
   const cursor = svg("line", { class: "cursor", y1: ROOM.top, y2: HIGH - ROOM.bottom, visibility: "hidden" });
   plot.append(cursor);
-  plot.onpointermove = (event) => hover(event, plot, chart, visible, x, cursor);
+  plot.onpointermove = plot.onpointerdown = (event) => hover(event, plot, chart, visible, x, cursor);
   plot.onpointerleave = () => {
     cursor.setAttribute("visibility", "hidden");
     hideTip();
@@ -69,13 +40,15 @@ function drawPlot(plot, chart, series) {
 
 function drawSeries(one, chart, x, y, spread) {
   const group = svg("g", { stroke: one.colour, fill: "none", "stroke-linejoin": "round" });
-  const strong = one.lines.length > 1 ? 1.6 : 2.2;
+  const strong = one.lines.length > 1 ? 1.2 : 2;
   for (const line of one.lines) {
     const kept = line.points.filter((point) => y.holds(point[1]));
     const path = kept.map(
       (point, i) => `${i ? "L" : "M"}${(x.at(point[0]) + spread).toFixed(1)} ${y.at(point[1]).toFixed(1)}`,
     );
-    group.append(svg("path", { d: path.join(""), "stroke-width": strong, "stroke-dasharray": one.dash }));
+    // Strata are steps of difficulty; other categories have no order that a line could follow.
+    if (!chart.marks || chart.section === "accuracy")
+      group.append(svg("path", { d: path.join(""), "stroke-width": strong, "stroke-dasharray": one.dash }));
     if (!chart.marks) continue;
     for (const point of kept) {
       const [px, py] = [x.at(point[0]) + spread, y.at(point[1])];
@@ -83,9 +56,11 @@ function drawSeries(one, chart, x, y, spread) {
         const whisker = { x1: px, x2: px, y1: y.at(point[2]), y2: y.at(point[3]), "stroke-width": 1.6 };
         group.append(svg("line", whisker));
       }
-      group.append(svg("circle", { cx: px, cy: py, r: 3.6, fill: one.colour, stroke: "none" }));
+      group.append(svg("circle", { cx: px, cy: py, r: 3.4, fill: one.colour, stroke: "none" }));
     }
   }
+  for (const point of one.seeds.flatMap((line) => line.points))
+    group.append(svg("circle", { cx: x.at(point[0]) + spread, cy: y.at(point[1]), r: 1.9, class: "seed" }));
   return group;
 }
 
@@ -122,7 +97,7 @@ function logScale(low, high, from, to) {
 }
 
 function tidyTicks(low, high) {
-  const rough = (high - low) / 5;
+  const rough = (high - low) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999);
   const ticks = [];
@@ -144,13 +119,22 @@ function axes(chart, x, y) {
     rule(y.at(value), "rule");
     write(left - 8, y.at(value) + 4, label, { "text-anchor": "end" });
   }
-  const crowded = x.ticks.length > 8 && chart.x.categories;
-  x.ticks.forEach(([value, label], place) => write(x.at(value), bottom + (crowded && place % 2 ? 30 : 18), label));
+  // Names that would touch are written on two levels, shorter where all of them begin alike.
+  const names = chart.x.categories ? shortened(x.ticks.map(([, label]) => label)) : x.ticks.map(([, label]) => label);
+  const crowded = chart.x.categories && names.join("").length * 7.2 > right - left - 12 * names.length;
+  x.ticks.forEach(([value], place) => write(x.at(value), bottom + (crowded && place % 2 ? 28 : 16), names[place]));
   rule(bottom, "base");
   write((left + right) / 2, HIGH - 4, chart.x.label, { class: "label" });
   const middle = (ROOM.top + bottom) / 2;
   write(14, middle, chart.y.label, { class: "label", transform: `rotate(-90 14 ${middle})` });
   return group;
+}
+
+// `chain>=4`, `chain>=8` … as `≥ 4`, `≥ 8` …; the axis says what they are.
+function shortened(names) {
+  const start = names.find((name) => name.includes(">="))?.split(">=")[0];
+  const same = start && names.filter((name) => name.startsWith(`${start}>=`)).length > 2;
+  return names.map((name) => (same && name.startsWith(`${start}>=`) ? `≥ ${name.slice(start.length + 2)}` : name));
 }
 
 function hover(event, plot, chart, visible, x, cursor) {

@@ -4,8 +4,9 @@ export const OUTCOMES = { all: "any outcome", failures: "failures", solved: "sol
 const NONE = -1;
 
 export class Choice {
-  constructor(stages) {
+  constructor(stages, stories) {
     this.stages = stages;
+    this.stories = stories;
     this.select(0);
   }
 
@@ -17,17 +18,22 @@ export class Choice {
     return [this.a, this.b].filter((place) => place !== NONE).map((place) => this.stage.decoders[place]);
   }
 
-  // Select a task: first the decoder that fails most, by confidence if one does; then its model under another policy.
+  // Select a task: the two decoders of its story and the problem that shows it, which only one of them solves.
   select(at) {
     this.at = at;
-    const { decoders } = this.stage;
-    const failures = decoders.map((decoder) => decoder.exact.reduce((sum, exact) => sum + 1 - exact, 0));
-    const worth = failures.map((count, place) => (decoders[place].policy === "top1" ? 1e6 : 1) * count);
-    this.a = worth.indexOf(Math.max(...worth));
-    this.b = decoders.findIndex((decoder, place) => place !== this.a && decoder.model === decoders[this.a].model);
-    const failed = decoders[this.a].exact.indexOf(0);
-    Object.assign(this, { outcome: "all", stratum: "", role: "", problem: decoders[this.a].row[Math.max(failed, 0)] });
+    const story = this.stories.find((one) => one.stage === at);
+    const [a, b] = story.models[0].decoders.filter((place) => place !== null);
+    this.a = a ?? 0;
+    this.b = b ?? this.stage.decoders.findIndex((_, place) => place !== this.a);
+    Object.assign(this, { outcome: "all", stratum: "", role: "", problem: story.problem ?? NONE });
     this.settle();
+  }
+
+  // The first problem that only one decoder solves; or else one that a decoder fails.
+  telling(problems) {
+    const solved = (problem) => this.decoders.map((decoder) => decoder.exact[decoder.rowOf.get(problem)]);
+    const differing = problems.find((problem) => new Set(solved(problem)).size > 1);
+    return differing ?? problems.find((problem) => solved(problem).includes(0)) ?? problems[0] ?? NONE;
   }
 
   // Read names from an address; ignore those that this page does not have.
@@ -40,6 +46,7 @@ export class Choice {
     if (query.get("outcome") in OUTCOMES) this.outcome = query.get("outcome");
     if (this.stage.strata.includes(query.get("stratum"))) this.stratum = query.get("stratum");
     if (this.stage.roleNames.includes(query.get("role"))) this.role = query.get("role");
+    if (query.has("a")) this.problem = NONE;
     const problem = Number(query.get("problem")) - 1;
     if (query.has("problem") && this.stage.strata[problem] !== undefined) this.problem = problem;
     this.settle();
@@ -88,11 +95,11 @@ export class Choice {
     return this.stage.roleNames.filter((name) => found.has(name));
   }
 
-  // Keep the problem if it passes the filters, otherwise select the first that does.
+  // Keep the problem if it passes the filters, otherwise select a telling one that does.
   settle() {
     if (!this.roles().includes(this.role)) this.role = "";
     const left = this.problems();
-    if (!left.includes(this.problem)) this.problem = left[0] ?? NONE;
+    if (!left.includes(this.problem)) this.problem = this.telling(left);
     this.step = null;
   }
 }

@@ -8,9 +8,8 @@ const LISTED = 1000;
 
 // The boxes above the stage; `changed` is called with the name of a box after the choice has been updated.
 export function pickers(choice, changed) {
-  const { stage, stages } = choice;
-  const several = (name) => stages.filter((one) => one.task === name).length > 1;
-  const tasks = stages.map((one, place) => [place, several(one.task) ? `${one.task} ${place + 1}` : one.task]);
+  const { stage, stages, stories } = choice;
+  const tasks = stages.map((_, place) => [place, stories.find((one) => one.stage === place).title]);
   const decoders = stage.decoders.map((decoder, place) => [place, decoder.name]);
   const plain = (names) => [["", "any"], ...names.map((name) => [name, name])];
   const take = (name, read) => (value) => {
@@ -61,12 +60,13 @@ export function problemEntries(choice, problems) {
   return more > 0 ? [...entries, el("p", { class: "note", text: `and ${plural(more, "problem")} more` })] : entries;
 }
 
-// What the colours of a task's drawing mean.
-export function colourKey(task) {
+// What the colours of a task's drawing mean; `replaces`: whether a decoder on the stage rewrites cells.
+export function colourKey(task, replaces) {
   const swatch = (kind, words) => el("span", {}, el("i", { class: `swatch ${kind}` }), words);
   return [
     ...sceneOf(task).legend(swatch),
     swatch("key-flag", "before its prerequisites"),
     swatch("key-parent", "what the cell waits for"),
+    ...(replaces ? [swatch("key-replaced", "replaced; the old token is struck out")] : []),
   ];
 }

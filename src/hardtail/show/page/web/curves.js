@@ -1,28 +1,104 @@
-// The view of plots: one task at a time, section by section.
+// The view of plots: one task's decodes or runs at a time, a question a screen. One chooser says which arms and models all plots show.
 
-import { chips, el, emptyPage } from "./dom.js";
+import { chips, el, emptyPage, svg } from "./dom.js";
 import { addressOf } from "./address.js";
 import { drawChart } from "./chart.js";
+import { DASHES } from "./colours.js";
 
-const SECTIONS = {
-  training: "Training",
-  accuracy: "Accuracy by stratum and policy",
-  readiness: "Readiness at commit",
-  coverage: "Coverage of mask states",
+const QUESTIONS = {
+  accuracy: "What is solved, and in which order?",
+  readiness: "Does it commit before it can know?",
+  coverage: "Has training seen the states that decoding visits?",
+  training: "How did training get there?",
 };
+const chosen = new Map(); // the groups and styles that are shown, by what the plots are of
 
 export function curvesView(content, query) {
-  const tasks = [...new Set(content.charts.map((chart) => chart.task))];
-  if (!tasks.length)
+  const pages = [...new Set(content.charts.map((chart) => chart.of))];
+  if (!pages.length)
     return emptyPage("Curves", "There is nothing to plot: this page has no recorded runs and no decodes.");
-  const task = tasks.includes(query.get("task")) ? query.get("task") : tasks[0];
-  const links = tasks.map((name) => [addressOf("curves", { task: name }), name, name === task]);
-  const head = el("div", { class: "headline" }, el("h1", { text: "Curves" }), chips("Tasks", links));
-  const page = el("section", { class: "page" }, head);
-  for (const [section, title] of Object.entries(SECTIONS)) {
-    const charts = content.charts.filter((chart) => chart.task === task && chart.section === section);
-    if (!charts.length) continue;
-    page.append(el("h2", { text: title }), el("div", { class: "grid" }, ...charts.map(drawChart)));
-  }
-  return page;
+  const of = pages.includes(query.get("of")) ? query.get("of") : pages[0];
+  const charts = content.charts.filter((chart) => chart.of === of);
+  if (!chosen.has(of)) chosen.set(of, atFirst(charts));
+  const links = pages.map((name) => [addressOf("curves", { of: name }), name, name === of]);
+  const tabs = pages.length > 1 ? chips("Plots of", links) : null;
+  const head = el("div", { class: "headline" }, el("h1", { text: "Curves" }), tabs);
+  const body = el("div");
+  const redraw = () => body.replaceChildren(...sections(charts, chosen.get(of), () => redraw()));
+  redraw();
+  return el("section", { class: "page curves" }, head, chooser(charts, chosen.get(of), redraw), body);
+}
+
+function all(charts, key) {
+  return [...new Set(charts.flatMap((chart) => chart.series.map((one) => one[key])))];
+}
+
+function atFirst(charts) {
+  const shown = charts.map((chart) => ({ series: chart.series.filter((one) => one.shown) }));
+  return { groups: new Set(all(shown, "group")), styles: new Set(all(shown, "style")) };
+}
+
+// Boxes for every arm and model; folded while there are few enough to show them all.
+function chooser(charts, state, redraw) {
+  const groups = all(charts, "group");
+  if (groups.length < 2) return null;
+  const summary = el("summary");
+  const count = () => (summary.textContent = `Showing ${state.groups.size} of ${groups.length} runs and models – choose`);
+  const colour = new Map(charts.flatMap((chart) => chart.series.map((one) => [one.group, one.colour])));
+  const boxes = groups.map((group) => {
+    const change = () => {
+      if (box.checked) state.groups.add(group);
+      else state.groups.delete(group);
+      count();
+      redraw();
+    };
+    const box = el("input", { type: "checkbox", checked: state.groups.has(group), onchange: change });
+    return el("label", {}, box, swatch(colour.get(group)), group);
+  });
+  count();
+  return el("details", { class: "chooser card" }, summary, el("div", { class: "boxes-of" }, ...boxes));
+}
+
+function swatch(colour) {
+  const mark = el("i", { class: "swatch" });
+  mark.style.background = colour;
+  return mark;
+}
+
+function sections(charts, state, redraw) {
+  return Object.entries(QUESTIONS).flatMap(([section, question]) => {
+    const held = charts.filter((chart) => chart.section === section);
+    if (!held.length) return [];
+    const styles = all(held, "style").filter(Boolean);
+    const dash = new Map(styles.map((style, place) => [style, DASHES[place % DASHES.length]]));
+    const kept = (one) => state.groups.has(one.group) && (!one.style || state.styles.has(one.style));
+    const drawn = held.map((chart) => {
+      const series = chart.series.filter(kept).map((one) => ({ ...one, dash: dash.get(one.style) ?? "" }));
+      return drawChart({ ...chart, series });
+    });
+    const parts = [el("h2", { text: question }), legend(held, kept, dash, state, redraw)];
+    return [el("section", { class: "question" }, ...parts, el("div", { class: "grid" }, ...drawn))];
+  });
+}
+
+// One legend for all plots of a question: colours are arms and models, strokes are orders.
+function legend(charts, kept, dash, state, redraw) {
+  const series = charts.flatMap((chart) => chart.series.filter(kept));
+  const colours = new Map(series.map((one) => [one.group, one.colour]));
+  const seeds = series.some((one) => one.lines.length > 1 || one.seeds.length);
+  const entries = [...colours].map(([group, colour]) => el("span", {}, swatch(colour), group));
+  const strokes = dash.size < 2 ? [] : [...dash].map(([style, dashes]) => stroke(style, dashes, state, redraw));
+  const note = seeds ? [el("span", { class: "note", text: "a thin line or a small dot is one seed" })] : [];
+  return el("div", { class: "legend" }, ...entries, ...strokes, ...note);
+}
+
+function stroke(style, dashes, state, redraw) {
+  const line = svg("line", { x1: 0, x2: 26, y1: 6, y2: 6, "stroke-width": 2.4, "stroke-dasharray": dashes });
+  const sample = svg("svg", { width: 26, height: 12, class: "stroke", "aria-hidden": "true" }, line);
+  const change = () => {
+    if (!state.styles.delete(style)) state.styles.add(style);
+    redraw();
+  };
+  const pressed = String(state.styles.has(style));
+  return el("button", { type: "button", "aria-pressed": pressed, onclick: change }, sample, style);
 }

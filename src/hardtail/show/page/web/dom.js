@@ -60,6 +60,20 @@ export function shown(value, digits = 3) {
   return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : value.toFixed(digits);
 }
 
+// A share in per cent; 100 % and 0 % only if it is exactly that.
+export function percent(part, whole) {
+  const share = (100 * part) / whole;
+  if (part === 0 || part === whole) return `${share} %`;
+  return `${Math.min(Math.max(share, 0.1), 99.9).toFixed(share < 1 || share > 99 ? 1 : 0)} %`;
+}
+
+// A probability without false zeros and ones.
+export function probability(value) {
+  if (value > 0.9999) return ">\u00a00.9999";
+  if (value < 0.0001) return "<\u00a00.0001";
+  return value.toFixed(value < 0.001 || value >= 0.9995 ? 4 : 3);
+}
+
 export function plural(count, word) {
   return `${count.toLocaleString("en-GB")} ${word}${count === 1 ? "" : "s"}`;
 }

@@ -10,6 +10,8 @@ export const VERDICTS = {
   "not measured": ["unmeasured", "·", "not measured"],
 };
 
+const ACCURACY = /^[^:]+, [^:]+, [^:]+$/; // the label of an exact-match accuracy: scheme, order, stratum
+
 export function ledgerSection(ledger, query) {
   const { claims } = ledger;
   const weights = query.get("weights");
@@ -21,7 +23,7 @@ export function ledgerSection(ledger, query) {
     ...Object.keys(VERDICTS).map((verdict) => [verdict, claims.filter((claim) => claim.verdict === verdict)]),
     ["all", claims],
   ];
-  const address = (verdict) => addressOf("overview", { verdict, weights });
+  const address = (verdict) => addressOf("study", { verdict, weights });
   const links = choices
     .filter(([, held]) => held.length)
     .map(([name, held]) => [address(name), `${name} ${held.length}`, name === wanted]);
@@ -44,8 +46,8 @@ function claimEntry(claim, ledger, weights, open) {
   const summary = el(
     "summary",
     {},
-    el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.verdict}` }),
-    el("span", { class: "sentence", text: claim.claim }),
+    el("span", { class: `verdict agreement ${kind}`, text: `${sign} ${claim.says}` }),
+    el("span", { class: "words" }, claim.claim, el("span", { class: "numbers", text: numbers(claim) })),
     el("span", { class: "note", text: claim.where }),
   );
   const entry = el("details", { class: "claim", open }, summary);
@@ -56,6 +58,20 @@ function claimEntry(claim, ledger, weights, open) {
   );
   if (open) entry.append(evidence(claim, ledger, weights));
   return entry;
+}
+
+// The numbers of a claim: "46.2 % (paper) · 100 % (ours)".
+function numbers(claim) {
+  if (claim.ours === null) return `${claim.paper} (paper)`;
+  const [figure, more] = claim.figures;
+  const single = !more && figure && figure.paper !== null && figure.mean !== null && ACCURACY.test(figure.figure);
+  const withoutIntervals = claim.ours.replaceAll(/ \[[^\]]*\]/g, "");
+  if (!single) return `${claim.paper} (paper) · ${withoutIntervals} (ours)`;
+  return `${inPercent(figure.paper)} (paper) · ${inPercent(figure.mean)} (ours)`;
+}
+
+function inPercent(share) {
+  return `${+(100 * share).toFixed(1)} %`;
 }
 
 function evidence(claim, ledger, weights) {
@@ -75,7 +91,7 @@ function evidence(claim, ledger, weights) {
   const records = claim.records.map((number) => ledger.records[number].map(text));
   if (records.length) box.append(plainTable(ledger.columns, records));
   else box.append(el("p", { class: "note", text: "There is no recorded result for this claim yet." }));
-  const href = addressOf("overview", { claim: claim.id, weights });
+  const href = addressOf("study", { claim: claim.id, weights });
   box.append(el("p", { class: "note" }, el("a", { href, text: "Link to this claim" })));
   return box;
 }

@@ -5,9 +5,10 @@ import { loadContent } from "./data.js";
 import { forgetAddress, readAddress } from "./address.js";
 import { curvesView } from "./curves.js";
 import { overviewView } from "./overview.js";
+import { studyView } from "./study.js";
 import { Theatre } from "./theatre.js";
 
-const VIEWS = ["overview", "curves", "theatre"];
+const VIEWS = ["overview", "theatre", "curves", "study"];
 
 function keepTheme() {
   const asked = matchMedia("(prefers-color-scheme: dark)");
@@ -25,7 +26,7 @@ function typing(event) {
 
 function show(content, theatre) {
   const { view, query } = readAddress();
-  const known = VIEWS.includes(view) ? view : "overview";
+  const known = VIEWS.includes(view) ? view : firstView(content);
   forgetAddress();
   hideTip();
   theatre.stop();
@@ -35,14 +36,19 @@ function show(content, theatre) {
     else link.removeAttribute("aria-current");
   }
   const main = document.getElementById("main");
-  if (known === "theatre") main.replaceChildren(theatre.view(query));
-  else main.replaceChildren(known === "curves" ? curvesView(content, query) : overviewView(content, query));
-  const wanted = known === "overview" ? partOf(query) : null;
+  const views = { overview: overviewView, curves: curvesView, study: studyView };
+  main.replaceChildren(known === "theatre" ? theatre.view(query) : views[known](content, query));
+  const wanted = known === "study" ? partOf(query) : null;
   if (wanted) document.querySelector(wanted)?.scrollIntoView({ block: "start" });
   else scrollTo(0, 0);
 }
 
-// What an address of the overview is about: a claim, the ledger or the tables.
+// A page about recorded runs only opens with the study.
+function firstView(content) {
+  return content.study && !content.stages.length ? "study" : "overview";
+}
+
+// What an address of the study is about: a claim, the ledger or the tables.
 function partOf(query) {
   if (query.get("claim") || query.get("verdict")) return ".claim[open], #ledger";
   return query.get("weights") ? "#tables" : null;
@@ -61,7 +67,8 @@ async function start() {
   keepSkip();
   try {
     const content = await loadContent();
-    const theatre = new Theatre(content.stages);
+    const theatre = new Theatre(content.stages, content.stories);
+    document.querySelector('[data-view="study"]').hidden = !content.study;
     addEventListener("hashchange", () => show(content, theatre));
     show(content, theatre);
     document.body.dataset.ready = "yes";

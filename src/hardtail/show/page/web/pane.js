@@ -1,6 +1,6 @@
 // One decoder on the stage: its name, the drawing, and a strip of its commits in time.
 
-import { el, shown, svg } from "./dom.js";
+import { el, probability, svg } from "./dom.js";
 import { stepColour } from "./colours.js";
 import { Replay } from "./replay.js";
 import { sceneOf } from "./scenes.js";
@@ -45,7 +45,7 @@ export class Pane {
     events.forEach((event, place) => {
       const high = event.again ? 3 : 3 + (STRIP - 3) * event.prob;
       const bar = { x: place + 0.08, width: 0.84, y: STRIP + 8 - high, height: high };
-      const kind = event.again ? "again" : event.wrong ? "wrong" : "right";
+      const kind = event.again ? "again" : event.replaced ? "replaced" : event.wrong ? "wrong" : "right";
       const mark = svg("rect", { ...bar, class: kind });
       if (kind === "right")
         mark.style.fill = stepColour(this.replay.steps > 1 ? event.step / (this.replay.steps - 1) : 0).fill;
@@ -63,17 +63,19 @@ export class Pane {
   paint(step) {
     const { replay } = this;
     const now = Math.min(step, replay.steps);
-    this.scene.paint(replay.looks(now));
+    const looks = replay.looks(now);
+    this.scene.paint(looks);
     const first = this.marks.findIndex((event) => event.step === now - 1);
     const next = this.marks.findIndex((event) => event.step >= now);
     const end = next < 0 ? this.marks.length : next;
     this.cursor.setAttribute("x", first < 0 ? 0 : first);
     this.cursor.setAttribute("width", first < 0 ? 0 : end - first);
     const made = this.marks.slice(0, end);
-    const wrong = made.filter((event) => event.wrong).length;
+    const wrong = looks.filter((look) => look.wrong).length;
+    const replaced = made.filter((event) => event.replaced).length;
     const unready = made.filter((event) => event.unready).length;
     const outcome = now < replay.steps ? "" : replay.exact ? "✓ solved" : "✗ failed";
-    const counts = [wrong && `${wrong} wrong`, unready && `${unready} unready`];
+    const counts = [wrong && `${wrong} wrong`, unready && `${unready} unready`, replaced && `${replaced} replaced`];
     this.state.textContent = [`${now}/${replay.steps}`, ...counts, outcome].filter(Boolean).join(" · ");
     this.state.className = `state${outcome ? (replay.exact ? " good" : " bad") : ""}`;
     requestAnimationFrame(() => this.follow()); // not before the pane is in the page
@@ -97,10 +99,11 @@ export class Pane {
     const look = this.replay.looks(step)[cell];
     if (look.given) return "given by the problem";
     if (!commit || look.hidden) return "still hidden";
-    const sure = (prob) => (prob === null ? "" : `, probability ${shown(prob)}`);
+    const sure = (prob) => (prob === null ? "" : `, probability ${probability(prob)}`); // other tools' canvases have none
     const rank = commit.goldProb === null ? "" : ` ranked ${commit.goldRank + 1}`;
     const gold = `; gold ${look.goldSign}${rank}${sure(commit.goldProb)}`;
     const ready = commit.ready ? "after its prerequisites" : "before its prerequisites";
-    return `${look.sign} in step ${commit.step}${sure(commit.prob)}${look.wrong ? gold : ""}; ${ready}`;
+    const instead = look.replaced ? ` instead of ${look.replaced}` : "";
+    return `${look.sign}${instead} in step ${commit.step}${sure(commit.prob)}${look.wrong ? gold : ""}; ${ready}`;
   }
 }

@@ -7,6 +7,7 @@ export class Replay {
     this.problem = decoder.row[row];
     this.exact = decoder.exact[row] === 1;
     this.firstWrong = decoder.firstWrong[row];
+    this.sentence = decoder.failures[row] ?? null; // about its first wrong commit
     this.from = row ? decoder.end[row - 1] : 0;
     this.to = decoder.end[row];
     this.steps = this.to > this.from ? decoder.step[this.to - 1] + 1 : 0;
@@ -27,6 +28,9 @@ export class Replay {
       look.token = decoder.token[event];
       look.event = event;
       look.hidden = look.token === stage.mask;
+      if (look.hidden) continue;
+      if (look.written !== undefined && look.written !== look.token) look.replaced = stage.signs[look.written];
+      look.written = look.token;
     }
     for (const look of looks) this.finish(look, step);
     return looks;
@@ -62,16 +66,21 @@ export class Replay {
   // Every event as the strip under a decoder shows it.
   events() {
     const { decoder } = this;
+    const written = new Map();
     return Array.from({ length: this.to - this.from }, (_, place) => {
       const event = this.from + place;
       const cell = decoder.cell[event];
-      const again = decoder.token[event] === this.stage.mask;
+      const token = decoder.token[event];
+      const again = token === this.stage.mask;
+      const replaced = !again && written.has(cell) && written.get(cell) !== token;
+      if (!again) written.set(cell, token);
       return {
         cell,
         step: decoder.step[event],
         prob: share(decoder.prob, event),
         again,
-        wrong: !again && decoder.token[event] !== this.gold[cell],
+        replaced,
+        wrong: !again && token !== this.gold[cell],
         unready: !again && decoder.ready[event] === 0,
       };
     });

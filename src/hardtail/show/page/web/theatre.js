@@ -3,6 +3,7 @@
 import { clamp, el, emptyPage, plural } from "./dom.js";
 import { noteAddress } from "./address.js";
 import { Choice } from "./choice.js";
+import { explanation } from "./explain.js";
 import { colourKey, pickers, problemEntries } from "./controls.js";
 import { Pane } from "./pane.js";
 import { parentsOf, roleOf } from "./replay.js";
@@ -10,9 +11,16 @@ import { parentsOf, roleOf } from "./replay.js";
 const PER_SECOND = 6;
 const KEYS = "← → step · space play · n p next problem · f next failure · , . walk through cells";
 
+// Scroll a list, and nothing else, until an entry is in it.
+function keepInSight(list, entry) {
+  const [frame, box] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
+  list.scrollTop += Math.min(0, box.top - frame.top) + Math.max(0, box.bottom - frame.bottom);
+  list.scrollLeft += Math.min(0, box.left - frame.left) + Math.max(0, box.right - frame.right);
+}
+
 export class Theatre {
-  constructor(stages) {
-    this.choice = stages.length ? new Choice(stages) : null;
+  constructor(stages, stories) {
+    this.choice = stages.length ? new Choice(stages, stories) : null;
     this.panes = [];
     this.cell = null;
     this.timer = 0;
@@ -27,6 +35,8 @@ export class Theatre {
     }
     this.choice.read(query);
     this.controls = el("form", { class: "controls", "aria-label": "What is shown" });
+    const phone = matchMedia("(max-width: 760px)").matches; // there the drawings come first
+    const folded = el("details", { class: "choosing", open: !phone }, el("summary", { text: "Choose" }), this.controls);
     this.list = el("div", { class: "problems", role: "listbox", "aria-label": "Problems" });
     this.list.addEventListener("click", (event) => {
       const entry = event.target.closest("[data-problem]");
@@ -38,7 +48,7 @@ export class Theatre {
     this.node = el(
       "section",
       { class: "theatre" },
-      this.controls,
+      folded,
       el("aside", {}, this.count, this.list, this.keyNode),
       el("div", { class: "middle" }, this.paneRow, this.transport()),
     );
@@ -62,7 +72,6 @@ export class Theatre {
     this.controls.replaceChildren(...pickers(choice, (name) => this.changed(name)));
     this.count.textContent = `${plural(this.problems.length, "problem")} of ${choice.stage.strata.length}`;
     this.list.replaceChildren(...problemEntries(choice, this.problems));
-    this.keyNode.replaceChildren(...colourKey(choice.stage.task));
     this.raise(step);
   }
 
@@ -78,6 +87,9 @@ export class Theatre {
     this.paneRow.replaceChildren(...(this.panes.length ? this.panes.map((one) => one.node) : [nothing]));
     this.paneRow.classList.toggle("stacked", this.panes.some((one) => one.scene.stacked));
     this.watchCells();
+    const replaces = this.panes.some((one) => one.replay.events().some((event) => event.replaced));
+    this.keyNode.replaceChildren(...colourKey(choice.stage.task, replaces));
+    this.because.replaceChildren(...explanation(choice.stage, choice.problem, this.panes));
     this.last = Math.max(0, ...this.panes.map((one) => one.replay.steps));
     this.slider.max = this.last;
     const mistakes = this.panes.filter((one) => !one.replay.exact).map((one) => one.firstMistake);
@@ -86,7 +98,7 @@ export class Theatre {
     const entry = this.list.querySelector(`[data-problem="${choice.problem}"]`);
     this.list.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
     entry?.setAttribute("aria-selected", "true");
-    requestAnimationFrame(() => entry?.scrollIntoView({ block: "nearest" })); // not before the list is in the page
+    requestAnimationFrame(() => entry && keepInSight(this.list, entry)); // not before the list is in the page
   }
 
   go(problem) {
@@ -121,12 +133,13 @@ export class Theatre {
     this.slider = el("input", { type: "range", min: 0, max: 0, step: 1, "aria-label": "Step" });
     this.slider.addEventListener("input", () => this.goTo(Number(this.slider.value)));
     this.label = el("output", { class: "steps" });
+    this.because = el("div", { class: "explained", "aria-live": "polite" });
     this.facts = el("div", { class: "told", "aria-live": "polite" });
     return el(
       "div",
       { class: "transport card" },
       el("div", { class: "row" }, this.play, back, this.slider, forward, this.label),
-      this.facts,
+      el("div", { class: "sentences" }, this.because, this.facts),
     );
   }
 
@@ -182,7 +195,7 @@ export class Theatre {
     for (const pane of this.panes) pane.scene.mark(cell, parents);
     if (cell === null)
       return this.facts.replaceChildren(
-        el("p", { class: "note" }, "Point at a cell to see its commit. ", el("span", { class: "keys", text: KEYS })),
+        el("p", { class: "note" }, "Choose a cell to see its commit. ", el("span", { class: "keys", text: KEYS })),
       );
     const names = parents.map((parent) => stage.cellNames[parent]).join(", ");
     const waits = stage.parentSlots ? `waits for ${names || "nothing"}` : "";

@@ -12,7 +12,9 @@ export class Tile {
     this.room = wide - 6;
     const corner = `M${x + wide} ${y}h${-wide * 0.34}l${wide * 0.34} ${wide * 0.34}z`;
     this.flag = svg("path", { d: corner, class: "flag" });
-    this.node = svg("g", { class: "tile hidden", "data-cell": cell }, this.box, this.sign, this.bar, this.flag);
+    this.old = svg("text", { x: x + 3, y: y + high * 0.3, class: "old", "font-size": Math.max(8, high * 0.3) });
+    const parts = [this.box, this.sign, this.bar, this.flag, this.old];
+    this.node = svg("g", { class: "tile hidden", "data-cell": cell }, ...parts);
     this.key = "";
   }
 
@@ -22,8 +24,10 @@ export class Tile {
     this.key = key;
     const kind = look.given ? "given" : look.hidden ? "hidden" : look.wrong ? "wrong" : "right";
     const classes = ["tile", kind, look.now && "now", look.unready && "unready", !look.meant && "filler"];
+    if (look.replaced) classes.push("replaced");
     this.node.setAttribute("class", classes.filter(Boolean).join(" "));
     this.sign.textContent = look.given || !look.hidden ? look.sign : "";
+    this.old.textContent = look.replaced ?? ""; // what stood here before
     const colour = kind === "right" ? stepColour(look.part) : null;
     this.box.style.fill = colour ? colour.fill : "";
     this.sign.style.fill = colour ? colour.ink : "";
@@ -42,7 +46,8 @@ export class Scene {
     this.node = svg("svg", { class: "scene", viewBox: `0 0 ${wide} ${high}`, role: "img" });
     this.node.style.minWidth = `${least}px`;
     this.node.style.maxWidth = `${Math.round(wide * 1.5)}px`;
-    if (wide < 1.6 * high) this.node.classList.add("square"); // as high as the window leaves room for
+    this.square = wide < 2.2 * high; // then it is as high as the window leaves room for
+    if (this.square) this.node.classList.add("square");
     this.tiles = [];
     this.marked = [];
   }

@@ -1,8 +1,8 @@
 """The paper that hardtail reproduces, about the shortcut of confidence: its tables and the statements of its text."""
 
-from hardtail.study.claims.source import Source
+from hardtail.study.claims.source import Paper
 
-SOURCE = Source(
+SOURCE = Paper(
     __name__,
     tables=(
         "addition",
@@ -14,7 +14,7 @@ SOURCE = Source(
         "sudoku",
         "sudoku_solver_orders",
     ),
-    statements=("addition", "maze", "table_3", "discussion"),
+    statements=("addition", "maze", "table_3", "discussion", "data"),
 )
 THREE = ("random", "papl", "puma")
 """What the paper calls its schemes; PAPL with α = 5 is in its tables alone."""

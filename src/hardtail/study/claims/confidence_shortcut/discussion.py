@@ -1,13 +1,15 @@
-"""Claims of the discussion (section 5), expressed in figures."""
+"""Claims of the discussion (section 5) and of the abstract, expressed in figures."""
 
-from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.confidence_shortcut import SOURCE, addition, maze
-from hardtail.study.claims.confidence_shortcut.table_3 import COUNTDOWN, LISTOPS
+from hardtail.study.claims.confidence_shortcut.table_3 import COUNTDOWN, LISTOPS, SUDOKU
+from hardtail.study.claims.facts import Unseen
 from hardtail.study.claims.figures import Profiled
-from hardtail.study.claims.rules import AtLeast, Recovery, Unrecovered, above
+from hardtail.study.claims.recovery import Recovery, Unrecovered
+from hardtail.study.claims.rules import AtLeast, above
 from hardtail.study.claims.source import Checks
 
+ADDITION, MAZE = addition.TABLES, maze.TABLES
 ORDERS = {
     "addition": "lsb",
     "maze": "dead_end_filling",
@@ -18,32 +20,37 @@ ORDERS = {
 """The logical order of each task that training counts its mask states by."""
 
 
+HARDEST = ((ADDITION, "28"), (MAZE, "30"), (LISTOPS, "5"), (COUNTDOWN, "high"), (SUDOKU, "top1"))
+"""The stratum of each task that alignment is claimed to fail on."""
+
+
 def rare(task: str, scheme: str) -> Cell:
     """Of the hidden cells that decoding in logical order meets, the share that training rarely had in such a place."""
     name, of = "hidden cells in places that training rarely had", ("result.instances",)
     return Cell(Profiled(task, scheme, "coverage.rare_by_rank", name, of, policy=ORDERS[task]))
 
 
-def agreement(task: str, scheme: str) -> Cell:
-    """Kendall's tau-b between the confidence order and the logical order."""
-    path, name = f"readiness.agreement.{ORDERS[task]}.tau_b", "Kendall's τ with the logical order"
-    return Cell(Profiled(task, scheme, path, name, bounds=Interval(-1.0, 1.0)))
+def ready(task: str) -> Cell:
+    """Of PUMA's commits in cells that wait for others, the share made when these were known."""
+    count, of = "readiness.accuracy.{}.commits", ("readiness.dependent",)
+    figure = Profiled(task, "puma", count.format("ready"), "dependent cells committed when ready", of, divided=True)
+    return Cell(figure)
 
 
 def unready(scheme: str) -> Cell:
     name, at = "first wrong commit before what it waits for", "first_wrong.by_stratum.all"
-    return Cell(Profiled("maze", scheme, f"{at}.unready", name, (f"{at}.failures",), learned=True))
+    return Cell(Profiled("maze", scheme, f"{at}.unready", name, (f"{at}.failures",)))
 
 
 def claims() -> list[Claim]:
     premature = [Cell(addition.share(scheme, "premature")) for scheme in ("random", "puma")]
     checks: Checks = {
         "discussion.trajectory-failure": [
-            Recovery(addition.tail("puma", "confidence", "28"), addition.tail("puma", "lsb", "28")),
-            Recovery(maze.mean("puma", "confidence"), maze.mean("puma", "dead-end")),
+            Recovery(ADDITION.cell("puma", "confidence", "28"), ADDITION.cell("puma", "lsb", "28")),
+            Recovery(MAZE.mean("puma", "confidence"), MAZE.mean("puma", "dead-end")),
         ],
         "discussion.representation-failure": [
-            Unrecovered(addition.tail("papl", "confidence", "28"), addition.tail("papl", "lsb", "28")),
+            Unrecovered(ADDITION.cell("papl", "confidence", "28"), ADDITION.cell("papl", "lsb", "28")),
             Unrecovered(LISTOPS.cell("puma", "confidence", "5"), LISTOPS.cell("puma", "recovery", "5")),
         ],
         "discussion.coverage-failure": [
@@ -53,6 +60,19 @@ def claims() -> list[Claim]:
         **{f"discussion.coverage.{task}": [above(rare(task, "puma"), rare(task, "random"))] for task in ORDERS},
         "discussion.readiness.addition": [AtLeast(cell, 0.9, tolerance=0.1) for cell in premature],
         "discussion.readiness.maze": [AtLeast(unready(s), 0.9, tolerance=0.1) for s in ("papl", "puma")],
-        "discussion.readiness.sudoku": [above(agreement("sudoku", "puma"), agreement("addition", "puma"))],
+        "discussion.readiness.sudoku": [above(ready("sudoku"), ready(task)) for task in ("addition", "maze")],
+        **{
+            f"discussion.random-order.{task}": [AtLeast(Cell(Unseen(task, "puma")), 0.5)]
+            for task in ("maze", "addition")
+        },
+        "abstract.failures": [
+            Recovery(ADDITION.mean("random", "confidence"), ADDITION.mean("random", "lsb")),
+            Recovery(MAZE.mean("puma", "confidence"), MAZE.mean("puma", "dead-end")),
+        ],
+        "abstract.alignment": [
+            above(tables.cell("random", "confidence", hardest), tables.cell(scheme, "confidence", hardest))
+            for tables, hardest in HARDEST
+            for scheme in ("papl", "puma")
+        ],
     }
     return SOURCE.stated("discussion", checks)

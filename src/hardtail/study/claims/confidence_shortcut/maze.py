@@ -5,14 +5,15 @@ from dataclasses import replace
 from msgspec import Struct
 
 from hardtail.study.claims.base import Cell, Claim
-from hardtail.study.claims.combined import Pooled, Weighted
+from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
-from hardtail.study.claims.figures import SCHEMES, Profiled, failure_rate
-from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Recovery, above, near_rate
+from hardtail.study.claims.figures import Profiled, failure_rate
+from hardtail.study.claims.recovery import Recovery
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, above, near_rate
 from hardtail.study.claims.source import Checks
 
 TABLES = SOURCE.about("maze")
-CORRIDORS, tail, row = TABLES.strata, TABLES.tail, TABLES.row
+CORRIDORS, cell, row, mean = TABLES.strata, TABLES.cell, TABLES.row, TABLES.mean
 NEIGHBOURS = tuple(f"wrong_neighbours.{number}" for number in ("none", "one", "two", "three", "four"))
 
 
@@ -31,35 +32,24 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
 TEXT = SOURCE.text("maze", Text)
 
 
-def mean(scheme: str, order: str) -> Cell:
-    """The mean over all corridor lengths, of models that are right on natural mazes."""
-    cells = [tail(scheme, order, corridor) for corridor in CORRIDORS]
-    name = f"{SCHEMES[scheme]}, {TABLES.order(order).policy}, mean over corridor lengths"
-    paper = sum(cell.paper or 0.0 for cell in cells) / len(cells)
-    figure = Weighted(tuple(cell.figure for cell in cells), name, (1.0,) * len(cells))
-    return Cell(figure, paper, sum(cell.n or 0 for cell in cells))
+def recovered(scheme: str, corridor: str, at_least: float) -> Recovery:
+    return Recovery(cell(scheme, "confidence", corridor), cell(scheme, "dead-end", corridor), at_least)
 
 
 def claims() -> list[Claim]:
     random, papl, puma = (mean(scheme, "confidence") for scheme in THREE)
     orders = ("confidence", "dead-end")
     widening = Gap(
-        (tail("puma", "dead-end", "30"), tail("puma", "confidence", "4")),
-        (tail("puma", "confidence", "30"), tail("puma", "dead-end", "4")),
+        (cell("puma", "dead-end", "30"), cell("puma", "confidence", "4")),
+        (cell("puma", "confidence", "30"), cell("puma", "dead-end", "4")),
     )
     checks: Checks = {
-        "maze.random.high": [AtLeast(cell, 0.99) for order in orders for cell in row("random", order)],
-        "maze.puma.lower": [above(tail("random", "confidence", k), tail("puma", "confidence", k)) for k in CORRIDORS],
-        "maze.puma.recovered": [
-            *(AtLeast(cell, 0.91) for cell in row("puma", "dead-end")),
-            Recovery(puma, mean("puma", "dead-end")),
-        ],
+        "maze.random.high": [AtLeast(of, 0.99) for order in orders for of in row("random", order)],
+        "maze.puma.lower": [above(cell("random", "confidence", k), cell("puma", "confidence", k)) for k in CORRIDORS],
+        "maze.puma.recovered": [recovered("puma", k, 0.91) for k in CORRIDORS],
         "maze.puma.widening": [widening],
         "maze.papl.between": [above(random, papl), above(papl, puma)],
-        "maze.papl.recovered": [
-            *(AtLeast(cell, 0.97) for cell in row("papl", "dead-end")),
-            Recovery(papl, mean("papl", "dead-end")),
-        ],
+        "maze.papl.recovered": [recovered("papl", k, 0.97) for k in CORRIDORS],
         "maze.random-decode.worse": [above(mean(s, order), mean(s, "random")) for s in THREE for order in orders],
         "maze.random-decode.puma-weakest": [above(mean(s, "random"), mean("puma", "random")) for s in THREE[:2]],
     }
@@ -72,7 +62,7 @@ def claims() -> list[Claim]:
 def pooled(path: str, words: str, *of: str) -> Cell:
     """A share over the failures of all three schemes, or over what is counted at `of`."""
     counted = tuple(f"profile.{where}" for where in of or ("failures",))
-    parts = tuple(Profiled("maze", scheme, f"profile.{path}", words, counted, learned=True) for scheme in TEXT.failures)
+    parts = tuple(Profiled("maze", scheme, f"profile.{path}", words, counted) for scheme in TEXT.failures)
     return Cell(Pooled(parts, f"all schemes: {words}"))
 
 
@@ -82,7 +72,7 @@ def with_path(direction: str, scheme: str) -> Cell:
     counts, others = (TEXT.removals, TEXT.additions) if direction == "removal" else (TEXT.additions, TEXT.removals)
     count = counts[scheme] if scheme in counts else total - others[scheme]
     path, name = f"profile.directions.failures_with.{direction}", f"failures with path {direction}"
-    figure = Profiled("maze", scheme, path, name, ("profile.failures",), divided=True, learned=True)
+    figure = Profiled("maze", scheme, path, name, ("profile.failures",), divided=True)
     return Cell(figure, count / total)
 
 
@@ -110,6 +100,7 @@ def _commits() -> Checks:
         "maze.commits.neighbour-wrong": [Level(replace(given, n=sum(TEXT.failures.values())))],
         "maze.commits.baseline": [AtLeast(baseline, low), AtMost(baseline, high)],
         "maze.commits.clustered": [above(given, replace(baseline, paper=(low + high) / 2))],
+        "maze.commits.cascade": [AtLeast(pooled("spread", "later wrong commits next to an earlier one"), 0.9)],
         "maze.commits.removal.papl": [Level(replace(removes["papl"], n=TEXT.failures["papl"]))],
         "maze.commits.removal.puma": [Level(replace(removes["puma"], n=TEXT.failures["puma"]))],
         "maze.commits.addition.random": [Level(replace(adds["random"], n=TEXT.failures["random"]), tolerance=0.3)],

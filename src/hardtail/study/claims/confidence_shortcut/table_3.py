@@ -5,7 +5,8 @@ from itertools import product
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
 from hardtail.study.claims.figures import Accuracy
-from hardtail.study.claims.rules import AtLeast, Gap, Ratio, Unrecovered, above, similar
+from hardtail.study.claims.recovery import Unrecovered
+from hardtail.study.claims.rules import AtLeast, Gap, Ratio, above, similar
 from hardtail.study.claims.source import Checks
 
 LISTOPS, COUNTDOWN, SUDOKU = (SOURCE.about(task) for task in ("listops", "countdown", "sudoku"))
@@ -29,7 +30,7 @@ def _listops() -> Checks:
         "listops.deeper.papl": [deeper("papl", 1.24)],
         "listops.deeper.puma": [deeper("puma", 10.2)],
         "listops.unrecovered": [Unrecovered(deep[scheme], cell(scheme, "recovery", "5")) for scheme in THREE],
-        "listops.random-decode": [similar(deep[scheme], cell(scheme, "random", "5")) for scheme in THREE],
+        "listops.random-decode": [similar(deep[scheme], cell(scheme, "random", "5")) for scheme in THREE[:2]],
     }
 
 
@@ -61,7 +62,8 @@ def _countdown() -> Checks:
 
 def _sudoku() -> Checks:
     cell, strata, solvers = SUDOKU.cell, SUDOKU.strata, ("propagation", "technique")
-    _, *tiers = SUDOKU.tables[0].strata[0].of
+    all_tiers = SUDOKU.tables[0].strata[0].of
+    _, *tiers = all_tiers
 
     def in_tier(scheme: str, order: str, tier: str) -> Cell:
         return Cell(Accuracy("sudoku", scheme, SUDOKU.order(order).policy, tier, "cell_accuracy"))
@@ -76,6 +78,10 @@ def _sudoku() -> Checks:
     best = {k: [above(cell("puma", "confidence", k), cell(s, "confidence", k)) for s in THREE[:2]] for k in strata}
     return {
         **{f"sudoku.puma.best.{k}": checks for k, checks in best.items()},
+        "sudoku.puma.best.tiers": [
+            above(in_tier("puma", "confidence", tier), in_tier(s, "confidence", tier))
+            for tier, s in product(all_tiers, THREE[:2])
+        ],
         **{f"sudoku.trajectory.{k}": [shrinking_lead(k)] for k in ("top1", "tl4")},
         "sudoku.orders.worse": [
             above(cell(s, "confidence", k), cell(s, order, k)) for order, k, s in product(solvers, strata, THREE)

@@ -1,0 +1,111 @@
+"""Models: load one, decode it, measure it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hardtail.api.results import Evaluation
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Instances, Trace
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, records_of, traced
+from hardtail.measuring.models import subject_of
+from hardtail.measuring.subject import Kind, Subject
+from hardtail.models.precision import Precision
+from hardtail.policies.base import Commit, Policy
+from hardtail.policies.named import policy_named
+from hardtail.tasks.base import Task
+from hardtail.tasks.named import task_named
+
+
+def load(
+    model: object,
+    task: Task | str | None = None,
+    *,
+    name: str | None = None,
+    checkpoint: Kind | None = None,
+    device: str | None = None,
+    precision: Precision = "fp32",
+) -> Subject:
+    """A model that can be decoded, measured and explained.
+
+    `model`       a run directory, a .safetensors file, zoo:NAME, package.module:object, a function or an nn.Module
+    `task`        the task of a function or module: a name such as "addition", or a Task; files name their own
+    `name`        what tables call it
+    `checkpoint`  "last" or "best_probe" of a run; by default the one that its recipe selects
+    `device`      by default a GPU if there is one, and for a module wherever its weights are
+    """
+    own = task_named(task) if isinstance(task, str) else task
+    return subject_of(model, own, name=name, kind=checkpoint, device=device, precision=precision)
+
+
+def evaluate(
+    model: object,
+    task: Task | str | None = None,
+    *,
+    policies: Sequence[str | Policy] = (),
+    strata: Sequence[str] = (),
+    n: int = 100,
+    data_seed: int | None = None,
+    each: int = 1,
+    batch: int | None = None,
+    traces: str | Path | None = None,
+) -> Evaluation:
+    """Exact match by decoding order and stratum, with intervals; it prints as a table.
+
+    `policies`   decoding orders, such as "top1", "lsb" or "block,size=4"; by default confidence, the task's logical
+                 order and random order
+    `strata`     such as "natural" or "chain>=28"; by default all of the study's
+    `n`          instances of each stratum, the same for every order
+    `data_seed`  seed of the instances; by default the model's own
+    `each`       cells to commit per step
+    `traces`     a folder to write every decode to
+    """
+    subject = load(model, task)
+    if n < 1:
+        raise HardtailError(f"n is {n}; give at least 1 instance of each stratum")
+    seed = subject.seed if data_seed is None else data_seed
+    found = evaluate_all(
+        subject,
+        {name: policy for given in policies for name, policy in _policy(given, subject.task).items()}
+        or chosen_policies(subject.task, ()),
+        chosen_strata(subject.task, strata),
+        n,
+        Decoding(Commit(each), batch, subject.device),
+        data_seed=seed,
+        traces=None if traces is None else Path(traces),
+    )
+    return Evaluation(subject, tuple(records_of(list(found))))
+
+
+def decode(
+    model: object,
+    instances: Instances,
+    policy: str | Policy = "top1",
+    task: Task | str | None = None,
+    *,
+    each: int = 1,
+    stratum: str | None = None,
+    batch: int | None = None,
+) -> Trace:
+    """Decode instances in one order; the trace keeps every commit, and where it comes from.
+
+    `stratum` is what the trace calls the instances; by default the hardest of the study's strata that has them all.
+    """
+    subject = load(model, task)
+    ((name, chosen),) = _policy(policy, subject.task).items()
+    label = _stratum(subject.task, instances) if stratum is None else stratum
+    decoding = Decoding(Commit(each), batch, subject.device)
+    return Trace.concat(list(traced(subject, name, chosen, instances, label, decoding)))
+
+
+def _policy(given: str | Policy, task: Task) -> dict[str, Policy]:
+    if isinstance(given, Policy):
+        return {type(given).__name__: given}
+    return {given: policy_named(given, task.order_names)}
+
+
+def _stratum(task: Task, instances: Instances) -> str:
+    """The last of the study's strata that holds for all instances; nothing for bare ones."""
+    if not instances.strata:
+        return ""
+    return next((name for name in reversed(task.strata()) if task.stratum(name).holds(instances.strata).all()), "")

@@ -1,0 +1,46 @@
+"""Traces: load, explain, and put on a page."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hardtail.api.results import Explanation
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Trace
+from hardtail.measuring.explain import explain_traces
+from hardtail.show.page.data import page_content
+from hardtail.show.page.page import write_page
+from hardtail.study.store import Store, default_results
+from hardtail.traces import files
+
+Given = Trace | str | Path
+"""A trace, or the .npz that it was saved as."""
+
+
+def load_trace(path: str | Path) -> Trace:
+    """A trace that `trace.save` or `hardtail eval --traces` wrote."""
+    return files.load_trace(Path(path))
+
+
+def diagnose(first: Given, *others: Given) -> Explanation:
+    """What went wrong in a decode, in five lines; `.details` has all figures.
+
+    Decodes of the same instances in other orders are named next to the first.
+    """
+    ((task, diagnoses), *rest) = explain_traces([_named(trace) for trace in (first, *others)])
+    if rest:
+        raise HardtailError("these traces are of different models, tasks or instances; diagnose each by itself")
+    return Explanation(tuple(diagnoses), task.words)
+
+
+def report(traces: Given | Sequence[Given], out: str | Path = "report.html", *, study: bool = False) -> Path:
+    """Write one HTML page on which every decode can be stepped through; with `study`, also the recorded runs."""
+    given = [traces] if isinstance(traces, Trace | str | Path) else traces
+    content, arrays = page_content(
+        Store(default_results()) if study else None, (), [_named(trace)[1] for trace in given]
+    )
+    write_page(Path(out), content, arrays)
+    return Path(out)
+
+
+def _named(trace: Given) -> tuple[str, Trace]:
+    return ("the trace", trace) if isinstance(trace, Trace) else (str(trace), load_trace(trace))

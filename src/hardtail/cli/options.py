@@ -1,0 +1,50 @@
+"""How options look in help: a placeholder, a sentence, and the default, which the sentence may name in brackets."""
+
+from collections.abc import Sequence
+from types import NoneType, UnionType
+from typing import Union, get_args
+
+from tyro.conf import arg
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    UnsupportedTypeAnnotationError,
+)
+
+OPTIONAL = ConstructorRegistry()
+"""Reads `int | None` and shows it as INT: tyro alone shows `{None}|INT`."""
+
+
+def option(help: str, metavar: str | None = None, *, name: str | None = None, aliases: Sequence[str] = ()) -> object:
+    """Describe an option. The default follows the sentence, unless it is nothing or the sentence names it."""
+    return arg(
+        name=name,
+        metavar=metavar,
+        help=help,
+        help_behavior_hint=lambda default: "" if _says_nothing(default, help) else f"(default: {default})",
+        aliases=list(aliases),
+    )
+
+
+def _says_nothing(default: str, help: str) -> bool:
+    return default in ("", "None", "False") or help.endswith("]")
+
+
+@OPTIONAL.primitive_rule
+def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[object] | None:
+    """The rule for `X | None`, where X is written as one word."""
+    kinds = [kind for kind in get_args(info.type) if kind is not NoneType]
+    if info.type_origin not in (Union, UnionType) or len(kinds) != 1:
+        return None
+    inner = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(kinds[0], info.markers))
+    if isinstance(inner, UnsupportedTypeAnnotationError) or inner.nargs != 1:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=inner.metavar,
+        instance_from_str=lambda words: None if words == ["None"] else inner.instance_from_str(words),
+        is_instance=lambda value: value is None or inner.is_instance(value),
+        str_from_instance=lambda value: ["None"] if value is None else inner.str_from_instance(value),
+        choices=None if inner.choices is None else (*inner.choices, "None"),
+    )

@@ -1,0 +1,127 @@
+"""What a diagnosis says in five lines that a person can repeat; the tables have the rest."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.tables import SCREEN, percent
+from hardtail.measuring.diagnosis.by_stratum import Stratum
+from hardtail.measuring.diagnosis.readiness import Right
+from hardtail.measuring.diagnosis.record import Diagnosis
+from hardtail.tasks.parts import Telling, Words
+
+FEW_STRATA = 3
+"""The most strata that a verdict names one by one."""
+_ORDERS = {"top1": "surest cell first"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A title and at most five sentences about one model."""
+
+    title: str
+    lines: tuple[str, ...]
+
+    def text(self, width: int = SCREEN) -> str:
+        joined = (line.replace(" %", "\N{NO-BREAK SPACE}%") for line in self.lines)
+        wrapped = [fill(line, width, initial_indent="  ", subsequent_indent="    ") for line in joined]
+        return "\n".join([self.title, *wrapped]).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def verdict(diagnoses: Sequence[Diagnosis], words: Words | None = None) -> Verdict:
+    """What the diagnoses of one model say: the first in detail, the others, on the same instances, by their results."""
+    if not diagnoses:
+        raise HardtailError("there is no diagnosis to put into words; give at least one")
+    first, words = diagnoses[0], words or Words()
+    title = ", ".join(filter(None, (first.model, first.task)))
+    return Verdict(title, tuple(filter(None, _sentences(first, diagnoses[1:], words))))
+
+
+def _sentences(first: Diagnosis, others: Sequence[Diagnosis], words: Words) -> Iterator[str | None]:
+    yield f"{_ordered(first, words)} it {_result(first, words)}."
+    yield _first_wrong(first, words)
+    yield _early(first, words)
+    yield _split(first, words)
+    if others:
+        told = [f"{_ordered(other, words)} it {_result(other, words)}" for other in others]
+        yield f"{'; '.join([told[0], *(f'{text[:1].lower()}{text[1:]}' for text in told[1:])])}."
+
+
+def _ordered(diagnosis: Diagnosis, words: Words) -> str:
+    """The decoding order at the beginning of a sentence."""
+    policy = diagnosis.policy
+    said = words.orders.get(policy) or _ORDERS.get(policy)
+    if said is None:
+        return f"With {policy}" if policy else "Here"
+    return f"{said[:1].upper()}{said[1:]} ({policy})"
+
+
+def _result(diagnosis: Diagnosis, words: Words) -> str:
+    """`fails on 42 % of 150 sums with chain>=28 and on none of 100 natural ones`."""
+    result = diagnosis.result
+    strata = diagnosis.first_wrong.by_stratum if diagnosis.first_wrong else {}
+    named = [(name, strata[name]) for name in diagnosis.strata if name in strata]
+    if not named:
+        failures = result.instances - (result.exact or 0)
+        return f"fails on {_failing(failures, result.instances)} {words.problems}"
+    if not any(held.failures for _, held in named):
+        return f"makes no error on {result.instances:,} {words.problems}{_which(named)}"
+    if len(named) > FEW_STRATA:
+        whole, (name, worst) = strata["all"], max(named, key=lambda item: item[1].failures / max(item[1].n, 1))
+        told = f"{_failing(whole.failures, whole.n)} {words.problems}"
+        return f"fails on {told}, most of all on {_failing(worst.failures, worst.n)} with {name}"
+    each = [f"{_failing(held.failures, held.n)} {words.problems}{_which([(name, held)])}" for name, held in named]
+    return f"fails on {' and on '.join(each)}"
+
+
+def _failing(failures: int, n: int) -> str:
+    return f"none of {n:,}" if not failures else f"{percent(failures / n)} of {n:,}"
+
+
+def _which(named: Sequence[tuple[str, Stratum]]) -> str:
+    names = [name for name, _ in named]
+    return "" if names == ["natural"] or len(names) > FEW_STRATA else f" with {' and '.join(names)}"
+
+
+def _first_wrong(diagnosis: Diagnosis, words: Words) -> str | None:
+    """What the task says about its wrong commits, or else what can be said about those of any task."""
+    profile = diagnosis.profile
+    if isinstance(profile, Telling) and (told := profile.in_words()):
+        return told
+    held = diagnosis.first_wrong.by_stratum["all"] if diagnosis.first_wrong else None
+    if held is None or held.prob is None or held.step is None:
+        return None
+    sure = "over 0.9999" if held.prob > 0.9999 else f"{held.prob:.4f}"
+    return (
+        f"The first wrong {words.cell} comes at step {held.step + 1:.0f} (median), with a mean probability of {sure}; "
+        f"in {percent(held.unready)} of the failures it waits for something that is still hidden."
+    )
+
+
+def _early(diagnosis: Diagnosis, words: Words) -> str | None:
+    held = diagnosis.readiness
+    if not held.dependent:
+        return None
+    if not held.premature:
+        return f"No {words.cell} was written before the ones that it waits for."
+    part = percent(held.premature / held.dependent)
+    return f"{part} of the {words.cell}s that wait for another were written before it."
+
+
+def _split(diagnosis: Diagnosis, words: Words) -> str | None:
+    """The mechanism in three numbers."""
+    held = diagnosis.readiness
+    if held.ready is None:  # recorded before the split
+        return None
+    groups = {
+        f"after right {words.cell}s": held.ready.prerequisites_right,
+        "after a wrong one": held.ready.prerequisite_wrong,
+        "written too early": held.accuracy["unready"],
+    }
+    told = [f"{_right(of)} {name}" for name, of in groups.items() if of.commits]
+    return f"Right: {', '.join(told)}." if told else None
+
+
+def _right(of: Right) -> str:
+    return f"{of.right:,} of {of.commits:,}"

@@ -1,0 +1,146 @@
+"""The model that a user gives: a run, weights, the zoo, or an object of their own, by its name or as it is.
+
+Shapes: B batch, L sequence, A answer cells, V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hardtail import zoo
+from hardtail.core.errors import HardtailError
+from hardtail.core.registry import Registry
+from hardtail.measuring.subject import Kind, Subject, load_subject
+from hardtail.models.denoiser import Denoiser
+from hardtail.models.precision import Precision
+from hardtail.tasks.base import Task
+
+MODELS: Registry[object] = Registry("model", "hardtail.models", {}, lambda found: None)
+"""Models of other packages; any `package.module:object` is found too."""
+ACCEPTED = (
+    "a function logits(tokens_BL, at_BA), an nn.Module that returns logits [B, L, V], or an object with `mask_id` and "
+    "`logits`"
+)
+
+
+def usable_device(given: str | None) -> str:
+    """Return the device to compute on, a GPU if there is one; raise HardtailError if it cannot be used."""
+    chosen = given or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        kind = torch.device(chosen).type
+    except RuntimeError:
+        kind = ""
+    if kind not in ("cpu", "cuda", "mps"):
+        raise HardtailError(
+            f"--device {chosen}: there is no such device; give cpu, cuda or, for the second GPU, cuda:1"
+        )
+    try:
+        torch.zeros(1, device=chosen).item()
+    except (RuntimeError, AssertionError) as error:
+        raise HardtailError(f"--device {chosen} cannot be used here: {str(error).splitlines()[0]}") from error
+    return chosen
+
+
+def is_own_object(source: str) -> bool:
+    """Whether a text names an object of the user's, as `package.module:object`, and not a file or a shipped model."""
+    return ":" in source and not source.startswith(zoo.PREFIX) and not Path(source).exists()
+
+
+def subject_of(
+    model: object,
+    task: Task | None = None,
+    *,
+    name: str | None = None,
+    kind: Kind | None = None,
+    device: str | None = None,
+    precision: Precision = "fp32",
+    compiled: bool = False,
+) -> Subject:
+    """The subject of whatever a user gives as a model.
+
+    Runs and weights name their task; a function or module needs its `task`. Without `device`, files are computed on a
+    GPU if there is one, and objects where their weights are.
+    """
+    if isinstance(model, Subject):
+        return model
+    if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
+        where = usable_device(device)
+        return load_subject(str(model), task=task, kind=kind, device=where, precision=precision, compiled=compiled)
+    if (kind, precision, compiled) != (None, "fp32", False):
+        raise HardtailError(f"{model}: a checkpoint, a precision or compiling can be chosen for runs and weights only")
+    if isinstance(model, str):
+        name, model = name or model.rpartition(":")[2], MODELS.load(model)
+        if isinstance(model, Subject):
+            return model
+    if task is None:
+        raise HardtailError(f"{name or model!r} does not say its task; give it, for example as task='addition'")
+    where = _place(model) if device is None else usable_device(device)
+    return Subject(task, denoiser_of(model, task.vocabulary.mask_id, where), name or _name(model), device=where)
+
+
+def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
+    """Anything that predicts tokens, as a denoiser."""
+    if isinstance(model, Denoiser):
+        return model
+    if isinstance(model, type) or not callable(model):
+        raise HardtailError(f"{model!r} cannot be decoded; give {ACCEPTED}")
+    if isinstance(model, nn.Module):
+        model.to(device)
+        return Own(model, _takes_places(model.forward), mask_id, model)
+    return Own(model, _takes_places(model), mask_id)
+
+
+@dataclass(frozen=True)
+class Own:
+    """A function or module as a denoiser. A module is decoded in evaluation mode and left as it was."""
+
+    function: Callable[..., Any]
+    takes_places: bool
+    """Whether it gets the positions of the answer cells, and so returns their logits alone."""
+    mask_id: int
+    module: nn.Module | None = None
+
+    def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        training = self.module is not None and self.module.training
+        if self.module is not None and training:
+            self.module.eval()
+        try:
+            found = self.function(tokens_BL, at_BA) if self.takes_places else self.function(tokens_BL)
+        finally:
+            if self.module is not None and training:
+                self.module.train()
+        logits = found if isinstance(found, Tensor) else getattr(found, "logits", None)  # as Hugging Face returns them
+        if not isinstance(logits, Tensor) or logits.dim() != 3:
+            raise HardtailError(f"the model returned {_described(found)}; give {ACCEPTED}")
+        return logits if self.takes_places else logits.gather(1, at_BA[..., None].expand(-1, -1, logits.shape[-1]))
+
+
+def _takes_places(function: Callable[..., object]) -> bool:
+    """Whether a function needs two arguments: the tokens, and where the answer cells are."""
+    needed = [
+        item
+        for item in signature(function).parameters.values()
+        if item.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD) and item.default is item.empty
+    ]
+    if len(needed) not in (1, 2):
+        raise HardtailError(f"{_name(function)} needs {len(needed)} arguments; give {ACCEPTED}")
+    return len(needed) == 2
+
+
+def _place(model: object) -> str:
+    """Where a model's weights are."""
+    first = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
+    return "cpu" if first is None else str(first.device)
+
+
+def _name(model: object) -> str:
+    return getattr(model, "__name__", type(model).__name__)
+
+
+def _described(found: object) -> str:
+    return f"a tensor {list(found.shape)}" if isinstance(found, Tensor) else f"a {type(found).__name__}"

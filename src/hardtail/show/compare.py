@@ -1,0 +1,178 @@
+"""A user's own decodes next to each other: accuracy with intervals, paired tests, one figure with shared axes.
+
+Shapes: N traced instances.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import atomic
+from hardtail.core.tables import Table
+from hardtail.core.types import Trace
+from hardtail.measuring.statistics import Interval, Paired, mcnemar, wilson
+from hardtail.show.figures import style
+from hardtail.show.stages import Stage, stages
+from hardtail.show.table_files import latex
+from hardtail.tasks.base import Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hardtail.measuring.subject import Subject
+
+FORMATS = (".pdf", ".png", ".svg")
+WIDTH, HEIGHT = 3.4, 2.6
+"""Inches of one panel."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One decoder on one stratum."""
+
+    decoder: str
+    stratum: str
+    right: int
+    n: int
+    against_first: Paired | None
+    """Compared with the first decoder on the problems that both solved or tried; None for the first itself, and where
+    they have no problem in common."""
+    common: int
+
+    @property
+    def interval(self) -> Interval:
+        return wilson(self.right, self.n)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The decoders of one task."""
+
+    title: str
+    decoders: tuple[str, ...]
+    strata: tuple[str, ...]
+    scores: tuple[Score, ...]
+
+
+def on_the_same_problems(subjects: "Sequence[Subject]") -> "list[Subject]":
+    """The models, those of one task in the configuration of the first of them, so that all get the same problems.
+
+    A model whose sequences have another size keeps its own.
+    """
+    found: list[Subject] = []
+    for subject in subjects:
+        same = [held.task for held in found if _shape(held.task) == _shape(subject.task)]
+        found.append(replace(subject, task=same[0]) if same else subject)
+    return found
+
+
+def _shape(task: Task) -> tuple[object, ...]:
+    return type(task), task.seq_len, task.answer_len, task.vocabulary
+
+
+def compared(traces: Sequence[Trace]) -> list[Compared]:
+    """Compare traces task by task; at least two decoders of one task are needed."""
+    found = [_compared(stage) for stage in stages(traces)]
+    if all(len(one.decoders) < 2 for one in found):
+        raise HardtailError("there is nothing to compare; give at least two models, policies or traces of one task")
+    return found
+
+
+def _compared(stage: Stage) -> Compared:
+    strata = tuple(dict.fromkeys(stage.stratum_P.tolist()))
+    names = tuple(decoder.name for decoder in stage.decoders)
+    return Compared(stage.task.name, names, strata, tuple(_scores(stage, strata)))
+
+
+def _scores(stage: Stage, strata: Sequence[str]) -> Iterator[Score]:
+    """Every decoder on every stratum that it was decoded on."""
+    first, first_row_N = stage.decoders[0], stage.rows[0]
+    for stratum in strata:
+        for place, (decoder, row_N) in enumerate(zip(stage.decoders, stage.rows, strict=True)):
+            inside_N = decoder.stratum_N == stratum
+            if not inside_N.any():
+                continue
+            right_N = decoder.trace.exact_N
+            _, ours, theirs = np.intersect1d(row_N[inside_N], first_row_N, return_indices=True)
+            paired = mcnemar(first.trace.exact_N[theirs], right_N[inside_N][ours]) if place and len(ours) else None
+            n, right = int(inside_N.sum()), int(right_N[inside_N].sum())
+            yield Score(decoder.name, stratum, right, n, paired, len(ours))
+
+
+# -- for people -------------------------------------------------------------------------------------------------------
+
+
+def compare_tables(found: Sequence[Compared]) -> list[Table]:
+    """Accuracies with intervals, then the paired tests against the first decoder."""
+    return [table for one in found for table in (_accuracies(one), _tests(one)) if table.rows]
+
+
+def _accuracies(one: Compared) -> Table:
+    rows = []
+    for score in one.scores:
+        low, high = score.interval
+        share = f"{score.right / score.n:.3f} [{low:.3f}, {high:.3f}]"
+        rows.append((score.decoder, score.stratum, f"{score.right} of {score.n}", share))
+    return Table(f"{one.title}: exact match (95 % interval)", ("decoder", "stratum", "right", "share"), tuple(rows))
+
+
+def _tests(one: Compared) -> Table:
+    rows = tuple(
+        (score.decoder, score.stratum, score.common, paired.only_first, paired.only_second, paired.p)
+        for score in one.scores
+        if (paired := score.against_first)
+    )
+    columns = ("decoder", "stratum", "problems", "only first", "only this", "p (McNemar)")
+    return Table(f"{one.title}: against {one.decoders[0]}, on the same problems", columns, rows)
+
+
+# -- for a paper ------------------------------------------------------------------------------------------------------
+
+
+def write_latex(path: Path, found: Sequence[Compared]) -> None:
+    """Write all tables to one file; needs booktabs and longtable."""
+    with atomic(path) as file:
+        file.write("\n".join(map(latex, compare_tables(found))).encode())
+
+
+def refuse_format(path: Path) -> None:
+    if path.suffix not in FORMATS:
+        raise HardtailError(f"--out {path}: a figure must end in {', '.join(FORMATS)}")
+
+
+def write_figure(path: Path, found: Sequence[Compared]) -> None:
+    """Write one panel for each task, with the same scale of accuracy."""
+    refuse_format(path)
+    held = io.BytesIO()
+    with style.style():
+        undated = {".pdf": {"CreationDate": None}, ".png": {"Software": None}, ".svg": {"Date": None}}
+        compare_figure(found).savefig(held, format=path.suffix[1:], dpi=style.DPI, metadata=undated[path.suffix])
+    with atomic(path) as file:
+        file.write(held.getvalue())
+
+
+@style.style()
+def compare_figure(found: Sequence[Compared]) -> "Figure":
+    figure = style.sheet(WIDTH * len(found), HEIGHT)
+    panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+    for axes, one in zip(panels, found, strict=True):
+        for place, decoder in enumerate(one.decoders):
+            shift = 0.12 * (place - (len(one.decoders) - 1) / 2)  # side by side, so that intervals stay visible
+            scores = [score for score in one.scores if score.decoder == decoder]
+            x = [one.strata.index(score.stratum) + shift for score in scores]
+            y = [score.right / score.n for score in scores]
+            ends = [[value - score.interval.low for value, score in zip(y, scores, strict=True)]]
+            ends += [[score.interval.high - value for value, score in zip(y, scores, strict=True)]]
+            axes.errorbar(x, y, yerr=np.maximum(ends, 0), fmt="o", markersize=4, capsize=2, label=decoder)
+        axes.set_xticks(range(len(one.strata)), one.strata)
+        axes.set_xlim(-0.5, len(one.strata) - 0.5)
+        axes.set_title(one.title)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
+    panels[0].set_ylim(-0.03, 1.03)
+    panels[0].set_ylabel("exact match")
+    return figure

@@ -1,0 +1,65 @@
+"""The failures of a decode in words: which commit was wrong first, how sure it was, and what it did not wait for.
+
+Shapes: A answer cells, K failing instances.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardtail.core.types import Trace
+from hardtail.show.words import probability
+from hardtail.tasks.base import Task
+from hardtail.traces.commits import first_in_time, revealed_before, wrong_cells
+from hardtail.traces.states import standing
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first wrong commit of an instance that stands at the end."""
+
+    row: int
+    cell: int
+    step: int
+    """From 0."""
+    prob: float
+    waiting: bool
+    """Whether a cell that it waits for was still hidden."""
+    sentence: str
+
+
+def failures(task: Task, trace: Trace) -> list[Failure]:
+    """Every failing instance whose wrong cells were committed, in the order of the trace."""
+    wrong_NA = wrong_cells(trace) & standing(trace).there_NA
+    first = first_in_time(trace, wrong_NA)
+    revealed_KA = revealed_before(trace, first)
+    steps_N = np.max(trace.step_NT, axis=1, where=trace.happened_NT, initial=0) + 1
+    found = []
+    for k, (row, cell) in enumerate(zip(first.row_K.tolist(), first.cell_K.tolist(), strict=True)):
+        hidden = None
+        if trace.instances.parents_NAE is not None:
+            parents = [int(parent) for parent in trace.instances.parents_NAE[row, cell] if parent >= 0]
+            hidden = [parent for parent in parents if not revealed_KA[k, parent]]
+        written, gold = (task.vocabulary.decode(np.array([token])) for token in (first.token_K[k], first.gold_K[k]))
+        step, prob, ends = int(first.step_K[k]), float(first.prob_K[k]), int(wrong_NA[row].sum())
+        sentence = (
+            f"In step {step + 1} of {steps_N[row]} it writes {written} into {task.cell_name(cell)} with "
+            f"probability {probability(prob)}, where {gold} belongs"
+            + ("." if hidden is None else _missing(task, hidden, len(parents)))
+            + (f" In the end {ends} cells are wrong." if ends > 1 else "")
+        )
+        found.append(Failure(row, cell, step, prob, bool(hidden), sentence))
+    return found
+
+
+def _missing(task: Task, hidden: list[int], parents: int) -> str:
+    """The end of the sentence: which of the cells that the cell waits for were still hidden."""
+    if not parents:
+        return ". The cell waits for nothing."
+    if not hidden:
+        return ". Everything that the cell waits for is known."
+    if parents == 1:
+        return f". It waits for {task.cell_name(hidden[0])}, which is still hidden."
+    return (
+        f". Of the {parents} cells that it waits for, {len(hidden)} {'is' if len(hidden) == 1 else 'are'} still hidden."
+    )

@@ -1,0 +1,33 @@
+"""The shipped models in a terminal: a table of all, and all that is known about one."""
+
+from collections.abc import Sequence
+from textwrap import fill
+
+from hardtail.core.registry import TASKS
+from hardtail.core.tables import SCREEN, Table
+from hardtail.zoo import PREFIX, Model
+
+
+def zoo_table(models: Sequence[Model]) -> Table:
+    """One line a model: exact match on ordinary problems and on the hard tail, by confidence and in logical order."""
+    columns = ("model", "task", "scheme", "ordinary", "hard tail", "in order")
+    rows = []
+    for model in models:
+        logical = TASKS.load(model.task).order_names[0]
+        strata = list(model.accuracy)
+        shown = ((strata[0], "top1"), (strata[-1], "top1"), (strata[-1], logical))
+        cells = (model.accuracy[stratum].get(policy) for stratum, policy in shown)
+        scores = (None if cell is None else f"{cell:.3f}" for cell in cells)
+        rows.append((model.name, model.task, model.scheme or None, *scores))
+    return Table("exact match: under confidence, and on the hard tail in logical order", columns, tuple(rows))
+
+
+def zoo_text(model: Model, width: int = SCREEN) -> str:
+    """Everything about a model in a few lines."""
+    measured = [
+        f"  {stratum}: " + ", ".join(f"{policy} {value:.3f}" for policy, value in of.items())
+        for stratum, of in model.accuracy.items()
+    ]
+    about = fill(f"{model.about}.", width, initial_indent="  ", subsequent_indent="  ")
+    origin = f"  run {model.run}, {model.kind} weights, {model.licence}"
+    return "\n".join([f"{PREFIX}{model.name}", about, *measured, origin, f"  sha256 {model.sha256}"])

@@ -1,0 +1,75 @@
+"""Figures that need no decode of a run: what random order meets, and recorded facts about data and models."""
+
+from dataclasses import dataclass
+
+from hardtail.study.claims.evidence import UNIT, Results, Sample, Value
+from hardtail.study.claims.figures import Figure, PerRun, scheme_words
+from hardtail.study.runs import Run
+
+RARELY = 0.1
+
+
+@dataclass(frozen=True)
+class Unseen(PerRun):
+    """Of what random order meets, the share that training rarely had.
+
+    Random order hides every number of cells equally often and all cells alike, which is what random masking trains on.
+    So its states are counted as those of the run of random masking with the same seed (`coverage.json`), by number of
+    hidden cells and logical rank; rarely is less than a tenth as often.
+    """
+
+    share = False
+    bounds = UNIT
+
+    @property
+    def label(self) -> str:
+        return f"{scheme_words(self.scheme)}, {self.task}: places of random order that training rarely had"
+
+    def _sample(self, results: Results, run: Run) -> Sample | None:
+        even = next((of for of in results.runs(self.task, "random") if of.seed == run.seed), None)
+        if even is None or even.coverage is None or run.coverage is None:
+            return None
+        met, trained = (
+            {at: count / sum(map(sum, held)) for at, count in _places(held)}
+            for held in (even.coverage.by_count_and_rank, run.coverage.by_count_and_rank)
+        )
+        value = sum(share for at, share in met.items() if trained.get(at, 0.0) < RARELY * share)
+        return self._made(run.entry, run, "random", "coverage.json", value, None)
+
+
+def _places(counted: tuple[tuple[int, ...], ...]) -> list[tuple[tuple[int, int], int]]:
+    return [((hidden, rank), count) for hidden, row in enumerate(counted) for rank, count in enumerate(row)]
+
+
+@dataclass(frozen=True)
+class Known(Figure):
+    """A fact about data, or about a model outside a run, from `facts.jsonl` (`tools/facts.py`)."""
+
+    fact: str
+    name: str
+    share = True
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def samples(self, results: Results) -> list[Sample]:
+        held = [of for of in results.store.facts() if of.fact == self.fact]
+        return [
+            Sample(of.about, of.seed, "–", "–", "–", of.n, of.value, self.share, of.commit, of.device) for of in held
+        ]
+
+    def values(self, results: Results) -> dict[int, Value]:
+        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
+
+    def why_missing(self, results: Results) -> str:
+        return "no record in facts.jsonl"
+
+    def left_out(self, results: Results) -> list[str]:
+        return []
+
+
+class Counted(Known):
+    """A fact that is not a share."""
+
+    share = False

@@ -1,0 +1,69 @@
+"""Figures of one recorded run, measured on several sets of instances: their seeds take the place of training seeds."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hardtail.core import records
+from hardtail.study.claims.evidence import Results, Sample, Value
+from hardtail.study.claims.figures import NOTHING_FAILED, Figure
+
+DATA_SEEDS = (0, 1, 2)
+"""The sets of instances that count; no run was trained with these seeds."""
+
+
+@dataclass(frozen=True)
+class Decoded(Figure):
+    """A number of one policy on one stratum: a share of right answers, or forward passes."""
+
+    run: str
+    policy: str
+    stratum: str
+    metric: Literal["exact_match", "passes", "auroc"] = "exact_match"
+    score: str = ""
+    """Only of `auroc`: the score that it is about."""
+
+    @property
+    def share(self) -> bool:
+        return self.metric != "passes"
+
+    @property
+    def label(self) -> str:
+        what = {"exact_match": "", "passes": ", passes", "auroc": f", AUROC of {self.score}"}[self.metric]
+        return f"{self.run}, {self.policy}, {self.stratum}{what}"
+
+    def samples(self, results: Results) -> list[Sample]:
+        found = []
+        for seed, record in self._records(results).items():
+            value = getattr(record, self.metric)
+            if value is not None:
+                made_by = record.commit or "–", record.device or "–"
+                weights, n = record.checkpoint or "–", self._cases(record)
+                found.append(Sample(self.run, seed, weights, self.policy, self.stratum, n, value, self.share, *made_by))
+        return found
+
+    def values(self, results: Results) -> dict[int, Value]:
+        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
+
+    def why_missing(self, results: Results) -> str:
+        return NOTHING_FAILED if self._records(results) else "no record"
+
+    def left_out(self, results: Results) -> list[str]:
+        return []
+
+    def _cases(self, record: records.Accuracy | records.Trust) -> int:
+        """How many cases decide the interval: for an area, those of the rarer kind."""
+        return min(record.wrong, record.n - record.wrong) if isinstance(record, records.Trust) else record.n
+
+    def _records(self, results: Results) -> dict[int, records.Accuracy | records.Trust]:
+        """By seed of the instances, the record with the most of them; of equals, the last."""
+        run = results.run(self.run)
+        best: dict[int, records.Accuracy | records.Trust] = {}
+        for record in run.evaluations if run else ():
+            if not isinstance(record, records.Accuracy | records.Trust) or record.data_seed not in DATA_SEEDS:
+                continue
+            score = record.score if isinstance(record, records.Trust) else ""
+            fits = (record.policy, record.stratum, score) == (self.policy, self.stratum, self.score)
+            held = best.get(record.data_seed)
+            if fits and (held is None or record.n >= held.n):
+                best[record.data_seed] = record
+        return best

@@ -1,0 +1,87 @@
+"""Claims about checking what was written: repair, detection, the ladder (docs/remedy.md)."""
+
+from hardtail.study.claims.base import Cell, Check, Claim
+from hardtail.study.claims.ours import SOURCE
+from hardtail.study.claims.ours.figures import Decoded
+from hardtail.study.claims.ours.rules import BetterWhereLow, NotAbove, NotBelow
+from hardtail.study.claims.rules import AtLeast, AtMost, above
+
+ADDITION = {
+    "addition-random": "addition-random-tf32-s42",
+    "addition-puma": "addition-puma-tf32-s42",
+    "addition-papl": "addition-papl-tf32-s42",
+    "addition-papl5": "addition-papl5-tf32-s42",
+    "addition-papl-paper": "addition-papl-paper-s42",
+}
+"""The models of the zoo that learned to add, and their runs."""
+OTHERS = {"maze-random": "maze-random-s42", "listops-random": "listops-random-s42"}
+HARDEST = {"addition": "chain>=28", "maze": "corridor>=60", "listops": "depth=5"}
+DETECTED = {"addition": "chain>=28", "maze": "corridor>=60", "listops": "depth=3"}
+"""Where wrong answers are to be found; at depth 5 this ListOps model gets nearly nothing right."""
+HALVES, COMB, OWN = "halves energy", "comb energy", "own doubt"
+COMB_LADDER = "ladder,hide=comb,parts=3,splits=1"
+
+
+def _accuracy(run: str, policy: str, stratum: str) -> Cell:
+    return Cell(Decoded(run, policy, stratum))
+
+
+def _passes(run: str, policy: str, stratum: str) -> Cell:
+    return Cell(Decoded(run, policy, stratum, "passes"))
+
+
+def _area(run: str, policy: str, stratum: str, score: str) -> Cell:
+    return Cell(Decoded(run, policy, stratum, "auroc", score))
+
+
+def _repair(run: str) -> list[Check]:
+    hard = HARDEST["addition"]
+    return [
+        NotBelow(_accuracy(run, "check", hard), _accuracy(run, "lsb", hard), times=0.99),
+        NotBelow(_accuracy(run, "check", "natural"), _accuracy(run, "top1", "natural"), slack=0.002),
+        AtMost(_passes(run, "check", hard), 33.0, tolerance=0.0),
+    ]
+
+
+def _detect(run: str, policies: tuple[str, ...], stratum: str, score: str, bound: float) -> list[Check]:
+    found: list[Check] = []
+    for policy in policies:
+        asked = _area(run, policy, stratum, score)
+        found += [AtLeast(asked, bound, tolerance=0.005), BetterWhereLow(asked, _area(run, policy, stratum, OWN))]
+    return found
+
+
+def _ladder(run: str, ladder: str, hardest: str) -> list[Check]:
+    as_good = [
+        NotBelow(_accuracy(run, ladder, stratum), _accuracy(run, rung, stratum))
+        for stratum in ("natural", hardest)
+        for rung in ("threshold", "check", "top1")
+    ]
+    return [
+        *as_good,
+        NotAbove(_passes(run, ladder, "natural"), _passes(run, "top1", "natural"), times=0.25),
+        NotAbove(_passes(run, ladder, hardest), _passes(run, "top1", hardest), times=1.3),
+    ]
+
+
+def _margin(run: str, stratum: str) -> list[Check]:
+    return [
+        above(_accuracy(run, "check", stratum), _accuracy(run, "margin", stratum)),
+        NotAbove(_passes(run, "check", stratum), _passes(run, "margin", stratum)),
+    ]
+
+
+def claims() -> list[Claim]:
+    checks: dict[str, list[Check]] = {}
+    for model, run in ADDITION.items():
+        checks[f"remedy.repair.{model}"] = _repair(run)
+        checks[f"remedy.detect.{model}"] = _detect(run, ("threshold", "top1"), DETECTED["addition"], COMB, 0.99)
+        checks[f"remedy.ladder.{model}"] = _ladder(run, COMB_LADDER, HARDEST["addition"])
+    for model, run in OTHERS.items():
+        task = model.partition("-")[0]
+        bound = 0.99 if task == "maze" else 0.9
+        checks[f"remedy.detect.{model}"] = _detect(run, ("threshold",), DETECTED[task], HALVES, bound)
+        checks[f"remedy.ladder.{model}"] = _ladder(run, "ladder", HARDEST[task])
+    checks["remedy.margin.sudoku-random"] = _margin("sudoku-random-s42", "tier=hard")
+    checks["remedy.margin.countdown-random"] = _margin("countdown-random-s42", "natural")
+    return SOURCE.stated("remedy", checks)

@@ -1,0 +1,77 @@
+"""The rules of our own claims: thresholds that were set before anything was measured at size."""
+
+from dataclasses import dataclass
+
+from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_seeds
+from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.rules import EPSILON
+
+
+@dataclass(frozen=True)
+class _Two(Check):
+    """A rule about one figure next to another, over the sets of instances that both were measured on."""
+
+    cell: Cell
+    other: Cell
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        return self.cell, self.other
+
+    def _means(self, results: Results) -> tuple[float, float, int]:
+        seeds = common_seeds(self.cells, results)
+        one, two = (
+            sum(values[seed].value for seed in seeds) / len(seeds)
+            for values in (cell.figure.values(results) for cell in self.cells)
+        )
+        return one, two, len(seeds)
+
+
+@dataclass(frozen=True)
+class NotBelow(_Two):
+    """The first figure is at least `times` the second; weaker if it falls short by at most `slack`."""
+
+    times: float = 1.0
+    slack: float = 0.01
+
+    @property
+    def printed(self) -> str:
+        return f"≥ {self.times:g} ×" if self.times != 1 else "not lower"
+
+    def _found(self, results: Results) -> Finding:
+        one, two, seeds = self._means(results)
+        short = self.times * two - one
+        verdict = Verdict.HOLDS if short <= EPSILON else Verdict.WEAKER if short <= self.slack else Verdict.NOT
+        return Finding(verdict, f"{one:.4g} to {two:.4g}", seeds, mean=one)
+
+
+@dataclass(frozen=True)
+class NotAbove(_Two):
+    """The first figure is at most `times` the second."""
+
+    times: float = 1.0
+
+    @property
+    def printed(self) -> str:
+        return f"≤ {self.times:g} ×"
+
+    def _found(self, results: Results) -> Finding:
+        one, two, seeds = self._means(results)
+        verdict = Verdict.HOLDS if one <= self.times * two + EPSILON else Verdict.NOT
+        return Finding(verdict, f"{one:.4g} to {two:.4g}", seeds, mean=one)
+
+
+@dataclass(frozen=True)
+class BetterWhereLow(_Two):
+    """The first figure is greater than the second wherever the second is below `low`."""
+
+    low: float = 0.9
+
+    @property
+    def printed(self) -> str:
+        return f"greater where below {self.low:g}"
+
+    def _found(self, results: Results) -> Finding:
+        one, two, seeds = self._means(results)
+        verdict = Verdict.HOLDS if two >= self.low or one > two else Verdict.NOT
+        return Finding(verdict, f"{one:.4g} to {two:.4g}", seeds, mean=one)

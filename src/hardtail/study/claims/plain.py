@@ -1,0 +1,81 @@
+"""The rules that need no figure of a run: whether seeds learn, what can be computed, what nothing here measures."""
+
+from dataclasses import dataclass
+
+from hardtail.study.claims.base import Check, Finding, Verdict
+from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.figures import scheme_words
+from hardtail.study.claims.rules import EPSILON
+
+
+@dataclass(frozen=True)
+class Learns(Check):
+    """Every seed of a scheme learns the task; this is the rule that runs which have not learned count for."""
+
+    task: str
+    scheme: str
+    cells = ()
+
+    @property
+    def printed(self) -> str:
+        return "every seed"
+
+    @property
+    def about(self) -> str:
+        return f"{scheme_words(self.scheme)}, {self.task}: seeds that learn the task"
+
+    def _found(self, results: Results) -> Finding:
+        runs, learned = results.runs(self.task, self.scheme), results.learned(self.task, self.scheme, "best_probe")
+        if not runs:
+            return Finding(Verdict.UNMEASURED, remark=f"{self.about}: no record")
+        share = len(learned) / len(runs)
+        verdict = Verdict.HOLDS if share == 1 else Verdict.WEAKER if share > 0.5 else Verdict.NOT
+        return Finding(verdict, f"{len(learned)} of {len(runs)}", len(runs), mean=share)
+
+
+@dataclass(frozen=True)
+class Computed(Check):
+    """A number that follows from definitions or recipes and needs no run."""
+
+    what: str
+    ours: float
+    low: float
+    high: float
+    said: str
+    """What the paper says."""
+    cells = ()
+
+    @property
+    def printed(self) -> str:
+        return self.said
+
+    @property
+    def about(self) -> str:
+        return self.what
+
+    def _found(self, results: Results) -> Finding:
+        within = self.low - EPSILON <= self.ours <= self.high + EPSILON
+        return Finding(Verdict.HOLDS if within else Verdict.NOT, _shown(self.ours), remark="computed", mean=self.ours)
+
+
+def _shown(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
+@dataclass(frozen=True)
+class Elsewhere(Check):
+    """Something that no task here can measure."""
+
+    why: str
+    cells = ()
+
+    @property
+    def printed(self) -> str:
+        return "–"
+
+    @property
+    def about(self) -> str:
+        return "nothing here"
+
+    def _found(self, results: Results) -> Finding:
+        return Finding(Verdict.UNMEASURED, remark=self.why)

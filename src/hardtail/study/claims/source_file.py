@@ -1,0 +1,187 @@
+"""A source that is one TOML file: each claim with its sentence, its place, the settings behind it and its checks."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import Struct, ValidationError, convert
+
+import hardtail
+from hardtail.core.errors import HardtailError
+from hardtail.core.records import Positive, Share
+from hardtail.core.registry import POLICIES, TASKS
+from hardtail.study.claims.base import Cell, Check, Claim
+from hardtail.study.claims.figures import REVEALED, Accuracy, Metric, Reached
+from hardtail.study.claims.plain import Elsewhere, Learns
+from hardtail.study.claims.recovery import Recovery
+from hardtail.study.claims.rules import NEAR, SLACK, AtLeast, AtMost, Gap, Level, Ratio, Similar
+from hardtail.study.claims.source import Source
+
+
+class Of(Struct, frozen=True, forbid_unknown_fields=True):
+    """A figure: the accuracy of a scheme on a stratum under a policy, or the step that first `reached` an accuracy."""
+
+    task: str
+    scheme: str
+    policy: str = "top1"
+    stratum: str = "natural"
+    metric: Metric = "exact_match"
+    reached: Share | None = None
+    printed: float | None = None
+    n: Positive | None = None
+
+    def __post_init__(self) -> None:
+        if self.task not in TASKS.names():
+            raise ValueError(f"there is no task {self.task!r}; known are {', '.join(TASKS.names())}")
+        task = hardtail.task(self.task)
+        task.stratum(self.stratum)
+        if self.policy not in (known := [*POLICIES.names(), *task.order_names, REVEALED]):
+            raise ValueError(f"there is no policy {self.policy!r} for {self.task}; known are {', '.join(known)}")
+
+    @property
+    def cell(self) -> Cell:
+        if self.reached is not None:
+            return Cell(Reached(self.task, self.scheme, self.reached), self.printed)
+        return Cell(Accuracy(self.task, self.scheme, self.policy, self.stratum, self.metric), self.printed, self.n)
+
+
+class _Rule(Struct, frozen=True, forbid_unknown_fields=True, tag_field="rule"):
+    """A check as a file writes it."""
+
+
+class LevelRule(_Rule, frozen=True, tag="level"):
+    of: Of
+    tolerance: float = NEAR
+
+    def __post_init__(self) -> None:
+        if self.of.printed is None:
+            raise ValueError("the figure of the rule `level` needs `printed`")
+
+    @property
+    def check(self) -> Check:
+        return Level(self.of.cell, self.tolerance)
+
+
+class AtLeastRule(_Rule, frozen=True, tag="at least"):
+    of: Of
+    bound: float
+    tolerance: float = SLACK
+
+    @property
+    def check(self) -> Check:
+        return AtLeast(self.of.cell, self.bound, self.tolerance)
+
+
+class AtMostRule(_Rule, frozen=True, tag="at most"):
+    of: Of
+    bound: float
+    tolerance: float = SLACK
+
+    @property
+    def check(self) -> Check:
+        return AtMost(self.of.cell, self.bound, self.tolerance)
+
+
+class AboveRule(_Rule, frozen=True, tag="above"):
+    of: Of
+    than: Of
+
+    @property
+    def check(self) -> Check:
+        return Gap((self.of.cell,), (self.than.cell,))
+
+
+class SimilarRule(_Rule, frozen=True, tag="similar"):
+    of: Of
+    to: Of
+    margin: float = NEAR
+
+    @property
+    def check(self) -> Check:
+        return Similar((self.of.cell,), (self.to.cell,), self.margin)
+
+
+class TimesRule(_Rule, frozen=True, tag="times"):
+    of: Of
+    than: Of
+    times: float
+    failures: bool = False
+
+    @property
+    def check(self) -> Check:
+        return Ratio((self.of.cell,), (self.than.cell,), self.times, self.failures)
+
+
+class RecoveryRule(_Rule, frozen=True, tag="recovery"):
+    of: Of
+    by: Of
+
+    def __post_init__(self) -> None:
+        if self.of.printed is None or self.by.printed is None:
+            raise ValueError("both figures of the rule `recovery` need `printed`")
+
+    @property
+    def check(self) -> Check:
+        return Recovery(self.of.cell, self.by.cell)
+
+
+class LearnsRule(_Rule, frozen=True, tag="learns"):
+    task: str
+    scheme: str
+
+    @property
+    def check(self) -> Check:
+        return Learns(self.task, self.scheme)
+
+
+Rule = LevelRule | AtLeastRule | AtMostRule | AboveRule | SimilarRule | TimesRule | RecoveryRule | LearnsRule
+
+
+class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    """A claim; `elsewhere` says why nothing here measures it, in place of checks."""
+
+    sentence: str
+    where: str
+    settings: str = ""
+    caveat: str = ""
+    reports: str = ""
+    checks: tuple[Rule, ...] = ()
+    elsewhere: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.checks) == bool(self.elsewhere):
+            raise ValueError("a claim has either `checks` or `elsewhere`")
+
+    def claim(self, name: str, settings: str) -> Claim:
+        checks = tuple(rule.check for rule in self.checks) or (Elsewhere(self.elsewhere),)
+        own = self.settings or ("" if self.elsewhere else settings)
+        return Claim(name, self.sentence, self.where, self.caveat, self.reports, own, checks=checks)
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    title: str
+    claims: dict[str, Entry]
+    settings: str = ""
+    """Of all claims that name no others."""
+
+
+@dataclass(frozen=True)
+class SourceFile(Source):
+    """The claims of one file."""
+
+    title: str
+    stated: tuple[Claim, ...]
+
+    def claims(self) -> list[Claim]:
+        return list(self.stated)
+
+
+def read_source(path: Path) -> SourceFile:
+    """The source in a file; raises HardtailError with the file and the key if it does not fit."""
+    try:
+        held = convert(tomllib.loads(path.read_text("utf-8")), _File)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise HardtailError(f"{path} cannot be read as a source of claims: {error}") from error
+    except (ValidationError, HardtailError) as error:
+        raise HardtailError(f"{path}: {error}") from error
+    return SourceFile(held.title, tuple(entry.claim(name, held.settings) for name, entry in held.claims.items()))

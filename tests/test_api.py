@@ -1,0 +1,208 @@
+"""`import hardtail as ht`: load, evaluate, decode, diagnose, report, with our models and one's own."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hardtail as ht
+from hardtail.core.registry import TASKS
+from hardtail.decoding.loop import decode
+from hardtail.measuring.models import denoiser_of
+from hardtail.policies.confidence import Top1
+from tests.conftest import Command
+
+TASK = ht.task("addition", digits=4)
+SIZE = TASK.vocabulary.size
+
+
+def carries_ignored(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+    """Adds digit by digit and forgets every carry."""
+    digit_BA = torch.nn.functional.pad((tokens_BL[:, :4] + tokens_BL[:, 5:9]) % 10, (1, 0))
+    return 5.0 * torch.nn.functional.one_hot(digit_BA, SIZE).float()
+
+
+def whole(tokens_BL: Tensor) -> Tensor:
+    """The same for every position of the sequence."""
+    logits_BLV = torch.zeros(*tokens_BL.shape, SIZE)
+    logits_BLV[:, 10:15] = carries_ignored(tokens_BL, tokens_BL)
+    return logits_BLV
+
+
+class Module(nn.Module):
+    """The same as a module, in the style of Hugging Face."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+        self.modes: list[bool] = []
+
+    def forward(self, tokens_BL: Tensor) -> SimpleNamespace:
+        self.modes.append(self.training)
+        return SimpleNamespace(logits=self.weight * whole(tokens_BL))
+
+
+def test_names_are_listed_and_imported_when_used() -> None:
+    assert {"load", "evaluate", "decode", "diagnose", "report", "task", "load_trace"} <= set(dir(ht))
+    for name in ht.__all__:
+        assert getattr(ht, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'evalute'"):
+        ht.evalute  # type: ignore[attr-defined]  # noqa: B018
+    program = (
+        "import sys, hardtail; hardtail.task('addition').sample(2, 'chain>=4', seed=1); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_instances_are_those_of_the_command(hardtail_command: Command) -> None:
+    ours = ht.task("addition", digits=4).sample(3, "chain>=2", seed=7)
+    words = ["sample", "addition", "--set", "digits=4", "--stratum", "chain>=2", "-n", "3", "--seed", "7", "--json"]
+    _, out, _ = hardtail_command(*words)
+    assert [line.split('"')[3] for line in out.splitlines()] == TASK.render(ours)
+    assert np.array_equal(TASK.sample(3, stratum="chain>=2", seed=7).tokens_NL, ours.tokens_NL)
+
+
+@pytest.mark.parametrize("model", [carries_ignored, whole, Module()], ids=["places", "whole", "module"])
+def test_any_function_or_module_is_a_model(model: object) -> None:
+    sums = TASK.sample(20, "natural", seed=0)
+    trace = ht.decode(model, sums, "top1", TASK)
+    obvious = decode(denoiser_of(carries_ignored, TASK.vocabulary.mask_id), sums, Top1())
+    assert np.array_equal(trace.answer_NA, obvious.answer_NA)
+    assert 0 < trace.exact_N.mean() < 1
+    assert trace.about["policy"] == "top1"
+    assert trace.about["task"] == {"name": "addition", "fields": TASK.config()}
+    assert trace.about["stratum"] == "natural"
+    assert repr(trace).startswith(f"<Trace: {trace.about['model']}, top1, natural, ")
+
+
+def test_a_module_is_decoded_in_evaluation_mode_and_left_as_it_was() -> None:
+    module = Module().train()
+    ht.decode(module, TASK.sample(2, seed=0), task="addition,digits=4")
+    assert module.training
+    assert not any(module.modes)
+
+
+def test_an_evaluation_prints_as_a_table_and_gives_its_records(tmp_path: Path) -> None:
+    table = ht.evaluate(
+        carries_ignored, TASK, policies=["top1", Top1()], strata=["natural", "chain>=2"], n=10, traces=tmp_path
+    )
+    assert table.accuracy("top1", "chain>=2") == table.accuracy("Top1", "chain>=2") < 1
+    assert repr(table).startswith("carries_ignored: exact match (95 % interval)\nstratum   top1 ")
+    assert max(map(len, repr(table).splitlines())) <= 80
+    frame = table.to_frame()
+    assert list(frame.exact_match) == [record.exact_match for record in table.accuracies]
+    assert r"chain$>$=2 & " in table.latex()
+    assert "| chain>=2 |" in table._repr_markdown_()
+    saved = ht.load_trace(str(tmp_path / "natural.top1.npz"))
+    assert saved.exact_N.mean() == table.accuracy("top1", "natural")
+
+
+def test_a_trace_saves_itself_and_is_explained_and_shown(tmp_path: Path) -> None:
+    sums = TASK.sample(12, "chain>=2", seed=3)
+    trace, other = (ht.decode(carries_ignored, sums, policy, TASK) for policy in ("top1", "lsb"))
+    trace.save(str(tmp_path / "mine.npz"))
+    again = ht.load_trace(tmp_path / "mine.npz")
+    assert again.about == trace.about
+    explained = ht.diagnose(tmp_path / "mine.npz", other)
+    assert repr(explained) == explained.verdict.text()
+    assert [found.policy for found in explained.diagnoses] == ["top1", "lsb"]
+    assert explained.details.result.exact == int(trace.exact_N.sum())
+    assert explained.diagnoses[1].cross is not None
+    assert "result" in [table.title for table in explained.tables()]
+    with pytest.raises(ht.HardtailError, match="diagnose each by itself"):
+        ht.diagnose(trace, ht.decode(carries_ignored, TASK.sample(3, seed=1), "top1", TASK))
+    frame = again.to_frame()
+    assert len(frame) == int(trace.happened_NT.sum())
+    assert frame.wrong.sum() == trace.wrong_NT.sum()
+    assert set(frame.columns) >= {"instance", "step", "cell", "token", "gold", "prob", "wrong"}
+    page = ht.report([tmp_path / "mine.npz", other], tmp_path / "mine.html")
+    assert "carries_ignored" in page.read_text()
+
+
+def test_models_of_the_zoo_and_runs_are_named() -> None:
+    model = ht.load("zoo:addition-papl-paper")
+    assert repr(model) == "<addition-papl-paper: addition, last weights of step 300,000, on cpu>"
+    assert ht.load(model) is model
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("zoo:nothing",), "the zoo has no model 'nothing'"),
+        ((carries_ignored,), "does not say its task; give it, for example as task='addition'"),
+        ((carries_ignored, "adition"), "did you mean 'addition'?"),
+        ((carries_ignored, "addition,digit=4"), "'digit=4' does not set a field"),
+        ((3, TASK), "3 cannot be decoded; give a function"),
+        ((Module, TASK), "cannot be decoded"),
+        ((lambda: 0, TASK), "needs 0 arguments"),
+        (("tests.test_api:nothing", TASK), "cannot be loaded"),
+        (("nowhere",), "neither a run directory nor a weights file"),
+    ],
+)
+def test_mistakes_are_named(given: tuple[object, ...], sentence: str) -> None:
+    with pytest.raises(ht.HardtailError, match=r".*") as found:
+        ht.load(*given)  # type: ignore[arg-type]
+    assert sentence in str(found.value)
+
+
+def test_a_model_that_returns_something_else_is_refused() -> None:
+    with pytest.raises(ht.HardtailError, match="returned a tensor"):
+        ht.decode(lambda tokens_BL: tokens_BL, TASK.sample(1, seed=0), task=TASK)
+    with pytest.raises(ht.HardtailError, match="returned a list"):
+        ht.decode(lambda tokens_BL: [], TASK.sample(1, seed=0), task=TASK)
+    with pytest.raises(ht.HardtailError, match="n is 0"):
+        ht.evaluate(carries_ignored, TASK, n=0)
+
+
+# -- the same on the command line -------------------------------------------------------------------------------------
+
+MINE = ("tests.test_api:carries_ignored", "--task", "addition,digits=4")
+
+
+def test_commands_take_an_object_as_a_model(hardtail_command: Command, tmp_path: Path) -> None:
+    code, out, err = hardtail_command("eval", *MINE, "--strata", "chain>=2", "-n", "5", "--policies", "top1", "lsb")
+    assert code == 0, err
+    assert out.startswith("carries_ignored: exact match (95 % interval)")
+    assert "carries_ignored: 10 decodes = 5 instances × 1 stratum × 2 policies" in err
+    code, out, err = hardtail_command("diagnose", *MINE, "--strata", "chain>=2", "-n", "5")
+    assert code == 0, err
+    assert out.startswith("carries_ignored, addition\n  Surest cell first (top1) it fails on ")
+    page = tmp_path / "mine.html"
+    code, out, err = hardtail_command("report", *MINE, "-n", "3", "--out", str(page))
+    assert code == 0, err
+    assert "carries_ignored" in page.read_text()
+    code, out, err = hardtail_command("view", *MINE, "--stratum", "chain>=2", "-n", "3")
+    assert code == 0, err
+    assert out.startswith("carries_ignored · top1 · chain>=2")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["eval", MINE[0]], "does not say its task"),
+        (["eval", *MINE, "--checkpoint", "last"], "for runs and weights only"),
+        (["eval", *MINE, "--device", "gpu"], "--device gpu: there is no such device; give cpu, cuda or"),
+        (["eval", *MINE, "--steps", "0"], "--steps is 0; it must be at least 1"),
+        (["eval", "zoo:addition-random", "--task", "maze"], "is a model of addition, but --task is maze"),
+        (["eval", "zoo:addition-random", "--task", "addition,digits=8"], "its task has digits=32"),
+        (["eval", "tests.test_api:missing", "--task", "addition"], "cannot be loaded"),
+    ],
+)
+def test_mistakes_with_models_get_one_sentence(words: list[str], sentence: str, hardtail_command: Command) -> None:
+    code, out, err = hardtail_command(*words)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.startswith("hardtail: ")
+
+
+def test_a_task_says_its_own_presets() -> None:
+    """No task has a reading that it does not define."""
+    for name in TASKS.names():
+        kind = TASKS.load(name)
+        assert kind.preset() == kind.preset(next(iter(kind.presets)))

@@ -1,0 +1,98 @@
+"""Our own claims: registered with thresholds, judged from records of three sets of instances."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardtail
+from hardtail import zoo
+from hardtail.core.records import Accuracy, RunEntry, Trust, append_jsonl
+from hardtail.policies.named import policy_named
+from hardtail.study.claims import Results, Verdict, all_claims, claim_named
+from hardtail.study.claims.ledger import source_named
+from hardtail.study.claims.ours.figures import DATA_SEEDS, Decoded
+from hardtail.study.claims.ours.remedy import ADDITION, OTHERS
+from hardtail.study.store import Store
+from tests.conftest import Command
+
+OURS = source_named("ours")
+RUN = ADDITION["addition-random"]
+
+
+def planted(folder: Path, check: float = 1.0, passes: float = 20.0, area: float = 1.0, own: float = 0.6) -> Results:
+    """Records of one run on every set of instances, and of other sets that do not count."""
+    (folder / RUN).mkdir()
+    (folder / RUN / "log.jsonl").write_text("")
+    entry = RunEntry(name=RUN, arm="addition-random-tf32", task="addition", seed=42, steps=1)
+    append_jsonl(folder / "index.jsonl", [entry])
+    for seed in (*DATA_SEEDS, 42):
+        counted = seed in DATA_SEEDS
+        about: dict[str, Any] = {"data_seed": seed, "seed": 42, "n": 500}
+        share = {"check": check if counted else 0.0, "lsb": 1.0, "top1": 0.9}
+        cost = {"check": passes, "lsb": 33.0, "top1": 33.0}
+        made = [
+            Accuracy(policy=name, stratum=stratum, exact_match=share[name], passes=cost[name], **about)
+            for name in share
+            for stratum in ("chain>=28", "natural")
+        ]
+        areas = [
+            Trust(policy=name, stratum="chain>=28", score=score, passes=3, wrong=100, auroc=value, **about)
+            for name in ("threshold", "top1")
+            for score, value in (("comb energy", area), ("own doubt", own))
+        ]
+        append_jsonl(folder / RUN / "evaluations.jsonl", [*made, *areas])
+    return Results(Store(folder))
+
+
+@pytest.mark.parametrize(
+    ("check", "passes", "verdict"),
+    [
+        (1.0, 20.0, Verdict.HOLDS),
+        (0.99, 33.0, Verdict.HOLDS),
+        (0.985, 20.0, Verdict.WEAKER),  # within the slack of .01
+        (1.0, 33.1, Verdict.WEAKER),  # one check of three
+        (0.7, 40.0, Verdict.NOT),
+    ],
+)
+def test_repair_is_judged_by_its_thresholds(tmp_path: Path, check: float, passes: float, verdict: Verdict) -> None:
+    judged = claim_named("remedy.repair.addition-random", OURS).judge(planted(tmp_path, check, passes))
+    assert judged.verdict is verdict
+    assert judged.seeds == len(DATA_SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("area", "own", "verdict"),
+    [(1.0, 0.6, Verdict.HOLDS), (0.7, 0.6, Verdict.NOT), (0.992, 0.999, Verdict.HOLDS), (0.5, 0.6, Verdict.NOT)],
+)
+def test_detection_is_judged_by_its_thresholds(tmp_path: Path, area: float, own: float, verdict: Verdict) -> None:
+    judged = claim_named("remedy.detect.addition-random", OURS).judge(planted(tmp_path, area=area, own=own))
+    assert judged.verdict is verdict
+
+
+def test_what_has_no_record_is_not_measured(tmp_path: Path) -> None:
+    results = planted(tmp_path)
+    verdicts = {claim.id: claim.judge(results).verdict for claim in OURS.claims()}
+    assert verdicts["remedy.margin.sudoku-random"] is Verdict.UNMEASURED
+    assert verdicts["remedy.repair.addition-puma"] is Verdict.UNMEASURED
+    assert sum(verdict is Verdict.UNMEASURED for verdict in verdicts.values()) == len(verdicts) - 2
+
+
+def test_claims_name_policies_strata_and_models_that_exist() -> None:
+    """A misspelt one would be *not measured* for ever."""
+    shipped = {model.name: model.run for model in zoo.models()}
+    assert {name: shipped[name] for name in (*ADDITION, *OTHERS)} == ADDITION | OTHERS
+    figures = [cell.figure for claim in OURS.claims() for check in claim.checks for cell in check.cells]
+    for figure in figures:
+        assert isinstance(figure, Decoded)
+        task = hardtail.task(figure.run.partition("-")[0])
+        policy_named(figure.policy, task.order_names)
+        assert figure.stratum in task.strata(), figure
+
+
+def test_ours_are_not_among_the_papers_claims(hardtail_command: Command) -> None:
+    assert not any(name.startswith("remedy.") for name in all_claims())
+    code, shown, complaint = hardtail_command("claims", "--source", "ours", "--json")
+    assert not code, complaint
+    assert [row["id"] for row in json.loads(shown)] == [claim.id for claim in OURS.claims()]

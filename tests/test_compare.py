@@ -1,0 +1,83 @@
+"""`hardtail compare`: a person's own models and traces next to each other, and nothing else."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hardtail as ht
+from hardtail.core.types import Trace
+from hardtail.measuring.statistics import mcnemar
+from hardtail.measuring.subject import Subject
+from hardtail.show.compare import compare_tables, compared, on_the_same_problems
+from hardtail.tasks.addition.task import Addition
+from tests.conftest import Command
+from tests.test_api import MINE, TASK, carries_ignored
+
+SUMS = TASK.sample(30, "natural", seed=2)
+
+
+def decoded(policy: str, rows: slice = slice(None), name: str = "mine") -> Trace:
+    return ht.decode(ht.load(carries_ignored, TASK, name=name), SUMS.take(rows), policy, stratum="natural")
+
+
+def changed(trace: Trace, rows: list[int]) -> Trace:
+    """The trace with the right answers in some rows, under another model's name."""
+    answer_NA = trace.answer_NA.copy()
+    answer_NA[rows] = trace.instances.answer_NA[rows]
+    return Trace(**vars(trace) | {"answer_NA": answer_NA, "about": {**trace.about, "model": "better"}})
+
+
+def test_decoders_are_paired_on_the_problems_that_they_share() -> None:
+    first = decoded("top1")
+    failing = np.flatnonzero(~first.exact_N).tolist()
+    better = changed(first, failing[:4]).take(slice(5, None))
+    (found,) = compared([first, better])
+    assert found.decoders == ("mine · top1", "better · top1")
+    ours, theirs = found.scores
+    assert (ours.n, ours.right, ours.against_first) == (30, int(first.exact_N.sum()), None)
+    assert (theirs.n, theirs.right, theirs.common) == (25, int(better.exact_N.sum()), 25)
+    assert theirs.against_first == mcnemar(first.exact_N[5:], better.exact_N)
+    accuracies, tests = compare_tables([found])
+    assert accuracies.rows[0][:3] == ("mine · top1", "natural", f"{ours.right} of 30")
+    assert tests.rows[0][:3] == ("better · top1", "natural", 25)
+
+
+def test_problems_that_are_not_shared_are_not_paired() -> None:
+    (found,) = compared([decoded("top1", slice(0, 10)), decoded("top1", slice(10, 20), "other")])
+    assert [score.against_first for score in found.scores] == [None, None]
+    assert len(compare_tables([found])) == 1
+
+
+def test_one_decoder_is_nothing_to_compare() -> None:
+    with pytest.raises(ht.HardtailError, match="at least two models"):
+        compared([decoded("top1")])
+
+
+def test_models_of_two_readings_get_the_same_problems() -> None:
+    readings = [Addition.preset(reading, digits=4) for reading in ("release", "paper-carry")]
+    other = Addition(digits=5)
+    made = [Subject(task, ht.load(carries_ignored, TASK).denoiser, task.preset_name()) for task in (*readings, other)]
+    assert [subject.task for subject in on_the_same_problems(made)] == [readings[0], readings[0], other]
+
+
+def test_the_command_writes_a_figure_and_tables(hardtail_command: Command, tmp_path: Path) -> None:
+    figure, tables = tmp_path / "fig.pdf", tmp_path / "table.tex"
+    words = ["compare", *MINE, "-n", "4", "--strata", "natural", "chain>=2"]
+    code, out, err = hardtail_command(*words, "--out", str(figure), "--latex", str(tables))
+    assert code == 0, err
+    assert out.startswith("addition: exact match (95 % interval)\ndecoder ")
+    assert "addition: against carries_ignored · top1, on the same problems" in out
+    assert "16 decodes of 1 model" in err
+    assert figure.read_bytes().startswith(b"%PDF")
+    assert tables.read_text().count(r"\begin{longtable}") == 2
+    before = figure.read_bytes()
+    hardtail_command(*words, "--out", str(figure))
+    assert figure.read_bytes() == before
+
+
+def test_a_figure_of_an_unknown_kind_is_refused_before_decoding(hardtail_command: Command, tmp_path: Path) -> None:
+    code, out, err = hardtail_command("compare", *MINE, "--out", str(tmp_path / "fig.gif"))
+    assert (code, out) == (2, "")
+    assert "must end in .pdf, .png, .svg" in err
+    assert not list(tmp_path.iterdir())

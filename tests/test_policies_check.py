@@ -1,0 +1,309 @@
+"""Checking what was written, and the ladder over policies, against slow references.
+
+Shapes: N instances, A answer cells, T events.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.subject import load_subject
+from hardtail.models.denoiser import Function
+from hardtail.policies.check import Check
+from hardtail.policies.confidence import Top1
+from hardtail.policies.ladder import Ladder
+from hardtail.policies.named import policy_named
+from hardtail.policies.orders import Logical
+from hardtail.policies.parallel import Threshold
+from hardtail.policies.remask import LeaveOneOut
+from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
+
+Event = tuple[int, int, int]
+
+
+@dataclass
+class Story:
+    """One row decoded in plain Python, with its events."""
+
+    row: Row
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> list[int]:
+        return [int(self.row.tokens_L[self.row.at_A[cell]]) for cell in self.row.maskable]
+
+    def note(self, cells: list[int]) -> None:
+        step = len(self.row.history) - 1
+        self.events += [(step, cell, int(self.row.tokens_L[self.row.at_A[cell]])) for cell in sorted(cells)]
+
+    def hide(self, cells: list[int]) -> dict[int, int]:
+        """Hide cells; return what was written there."""
+        held = {cell: int(self.row.tokens_L[self.row.at_A[cell]]) for cell in cells}
+        self.row.tokens_L[self.row.at_A[cells]] = MASK
+        self.note(cells)
+        return held
+
+    def look(self, cells: list[int]) -> dict[int, int]:
+        """Look with these cells hidden, write what the denoiser says; return what was written before."""
+        held = self.hide(cells)
+        self.row.step()
+        self.row.write(cells)
+        return held
+
+    def put(self, tokens: dict[int, int]) -> None:
+        for cell, token in tokens.items():
+            self.row.tokens_L[self.row.at_A[cell]] = token
+
+    def fill(self, p: float = 0.9) -> None:
+        """By threshold."""
+        while hidden := self.row.hidden():
+            self.row.step()
+            chosen = [cell for cell in hidden if self.row.top(cell) >= p] or best(hidden, self.row.top)
+            self.row.write(chosen)
+            self.note(chosen)
+
+
+def groups_of(cells: list[int], policy: Check) -> list[list[int]]:
+    parts = min(policy.parts, len(cells))
+    if policy.hide == "comb":
+        found = [cells[part::parts] for part in range(parts)]
+    else:
+        found = [
+            [cell for k, cell in enumerate(cells) if k * policy.parts // max(len(cells), policy.parts) == part]
+            for part in range(parts)
+        ]
+    return found[::-1] if policy.sweep == "backward" else found
+
+
+def slow_check(row: Row, policy: Check) -> tuple[Story, str]:
+    """The story of a row, and how it ended."""
+    story = Story(row)
+    story.fill()
+    answers: list[list[int]] = []
+    quiet, power, groups = 0, 1, groups_of(row.maskable, policy)
+    most = len(row.maskable) if policy.rounds is None else policy.rounds
+    for number in range(1, most + 1):
+        doubted: list[int] = []
+        for group in groups:
+            held = story.look(group)
+            differs = [cell for cell in group if held[cell] != row.tokens_L[row.at_A[cell]]]
+            if policy.then != "replace":
+                story.put(held)
+            story.note(group)
+            doubted += differs
+            quiet = 0 if differs else quiet + 1
+            if quiet == len(groups):
+                return story, "settled"
+        if answers and story.tokens == answers[-1]:
+            return story, "circling"
+        if number == power:
+            answers.append(story.tokens)
+            power *= 2
+        if number == most:
+            return story, "spent"
+        if policy.then != "replace":
+            reach = policy.reach if policy.then == "region" else 0
+            story.hide([cell for cell in row.maskable if any(abs(cell - other) <= reach for other in doubted)])
+            story.fill()
+    return story, "nothing to do"
+
+
+def events_of(trace: Trace, i: int) -> list[Event]:
+    """(step, cell, token) of every event; sorted within a step and kind of event."""
+    columns = (array[i][trace.happened_NT[i]].tolist() for array in (trace.step_NT, trace.cell_NT, trace.token_NT))
+    return sorted(zip(*columns, strict=True), key=lambda event: (event[0], event[2] == MASK, event[1]))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Check(),
+        Check(sweep="backward", parts=2, rounds=6),
+        Check(hide="block", parts=4, rounds=5),
+        Check(then="refill", rounds=5),
+        Check(then="region", reach=1, parts=2, rounds=4),
+    ],
+    ids=str,
+)
+def test_a_check_is_its_definition(policy: Check) -> None:
+    instances = problems(40)
+    trace = decode(TOY, instances, policy)
+    ends: list[str] = []
+    assert trace.passes_N is not None
+    for i in range(len(instances)):
+        story, end = slow_check(Row(instances, i), policy)
+        assert events_of(trace, i) == story.events
+        np.testing.assert_array_equal(story.row.tokens_L[story.row.at_A], trace.answer_NA[i])
+        assert trace.passes_N[i] == len(story.row.history)
+        assert trace.notes["settled"][i] == (end == "settled")
+        ends.append(end)
+    assert "settled" in ends
+    assert {"circling", "spent"} & set(ends)
+
+
+def test_an_answer_that_comes_back_ends_the_check() -> None:
+    """Two cells that each want to be what the other is not: hidden together, they change places for ever."""
+
+    def logits(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        token_BA = tokens_BL.gather(1, at_BA)
+        wanted_BA = torch.where(token_BA[:, -1:] == 1, 2, 1).expand_as(token_BA).clone()
+        wanted_BA[:, -1] = torch.where(token_BA[:, 0] == 1, 1, 2)
+        return 9.0 * torch.nn.functional.one_hot(wanted_BA, VOCAB)
+
+    instances = problems(200)
+    full = instances.take(np.flatnonzero(instances.maskable_NA.all(axis=1))[:4])
+    trace = decode(Function(logits, MASK), full, Check(parts=CELLS))
+    assert trace.passes_N is not None
+    assert not trace.notes["settled"].any()
+    assert (trace.notes["checks"] < CELLS * CELLS).all()  # long before its rounds are spent
+
+
+def test_random_groups_ask_every_cell_once_a_round() -> None:
+    trace = decode(TOY, problems(40), Check(hide="random", parts=2, rounds=3))
+    redrawn = []
+    for i in range(len(trace)):
+        asked = [cell for _, cell, token in events_of(trace, i) if token == MASK]
+        cells = np.flatnonzero(trace.instances.maskable_NA[i]).tolist()
+        rounds = [asked[at : at + len(cells)] for at in range(0, len(asked), max(len(cells), 1))]
+        assert all(sorted(part) == cells for part in rounds)
+        if len(cells) == CELLS and len(rounds) > 1:
+            redrawn.append(rounds[0] != rounds[1])
+    assert sum(redrawn) > 0.8 * len(redrawn) > 0
+
+
+def test_a_check_repairs_the_hard_tail_of_a_shipped_model() -> None:
+    """And takes fewer passes than one cell a step; on ordinary sums it changes nothing, at one look more per group."""
+    subject = load_subject("zoo:addition-papl-paper")
+    hard, natural = (measured_instances(subject.task, stratum, 24, 0) for stratum in ("chain>=28", "natural"))
+    draft, checked = (decode(subject.denoiser, hard, policy) for policy in (Threshold(), Check()))
+    assert draft.exact_N.mean() < 0.3
+    assert checked.exact_N.all()
+    assert checked.passes_N is not None
+    assert checked.passes_N.mean() < 25
+    assert (checked.notes["caught"] > 0).tolist() == (~draft.exact_N).tolist()  # every wrong draft, and no right one
+    usual = decode(subject.denoiser, natural, Check())
+    assert usual.exact_N.all()
+    assert usual.passes_N is not None
+    assert np.median(usual.passes_N) == 4
+
+
+# -- the ladder ---------------------------------------------------------------------------------------------------
+
+
+def energy(story: Story, groups: list[list[int]]) -> float:
+    """Look at each group hidden, write it back, and add up how unlikely it is."""
+    total = 0.0
+    for group in groups:
+        held = story.look(group)
+        total -= sum(float(np.log(story.row.p_AV[cell, token])) for cell, token in held.items())
+        story.put(held)
+        story.note(group)
+    return total
+
+
+def slow_ladder(row: Row, limit: float) -> tuple[Story, int, int]:
+    """`threshold`, then `check,rounds=2`, then `top1`, with energies over a comb of two; the rung that gave the answer
+    and the last one tried."""
+    story, check = Story(row), Check(rounds=2)
+    found: list[tuple[float, int, list[int]]] = []
+    for rung in range(3):
+        if rung == 0:
+            story.fill()
+        elif rung == 1:
+            quiet, groups = 0, groups_of(row.maskable, check)
+            for group in groups * 2:
+                held = story.look(group)
+                story.note(group)
+                quiet = quiet + 1 if all(row.tokens_L[row.at_A[cell]] == held[cell] for cell in group) else 0
+                if quiet == len(groups):
+                    break
+        else:
+            story.hide(row.maskable)
+            story.fill(p=2.0)
+        found.append((energy(story, [row.maskable[::2], row.maskable[1::2]]), rung, story.tokens))
+        if found[-1][0] <= limit:
+            return story, rung, rung
+    _, rung, tokens = min(found)
+    if changed := [cell for cell, old, new in zip(row.maskable, story.tokens, tokens, strict=True) if old != new]:
+        story.look(changed)
+        story.put(dict(zip(row.maskable, tokens, strict=True)))
+        story.note(changed)
+    return story, rung, 2
+
+
+@pytest.mark.parametrize("limit", [0.0, 6.0, 20.0])
+def test_a_ladder_is_its_definition(limit: float) -> None:
+    instances = problems(50)
+    policy = Ladder((Threshold(), Check(rounds=2), Top1()), limit=limit, hide="comb", parts=2, splits=1)
+    trace = decode(TOY, instances, policy)
+    rungs: set[tuple[int, int]] = set()
+    assert trace.passes_N is not None
+    for i in np.flatnonzero(instances.maskable_NA.sum(axis=1) > 1).tolist():
+        story, rung, tried = slow_ladder(Row(instances, i), limit)
+        assert events_of(trace, i) == story.events
+        np.testing.assert_array_equal(story.row.tokens_L[story.row.at_A], trace.answer_NA[i])
+        assert trace.passes_N[i] == len(story.row.history)
+        assert (trace.notes["rung"][i], trace.notes["tried"][i]) == (rung, tried)
+        rungs.add((rung, tried))
+    wanted = {0.0: {(0, 2), (1, 2), (2, 2)}, 6.0: {(0, 0), (1, 2), (2, 2)}, 20.0: {(0, 0), (1, 1)}}
+    assert wanted[limit] <= rungs
+
+
+def test_a_trusted_draft_costs_its_proof() -> None:
+    instances = problems(30)
+    ladder, draft = (decode(TOY, instances, policy) for policy in (Ladder(limit=1e9), Threshold()))
+    np.testing.assert_array_equal(ladder.answer_NA, draft.answer_NA)
+    assert ladder.passes_N is not None
+    assert draft.passes_N is not None
+    np.testing.assert_array_equal(ladder.passes_N - draft.passes_N, 4 * instances.maskable_NA.any(axis=1))
+
+
+def test_further_looks_of_a_rung_count_for_its_own_rows() -> None:
+    """Leave-one-out looks at every cell alone, which is counted for the rows that are on its rung and no others."""
+    instances = problems(60)
+    trace = decode(TOY, instances, Ladder((Threshold(), LeaveOneOut(rounds=1)), limit=8.0, hide="comb", splits=1))
+    assert trace.passes_N is not None
+    climbed_N = trace.notes["tried"] == 1
+    assert climbed_N.any()
+    assert not climbed_N.all()
+    steps_N = np.array([len(set(trace.step_NT[i][trace.happened_NT[i]])) for i in range(len(trace))])
+    extra_N = np.where(climbed_N, instances.maskable_NA.sum(axis=1), 0)
+    enough_N = instances.maskable_NA.sum(axis=1) > 1  # a single cell leaves the second group empty
+    np.testing.assert_array_equal((trace.passes_N - extra_N)[enough_N], steps_N[enough_N])
+
+
+# -- by name ------------------------------------------------------------------------------------------------------
+
+
+def test_policies_inside_policies_have_names() -> None:
+    assert policy_named("check,draft=lsb,parts=4", ["lsb"]) == Check(Logical("lsb"), parts=4)
+    named = policy_named("ladder,rungs=threshold+p=0.8/check+parts=2+rounds=9/top1,limit=2")
+    assert named == Ladder((Threshold(0.8), Check(parts=2, rounds=9), Top1()), limit=2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("check,draft=treshold", "did you mean 'threshold'"),
+        ("check,draft=top1/lsb", "one policy too many"),
+        ("check,draft=top1,draft=eb", "one policy too many"),
+        ("check,parts=0", "parts is 0"),
+        ("ladder,rungs=top1", "give at least two"),
+    ],
+)
+def test_wrong_names_are_explained(name: str, message: str) -> None:
+    with pytest.raises(HardtailError, match=message):
+        policy_named(name, ["lsb"])
+
+
+def test_a_seed_redraws_random_groups() -> None:
+    one, other = (decode(TOY, problems(20), Check(hide="random", rounds=2), Decoding(seed=seed)) for seed in (0, 1))
+    assert one.cell_NT.shape != other.cell_NT.shape or (one.cell_NT != other.cell_NT).any()

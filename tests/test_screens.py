@@ -1,0 +1,86 @@
+"""What a person sees on a screen of 80 columns, kept as text in `tests/screens`.
+
+`HARDTAIL_SCREENS=write pytest tests/test_screens.py` writes them again after a change that is meant.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from hardtail.study.claims import claim_named
+from hardtail.traces.files import save_trace
+from tests.conftest import Command
+from tests.diagnose_toys import SMALL, small
+from tests.planted_results import Planted, as_printed, together
+from tests.test_verdict import noisy
+
+FOLDER = Path(__file__).parent / "screens"
+
+
+def compared(name: str, out: str) -> None:
+    """The screen as it is kept, without blanks at the ends of lines."""
+    shown = re.sub(r" +$", "", out, flags=re.MULTILINE)
+    path = FOLDER / f"{name}.txt"
+    if os.environ.get("HARDTAIL_SCREENS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(shown)
+    assert shown == path.read_text()
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("words", ["zoo", "zoo addition-papl-paper", "policies", "tasks", "gallery", "train"])
+def test_a_screen_is_what_it_was(words: str, hardtail_command: Command) -> None:
+    code, out, err = hardtail_command(*words.split())
+    assert (code, err) == (0, "")
+    compared(words.replace(" ", "-"), out)
+
+
+def test_a_verdict_and_its_tables(hardtail_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    about = {"task": {"name": "addition", "fields": SMALL.config()}, "model": "mine", "policy": "top1"}
+    trace = noisy(SMALL, small(20))
+    save_trace(Path("mine.npz"), type(trace)(**vars(trace) | {"about": about}))
+    code, out, err = hardtail_command("diagnose", "mine.npz")
+    assert code == 0, err
+    compared("diagnose", out)
+    code, out, err = hardtail_command("diagnose", "mine.npz", "--full")
+    assert code == 0, err
+    compared("diagnose-full", out)
+
+
+def test_the_first_claims(hardtail_command: Command, tmp_path: Path) -> None:
+    made = Planted(tmp_path / "results")
+    for figure, value in together(claim_named("addition.puma.lower"), as_printed).items():
+        made.plant(figure, value, n=500)
+    code, out, err = hardtail_command("claims", "--results", str(made.written().folder))
+    assert code == 0, err
+    compared("claims-head", "\n".join(out.splitlines()[1:10]) + "\n")
+
+
+COMMANDS = "eval diagnose compare view report demo gallery policies tasks sample solve check data inspect study zoo"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS.split(), "claims", "train addition-puma-smoke"])
+def test_help_names_no_empty_default_and_no_none(command: str, hardtail_command: Command) -> None:
+    code, out, err = hardtail_command(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert "{None}" not in out
+    assert "None," not in out
+    assert "(default: )" not in out
+
+
+def test_an_option_has_one_name_and_one_meaning(hardtail_command: Command) -> None:
+    """Weights are chosen by --checkpoint and instances by --data-seed, wherever they are chosen."""
+    for command in ("eval", "diagnose", "compare", "view", "report"):
+        _, out, _ = hardtail_command(command, "--help")
+        assert "--kind" not in out
+        assert {"--checkpoint", "--data-seed", "--task", "--device"} <= set(re.findall(r"--[a-z-]+", out))
+    _, out, _ = hardtail_command("claims", "--help")
+    assert "--checkpoint" in out
