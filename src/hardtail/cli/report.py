@@ -39,8 +39,8 @@ def report(
     from hardtail.show.page.page import refuse_odd_name, write_page
 
     common.positive("-n", n)
-    refuse_odd_name(out)
     common.refuse_special_out(out)
+    refuse_odd_name(out)
     if figures is not None:
         from hardtail.show.figures import ensure_matplotlib, write_all
 
