@@ -12,10 +12,12 @@ from safetensors.torch import load, save_file
 import hardtail
 from hardtail import HardtailError
 from hardtail.core.files import manifest_path
-from hardtail.core.types import Array
+from hardtail.core.types import Array, Instances
+from hardtail.study.recipes import recipe_named
+from hardtail.tasks.jit import NoCompilerError
 from hardtail.tasks.stored import stored_instances, stored_trace
 from tests.conftest import Command
-from tests.hostile import data_set, small_addition, trace_file, untrained_run
+from tests.hostile import data_set, drawn, small_addition, trace_file, untrained_run
 
 
 def _with(place: tuple[int, ...], value: Any) -> Callable[[Array], Array]:
@@ -59,6 +61,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "fewer instances": ({"maskable_NA": lambda array: array[1:]}, "maskable_NA"),
     "objects of fields": ({"extras/x": np.zeros(3, dtype=[("a", "i4")])}, "not plain numbers"),
     "times": ({"extras/x": np.zeros(3, dtype="M8[s]")}, "not plain numbers"),
+    "another order of bytes": ({"prompt_len_N": _cast(">i4")}, "not plain numbers"),
     "complex numbers": ({"extras/x": np.zeros(3, dtype=complex)}, "not plain numbers"),
 }
 
@@ -116,9 +119,53 @@ def test_whole_files_of_every_task_are_read(name: str, tmp_path: Path) -> None:
             stored_instances(path)
 
 
-def test_training_refuses_data_that_it_could_not_index(tmp_path: Path, hardtail_command: Command) -> None:
-    from hardtail.study.recipes import recipe_named
+def test_an_empty_data_set_is_refused_wherever_it_is_read(tmp_path: Path, hardtail_command: Command) -> None:
+    run = untrained_run(tmp_path / "run")
+    task = recipe_named("addition-random-smoke").task
+    arrays = drawn(task).arrays()
+    data = data_set(tmp_path / "data.npz", task, {name: lambda array: array[:0] for name in arrays})
+    held = json.loads(manifest_path(data).read_text()) | {"count": 0, "split": "all"}
+    manifest_path(data).write_text(json.dumps(held))
+    out = str(tmp_path / "new")
+    for words in (
+        ("inspect",),
+        ("train", "addition-random-smoke", "--out", out, "--data"),
+        ("eval", str(run), "--data"),
+    ):
+        code, _, err = hardtail_command(*words, str(data))
+        assert (code, "it is empty" in err) == (2, True), words
 
+
+def test_measuring_refuses_prompts_that_are_no_problems(tmp_path: Path, hardtail_command: Command) -> None:
+    run = untrained_run(tmp_path / "run")
+    task = recipe_named("addition-random-smoke").task
+    data = data_set(tmp_path / "data.npz", task, {"prompt_len_N": lambda array: array * 0})
+    held = json.loads(manifest_path(data).read_text()) | {"split": "test"}
+    manifest_path(data).write_text(json.dumps(held))
+    code, _, err = hardtail_command("eval", str(run), "--data", str(data), "--strata", "natural", "--gallery", "1")
+    assert (code, "data.npz does not hold problems of addition" in err) == (2, True)
+    assert not (run / "evaluations.jsonl").exists()
+
+
+def test_a_trace_without_events_is_explained(tmp_path: Path, hardtail_command: Command) -> None:
+    path = trace_file(tmp_path / "trace.npz", small_addition(), {"cell_NT": lambda array: array * 0 - 1})
+    code, out, _ = hardtail_command("diagnose", str(path), "--json")
+    assert (code, json.loads(out)[0]["readiness"]["commits"]) == (0, 0)
+
+
+def test_files_are_read_where_solvers_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without numba trains and measures; it cannot solve problems again to compare them."""
+    task = hardtail.task("listops")
+    trace, data = trace_file(tmp_path / "trace.npz", task), data_set(tmp_path / "data.npz", task)
+
+    def uncompiled(*prompts: object) -> Instances:
+        raise NoCompilerError("it needs numba")
+
+    monkeypatch.setattr(type(task), "parse", uncompiled)
+    assert len(stored_trace(trace)[1]) == len(stored_instances(data)[1]) == 3
+
+
+def test_training_refuses_data_that_it_could_not_index(tmp_path: Path, hardtail_command: Command) -> None:
     task = recipe_named("addition-random-smoke").task
     for changed in ({"tokens_NL": _with((0, 0), 200)}, {"orders/lsb": _with((0, 0), 100)}):
         data = data_set(tmp_path / "data.npz", task, changed)

@@ -88,6 +88,8 @@ def test_a_piece_that_is_missing_or_changed_writes_nothing(started: Path, tmp_pa
     [
         ({"run": "../mine"}, "is not the name of a run's folder"),
         ({"run": ".."}, "is not the name of a run's folder"),
+        ({"run": "a\0b"}, "is not the name of a run's folder"),
+        ({"run": "\x1b[2J"}, "is not the name of a run's folder"),
         ({"files": [{"name": "../evil", "size": 1}]}, "is not a file of a run"),
         ({"files": [{"name": "recipe.json", "size": 1}]}, "differ in size"),
     ],

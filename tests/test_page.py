@@ -12,6 +12,7 @@ from hardtail.core.registry import TASKS
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
 from hardtail.study.store import Store
+from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from tests.conftest import BROWSER, NO_BROWSER
 from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, rewritten_trace, wide_trace
 
@@ -387,6 +388,21 @@ def test_every_task_has_its_drawing(opened: Open, tmp_path: Path) -> None:
         assert cells.count() == trace.instances.answer_len
         page.wait_for_function("() => !document.querySelector('.tile.hidden, .room.unknown')")
         assert "✓ solved" in page.locator(".state").first.inner_text()
+
+
+@pytest.mark.filterwarnings("error")
+def test_unknown_probabilities_are_not_shown_as_zero(opened: Open, tmp_path: Path) -> None:
+    trace = _recited("sudoku")
+    unknown = trace_of_canvases(trace.instances, list(canvases_of(trace)), trace.mask_id, trace.about)
+    path = tmp_path / "unknown.html"
+    write_page(path, *page_content(None, [], [unknown]))
+    page = opened("#theatre", path=path)
+    page.locator("main").focus()
+    page.keyboard.press("End")
+    page.locator(f".scene [data-cell='{unknown.cell_NT[0, 0]}']").hover()
+    told = page.locator(".told").inner_text()
+    assert ("in step 1; " in told, "probability" in told) == (True, False)
+    assert "NaN" not in page.content()
 
 
 def _recited(name: str) -> Any:

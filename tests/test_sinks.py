@@ -42,8 +42,11 @@ def test_tensorboard_gets_every_measurement(tmp_path: Path) -> None:
 
 
 def test_wandb_gets_every_measurement_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wandb
+
     monkeypatch.setenv("WANDB_MODE", "offline")
     logged(tmp_path, "wandb")
+    wandb.teardown()  # its service, another process, writes the file until it ends; this waits for that
     (kept,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     content = kept.read_bytes()
     assert all(name in content for name in (b"probe_nll", b"loss", b"addition-random-smoke-s42"))

@@ -92,12 +92,12 @@ def evaluate(
             given = GivenProblems.read(subject.task, data)
         wanted = wanted if strata else given.strata(wanted)
         total = given.count(wanted, n) * decodes
+    into = out or subject.file("evaluations.jsonl")
+    common.refuse_special_out(into)
     common.say(
         f"{subject.name}: {total:,} decodes = {total // (len(wanted) * decodes):,} instances × "
         f"{common.counted(len(wanted), 'stratum', 'strata')} × {common.counted(decodes, 'policy', 'policies')}"
     )
-    into = out or subject.file("evaluations.jsonl")
-    common.refuse_special_out(into)
     found: list[Found] = []
     with common.progress_bar(f"decoding {subject.name}", total) as advance:
         every = evaluate_all(

@@ -39,12 +39,13 @@ def report(
     from hardtail.show.page.page import refuse_odd_name, write_page
 
     common.positive("-n", n)
-    refuse_odd_name(out)
     common.refuse_special_out(out)
+    refuse_odd_name(out)
     if figures is not None:
         from hardtail.show.figures import ensure_matplotlib, write_all
 
         ensure_matplotlib()
+        figures.mkdir(parents=True, exist_ok=True)  # what cannot be a folder is refused before the work
     own = common.admit_task(task)
     given = sources.sorted_sources(models)
     store = sources.recorded_results(results) if study or results else None

@@ -83,7 +83,8 @@ def _header(entry: IO[bytes], name: str) -> Header:
     if np.lib.format.read_magic(entry) != (1, 0):
         raise HardtailError(f"the array {quoted(name)} has a format that hardtail does not write")
     shape, _, dtype = np.lib.format.read_array_header_1_0(entry, max_header_size=LONGEST_HEADER)
+    # Torch reads arrays in the machine's own order of bytes only.
     plain = dtype.kind in "biuf" or (dtype.kind == "U" and dtype.itemsize <= 4 * LONGEST_LABEL)
-    if not plain or any(type(length) is not int or length < 0 for length in shape):
+    if not plain or not dtype.isnative or any(type(length) is not int or length < 0 for length in shape):
         raise HardtailError(f"the array {quoted(name)} ({list(shape)}, {quoted(str(dtype))}) is not plain numbers")
     return Header(dtype, shape)

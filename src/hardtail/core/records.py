@@ -178,6 +178,12 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """The patience that ran out before the last step, if one did."""
 
 
+def names_a_folder(name: str) -> bool:
+    """Whether a name from a file is that of a folder next to it, and can be written and shown as it is."""
+    short = len(name.encode()) <= LONGEST_NAME
+    return Path(name).name == name and name not in ("", "..") and name.isprintable() and short
+
+
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A line of `index.jsonl`, or the same for a run directory; an unfinished run has no commit, device and wall."""
 
@@ -193,7 +199,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     patience: Positive | None = None
 
     def __post_init__(self) -> None:
-        if Path(self.name).name != self.name or self.name == ".." or len(self.name.encode()) > LONGEST_NAME:
+        if not names_a_folder(self.name):
             raise ValueError(f"{self.name!r} is not the name of a folder next to the index")
 
 

@@ -8,6 +8,7 @@ Shapes: N instances, W words drawn per instance.
 """
 
 import hashlib
+import reprlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,8 +30,10 @@ class Stream:
     start: int = 0
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise HardtailError(f"the seed is {self.seed}; it must not be negative")
+        if not 0 <= self.seed < 1 << 64:  # records hold whole numbers of 64 bits
+            raise HardtailError(
+                f"the seed is {reprlib.repr(self.seed)}; it must not be negative and must be below 2^64"
+            )
 
     def keys(self, n: int) -> NDArray[np.uint64]:
         """The next `n` keys. A stream has no state: asking twice gives the same keys."""

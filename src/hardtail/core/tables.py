@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
 
+from hardtail.core.terminal import visible
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -107,7 +109,7 @@ def plain(shown: "RenderableType", width: int = SCREEN) -> str:
     console = Console(file=StringIO(), width=width, color_system=None, highlight=False)
     with console.capture() as captured:
         console.print(shown)
-    return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
+    return visible("\n".join(line.rstrip() for line in captured.get().rstrip().split("\n")))
 
 
 def percent(share: float | None) -> str:

@@ -20,6 +20,7 @@ _UNSEEN = re.compile(
     "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # direction, width 0
     "\ud800-\udfff]"  # bytes of a file name that are no text
 )
+_COLOUR = re.compile("(\x1b\\[[0-9;]{0,40}m)")
 
 
 def visible(text: str) -> str:
@@ -43,13 +44,14 @@ def shortened(sentence: str) -> str:
 
 
 class Screen:
-    """A text stream that writes what is `visible`, from the moment on that it is told to guard."""
+    """A text stream that writes what is `visible`; colours pass until it is told to guard, for help and usage."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream, self.guarding = stream, False
 
     def write(self, text: str) -> int:
-        self.stream.write(visible(text) if self.guarding else text)
+        pieces = [text] if self.guarding else _COLOUR.split(text)  # every second piece is a colour
+        self.stream.write("".join(piece if place % 2 else visible(piece) for place, piece in enumerate(pieces)))
         return len(text)
 
     def writelines(self, lines: list[str]) -> None:
@@ -62,7 +64,7 @@ class Screen:
 
 @contextmanager
 def screens() -> Iterator[None]:
-    """Put screens before standard output and standard error; they do nothing until `guard` is called."""
+    """Put screens before standard output and standard error; they let colours pass until `guard` is called."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = Screen(before[0]), Screen(before[1])
     try:
@@ -72,7 +74,7 @@ def screens() -> Iterator[None]:
 
 
 def guard() -> None:
-    """From now on, text that is printed comes from files and users: the screens clean it."""
+    """From now on, text that is printed comes from files and users: the screens let no colours pass either."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Screen):
             stream.guarding = True

@@ -15,7 +15,7 @@ from hardtail.core.types import Instances
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import said_task, task_to_json
-from hardtail.tasks.stored import refuse_misshapen
+from hardtail.tasks.stored import refuse_misshapen, refuse_unsolved
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class GivenProblems:
         inside_K = self._inside(stratum)[:n]
         if not len(inside_K):
             raise HardtailError(f"{self.file.file} has no problem of the stratum {stratum}; leave it out")
-        return self.instances.take(inside_K)
+        chosen = self.instances.take(inside_K)
+        refuse_unsolved(self.task, chosen, self.file.file)
+        return chosen
 
     def strata(self, names: Sequence[str]) -> list[str]:
         """Those of the named strata that the file has problems of."""

@@ -16,7 +16,7 @@ from safetensors.torch import save as save_tensors
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, sole_writer
-from hardtail.core.records import FINISHED, Count, Positive, read_json, write_record
+from hardtail.core.records import FINISHED, Count, Positive, names_a_folder, read_json, write_record
 from hardtail.models.weights import read_tensors
 from hardtail.training.checkpoint import STATE, state_step
 from hardtail.training.keeper import BEST
@@ -48,7 +48,7 @@ class Pack(msgspec.Struct, frozen=True, kw_only=True):
     pieces: tuple[_Piece, ...]
 
     def __post_init__(self) -> None:
-        if Path(self.run).name != self.run or self.run in ("", ".."):
+        if not names_a_folder(self.run):
             raise ValueError(f"{self.run!r} is not the name of a run's folder")
         if strangers := [file.name for file in self.files if file.name not in FILES + FINISHED_FILES]:
             raise ValueError(f"{strangers[0]!r} is not a file of a run")

@@ -15,6 +15,10 @@ from hardtail.core.errors import HardtailError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class NoCompilerError(HardtailError):
+    """A solver was called where numba is not installed."""
+
+
 def jit(function: F) -> F:
     """Compile `function`, cached on disk; it releases the interpreter lock, so threads use all cores."""
     try:
@@ -23,7 +27,7 @@ def jit(function: F) -> F:
 
         @wraps(function)
         def missing(*args: object, **kwargs: object) -> object:
-            raise HardtailError(
+            raise NoCompilerError(
                 f"{function.__module__}.{function.__name__} needs numba, which is not installed here: "
                 "`pip install numba`, or build the data elsewhere with `hardtail data` and load the file"
             )

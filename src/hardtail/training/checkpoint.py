@@ -21,7 +21,7 @@ from torch import Tensor
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, open_regular
 from hardtail.core.parsing import converted, decoded, decoded_with_infinity
-from hardtail.core.records import LogLine
+from hardtail.core.records import Count, LogLine, Seconds
 from hardtail.models.weights import LARGEST_HEADER, read_tensors
 
 STATE = "state.safetensors"
@@ -34,14 +34,14 @@ ELSEWHERE = "train in another folder (`train --out`, `study --runs`)"
 class Progress:
     """What a run keeps in addition to its tensors."""
 
-    step: int = 0
-    saved: int = 0
+    step: Count = 0
+    saved: Count = 0
     """The step of the newest saved state."""
-    wall: float = 0.0
+    wall: Seconds = 0.0
     """Seconds of training, over all sessions."""
-    tokens: int = 0
+    tokens: Count = 0
     """Hidden cells trained on so far."""
-    rounded: int = 0
+    rounded: Count = 0
     """How often the optimiser's moments were rounded to bf16 on their way between machines."""
     best_probe: float = float("inf")
     best_step: int = -1
@@ -105,7 +105,7 @@ def state_step(folder: Path) -> int:
             size = int.from_bytes(file.read(8), "little")
             header = decoded(file.read(min(size, LARGEST_HEADER)), STATE)
         return int(decoded_with_infinity(header["__metadata__"]["progress"], STATE)["step"])
-    except (OSError, KeyError, TypeError, ValueError, OverflowError):  # a step may be infinity
+    except (OSError, KeyError, TypeError, ValueError, OverflowError):  # the last for an infinite step
         return 0
 
 

@@ -101,6 +101,11 @@ class Keeper:
         if held is not None:
             self._refuse_another_state(held)
             self._refuse_other_data(held.data, data)
+            if held.step > self.recipe.steps or not step.knows_its_rows():
+                raise HardtailError(
+                    f"{self.folder / STATE} is damaged: it has steps or rows that the run does not have; remove it to "
+                    f"start the run again, or {ELSEWHERE}"
+                )
             vars(self.progress).update(vars(held) | {"recipe": self.described})
         self.progress.data = data
         if saved_step(self.folder / BEST) != self.progress.best_step:

@@ -155,6 +155,11 @@ class Step:
             **{f"scheme/{name}": tensor for name, tensor in self.state.items()},
         }
 
+    def knows_its_rows(self) -> bool:
+        """Whether the rows that the scheme goes on with, if it keeps some, are in the data."""
+        kept = [tensor for name, tensor in self.state.items() if name.endswith("row_B")]
+        return all(bool(((row_B >= 0) & (row_B < len(self.corpus))).all()) for row_B in kept)
+
 
 class SeenStates:
     """Which mask states training has seen: by hidden count K, and hidden cells by that count and their logical rank."""

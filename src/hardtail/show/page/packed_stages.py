@@ -72,8 +72,13 @@ def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack
         "cell": pack.add(trace.cell_NT[happened_NT], "u2"),
         "step": pack.add(trace.step_NT[happened_NT], "u2"),
         "token": pack.add(trace.token_NT[happened_NT], "u1"),
-        "prob": pack.add_shares(trace.prob_NT[happened_NT]),
-        "goldProb": pack.add_shares(trace.gold_prob_NT[happened_NT]),
+        "prob": _shares(trace.prob_NT[happened_NT], pack),
+        "goldProb": _shares(trace.gold_prob_NT[happened_NT], pack),
         "goldRank": pack.add(np.minimum(trace.gold_rank_NT[happened_NT], 255), "u1"),
         "ready": pack.add(ready_events(task, trace)[happened_NT], "u1"),
     }
+
+
+def _shares(prob_K: Array, pack: Pack) -> dict[str, Any] | None:
+    """Probabilities; None if one is unknown, as in a trace of another tool's canvases."""
+    return None if np.isnan(prob_K).any() else pack.add_shares(prob_K)

@@ -131,11 +131,12 @@ def _parts(theatre: Theatre, event: Event) -> list[Text]:
         return [Text(f"{task.cell_name(event.cell)} hidden again")]
     sign, gold = (task.vocabulary.decode(np.array([token])) for token in (event.token, event.gold))
     written, rank = f"{task.cell_name(event.cell)} ← {sign}", event.gold_rank + 1
-    look, outcome = _NOW, Text(f"right: gold ranked {rank}", "green")
+    known = not math.isnan(event.prob)  # canvases of other tools have no probabilities
+    look, outcome = _NOW, Text(f"right: gold ranked {rank}" if known else "right", "green")
     if replay.wrong(event):
-        look = _NOW_WRONG
-        outcome = Text(f"WRONG: gold {gold} ranked {rank}, {_chance(event.gold_prob)}", "bold red")
-    parts = [Text.assemble((written, look), f"  {_chance(event.prob)}"), outcome]
+        look, standing = _NOW_WRONG, f" ranked {rank}, {_chance(event.gold_prob)}" if known else ""
+        outcome = Text(f"WRONG: gold {gold}{standing}", "bold red")
+    parts = [Text.assemble((written, look), f"  {_chance(event.prob)}" if known else ""), outcome]
     if replay.one.parents_NAE is not None:
         missing = replay.missing(event)
         more = "" if missing is None or len(missing) <= MOST_NAMES else f" +{len(missing) - MOST_NAMES}"

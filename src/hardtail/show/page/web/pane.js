@@ -99,10 +99,11 @@ export class Pane {
     const look = this.replay.looks(step)[cell];
     if (look.given) return "given by the problem";
     if (!commit || look.hidden) return "still hidden";
-    const rank = `; gold ${look.goldSign} ranked ${commit.goldRank + 1}, probability ${probability(commit.goldProb)}`;
+    const sure = (prob) => (prob === null ? "" : `, probability ${probability(prob)}`); // other tools' canvases have none
+    const rank = commit.goldProb === null ? "" : ` ranked ${commit.goldRank + 1}`;
+    const gold = `; gold ${look.goldSign}${rank}${sure(commit.goldProb)}`;
     const ready = commit.ready ? "after its prerequisites" : "before its prerequisites";
     const instead = look.replaced ? ` instead of ${look.replaced}` : "";
-    const written = `${look.sign}${instead} in step ${commit.step}, probability ${probability(commit.prob)}`;
-    return `${written}${look.wrong ? rank : ""}; ${ready}`;
+    return `${look.sign}${instead} in step ${commit.step}${sure(commit.prob)}${look.wrong ? gold : ""}; ${ready}`;
   }
 }

@@ -47,7 +47,7 @@ export class Replay {
     if (look.hidden) return;
     look.wrong = look.token !== look.gold;
     look.unready = decoder.ready[look.event] === 0;
-    look.prob = decoder.prob[look.event] / 65535;
+    look.prob = share(decoder.prob, look.event);
     look.part = this.steps > 1 ? decoder.step[look.event] / (this.steps - 1) : 0;
   }
 
@@ -58,7 +58,7 @@ export class Replay {
     for (let event = this.from; event < this.to && decoder.step[event] < step; event++)
       if (decoder.cell[event] === cell) found = event;
     if (found < 0) return null;
-    const [prob, goldProb] = [decoder.prob[found] / 65535, decoder.goldProb[found] / 65535];
+    const [prob, goldProb] = [share(decoder.prob, found), share(decoder.goldProb, found)];
     const ready = decoder.ready[found] === 1;
     return { step: decoder.step[found] + 1, prob, goldProb, goldRank: decoder.goldRank[found], ready };
   }
@@ -77,7 +77,7 @@ export class Replay {
       return {
         cell,
         step: decoder.step[event],
-        prob: decoder.prob[event] / 65535,
+        prob: share(decoder.prob, event),
         again,
         replaced,
         wrong: !again && token !== this.gold[cell],
@@ -85,6 +85,11 @@ export class Replay {
       };
     });
   }
+}
+
+// A probability; null if the decoder's are unknown.
+function share(shares, event) {
+  return shares && shares[event] / 65535;
 }
 
 export function parentsOf(stage, problem, cell) {
