@@ -68,11 +68,11 @@ def test_ids_and_verdicts_are_never_cut_short(run: Run, recorded: Path, monkeypa
     told = ", ".join(f"{verdict.value} {sum(item.verdict is verdict for item in judged)}" for verdict in Verdict)
     assert counts == f"{len(judged)} claims: {told}"
     assert max(map(len, lines)) <= 80
-    for line, (name, claim) in zip(lines, all_claims().items(), strict=True):
-        verdict = next(verdict for verdict in Verdict if line.startswith(f"{verdict.value} "))
-        shown, sentence = line.removeprefix(verdict.value).split(maxsplit=1)
-        assert shown == name
-        assert claim.sentence.startswith(sentence.rstrip("…"))
+    for line, item in zip(lines, judged, strict=True):
+        assert line.startswith(f"{item.says} ")
+        shown, sentence = line.removeprefix(item.says).split(maxsplit=1)
+        assert shown == item.claim.id
+        assert item.claim.sentence.startswith(sentence.rstrip("…"))
 
 
 def test_json_has_what_programs_read(run: Run, recorded: Path) -> None:

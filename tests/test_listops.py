@@ -234,8 +234,14 @@ def test_picture_draws_the_tree_and_marks_wrong_values() -> None:
         ("[X 12 3]", "12, character 4 of '[X 12 3]', is above 9; arguments are single digits"),
         ("[X 3 N 4]", "'N', character 6 of '[X 3 N 4]', is neither a digit nor a bracket"),
         ("7", "'7' is not an expression; write one in brackets, e.g. '[X 3 [N 2 5] 7]'"),
-        ("[X" + "[N1]" * 20 + "]", f"'[X{'[N1]' * 20}]' has 21 operators; the answer has room for 20"),
-        ("[X" + "1" * 90 + "]", f"'[X{'1' * 90}]' has 183 characters with single spaces; there is room for 179"),
+        (
+            "[X" + "[N1]" * 20 + "]",
+            f"'[X{'[N1]' * 19}[N'… (83 characters) has 21 operators; the answer has room for 20",
+        ),
+        (
+            "[X" + "1" * 90 + "]",
+            f"'[X{'1' * 78}'… (93 characters) has 183 characters with single spaces; there is room for 179",
+        ),
     ],
 )
 def test_bad_expressions_get_a_sentence(prompt: str, message: str) -> None:

@@ -82,7 +82,7 @@ def test_contract(with_plugin: dict[str, str]) -> None:
     files = [str(HERE / name) for name in ("test_contract.py", "test_contract_training.py")]
     words = ["-p", "no:cacheprovider", "-p", "no:xdist", "-vv", "-k", "parity or suffix or ends-first"]
     said = run(["pytest", *files, *words], with_plugin)
-    for test in ("test_contract[parity-release]", "test_scheme[suffix]", "test_policy[ends-first]"):
+    for test in ("test_contract[parity-default]", "test_scheme[suffix]", "test_policy[ends-first]"):
         assert f"{test} PASSED" in said
 
 

@@ -219,7 +219,8 @@ SCHEMES: dict[str, Scheme] = {
     "papl": Papl(alpha=5.0),
     "focal": Focal(),
     "puma": Puma(stages=Fixed(3)),
-    "puma-paper": paper(Fixed(3)),
+    "puma-paper": paper(Fixed(2)),
+    "puma-around": replace(paper(Fixed(3)), law="around"),
     "puma-official": official(Fixed(3)),
     "oracle": oracle_order(Fixed(3)),
     "mixture": Mixture(Puma(stages=Fixed(3)), Random()),
@@ -301,6 +302,10 @@ GOLDEN: dict[str, list[float]] = {
         2.5014, 2.4808, 2.3705, 2.4951, 2.4449, 2.2916, 2.4045, 2.3743, 2.26, 2.4527,
     ],
     "puma-paper": [
+        2.7058, 2.6233, 2.5103, 2.5357, 2.5173, 2.5442, 2.5104, 2.493, 2.4696, 2.4392,
+        2.4234, 2.3944, 2.3273, 2.3259, 2.3728, 2.3553, 2.4013, 2.2473, 2.2448, 2.3291,
+    ],
+    "puma-around": [
         2.7058, 2.6106, 2.5495, 2.5693, 2.5042, 2.5279, 2.5006, 2.5027, 2.4494, 2.4533,
         2.3952, 2.4045, 2.3732, 2.3347, 2.4086, 2.3556, 2.3143, 2.337, 2.1878, 2.3199,
     ],

@@ -213,7 +213,7 @@ def test_a_run_out_of_patience_is_recorded_with_its_best_weights_alone(
     (kept,) = store.runs()
     for records in (kept.evaluations, kept.diagnoses):
         assert {(record.checkpoint, record.step) for record in records} == {("best_probe", 0)}
-    advance([whole], runs, store, minutes=5, n=5, patience=12)
+    advance([whole], runs, store, minutes=5, n=5, patience=12, say=said.append)
     first, second = store.index()
     assert (first.steps, first.patience) == (5, 5)
     assert (second.steps, second.patience) == (12, None)

@@ -20,14 +20,16 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
 def matmul_precision(precision: Precision) -> Iterator[None]:
     """Compute float32 matrix products in `precision`, in the whole process while this lasts."""
     before, wanted = torch.get_float32_matmul_precision(), "highest" if precision == "fp32" else "high"
-    if before == wanted:  # threads that compute in the same precision do not disturb each other
-        yield
-        return
-    torch.set_float32_matmul_precision(wanted)
+    _set_matmul_precision(wanted)
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        _set_matmul_precision(before)
+
+
+def _set_matmul_precision(wanted: str) -> None:
+    if torch.get_float32_matmul_precision() != wanted:  # threads that compute in the same one leave it alone
+        torch.set_float32_matmul_precision(wanted)
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
