@@ -92,6 +92,8 @@ def test_the_readme_names_every_command_once_installed() -> None:
     assert [" ".join(words) for words in others] == [
         "python3 -m venv .venv && source .venv/bin/activate",
         "pip install -e .",
+        "make demo",
+        "make test",
     ]
 
 

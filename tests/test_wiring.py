@@ -139,7 +139,7 @@ def test_the_wall_time_of_a_resumed_run_goes_on(tmp_path: Path, monkeypatch: pyt
 def test_every_verdict_has_its_own_colour() -> None:
     """From the verdict's name to its class, the class's variable and the colours of both themes."""
     web = files("hardtail.show.page").joinpath("web")
-    script, style, theme = (web.joinpath(name).read_text() for name in ("ledger.js", "overview.css", "theme.css"))
+    script, style, theme = (web.joinpath(name).read_text() for name in ("ledger.js", "study.css", "theme.css"))
     kinds = dict(re.findall(r'^  "?([a-z ]+)"?: \["(\w+)", ".", "[a-z ]+"\],$', script, re.MULTILINE))
     assert list(kinds) == [verdict.value for verdict in Verdict]
     grounds = dict(re.findall(r"^\.agreement\.(\w+) \{\n  background: var\((--\w+)\);", style, re.MULTILINE))
