@@ -13,6 +13,7 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.cli import main
+from hardtail.core.depots import FolderDepot
 from hardtail.core.files import save_instances, sole_writer
 from hardtail.core.provenance import origin
 from hardtail.core.records import LogLine
@@ -20,7 +21,6 @@ from hardtail.measuring.diagnosis import Diagnosis
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.subject import Subject
 from hardtail.study import advance as moving
-from hardtail.study import store as storing
 from hardtail.study.advance import advance, measure, prepare, status
 from hardtail.study.grids import GRIDS, Entry, entries_named, grid_named
 from hardtail.study.recipes import recipe_named
@@ -463,8 +463,13 @@ def test_the_step_of_a_started_run_is_that_of_its_saved_state(tmp_path: Path) ->
 
 def test_a_full_disk_records_nothing_and_names_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, store = entry(), Store(tmp_path / "results")
+    real = FolderDepot.write
+
+    def write(depot: FolderDepot, key: str, content: bytes) -> None:
+        (_full if key.startswith(f"{run.name}/") else real)(depot, key, content)
+
     with monkeypatch.context() as patch:
-        patch.setattr(storing, "atomic", _full)
+        patch.setattr(FolderDepot, "write", write)
         with pytest.raises(HardtailError, match=r"results cannot be written: No space left.*is not recorded yet"):
             advance([run], tmp_path / "runs", store, minutes=5, n=5)
     assert store.names() == set()
@@ -487,7 +492,7 @@ def test_results_that_cannot_be_written_are_named_before_training(tmp_path: Path
     assert not (tmp_path / "runs").exists()
 
 
-def _full(path: Path) -> Any:
+def _full(*given: Any) -> Any:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 

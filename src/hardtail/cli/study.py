@@ -10,6 +10,7 @@ from tyro.conf import Positional
 
 from hardtail.cli import common
 from hardtail.cli.common import Device, JsonList, Patience, RecordedIn, app, busy
+from hardtail.cli.grid import Address, CpusPerRun, GpusPerRun, Grid, LauncherName
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
@@ -43,6 +44,10 @@ def study(
         Path | None,
         option("train the runs on this file of `hardtail data` instead; their names then end in -on-FILE", "FILE"),
     ] = None,
+    launcher: LauncherName = "inline",
+    address: Address = None,
+    cpus_per_run: CpusPerRun = 1,
+    gpus_per_run: GpusPerRun = None,
     out: Annotated[Path, option("where `pack` writes the pieces", "DIR")] = Path("packed"),
     bf16_moments: Annotated[
         bool, option("`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")
@@ -55,6 +60,7 @@ def study(
     variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set the variable there too.
     `pack RUN` writes a run in pieces of at most 16 MiB, for machines that exchange small files only; `unpack FOLDER`
     puts it back under `--runs`.
+    `advance --launcher ray` works on all runs at once, on a Ray cluster (docs/scale.md).
     With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
     from hardtail.study.store import Store, default_results
@@ -68,7 +74,8 @@ def study(
     elif words[:1] == ("unpack",):
         _unpack(words[1:], runs)
     elif words[:1] == ("advance",):
-        _advance(words[1:], runs, store, minutes, device, n, patience, data)
+        grid = Grid(launcher, address, cpus_per_run, gpus_per_run)
+        _advance(words[1:], runs, store, minutes, device, n, patience, data, grid)
     else:
         with busy("reading"):
             table = _runs_table(words, runs, store, data) if words else _grids_table(runs, store)
@@ -154,6 +161,7 @@ def _advance(
     n: int,
     patience: int | None,
     data: Path | None,
+    grid: Grid,
 ) -> None:
     from hardtail.study.advance import SPARE, advance
     from hardtail.training.run import refuse_no_patience
@@ -172,8 +180,10 @@ def _advance(
         shown = "  ".join(f"{key} {value:.4g}" for key, value in common.measured(line).items())
         print(f"{entry.name}  step {line.step:,}/{entry.recipe.steps:,}  {shown}", flush=True)
 
-    entries, device = _entries(names, data), common.usable_device(device)
-    with common.asked_to_stop(lambda: began) as stopping:
+    entries = _entries(names, data)
+    if grid.here:
+        device = common.usable_device(device)
+    with grid.launcher() as launcher, common.asked_to_stop(lambda: began or grid.began) as stopping:
         found = advance(
             entries,
             runs,
@@ -185,6 +195,8 @@ def _advance(
             data_file=data,
             report=report,
             should_stop=stopping,
+            launcher=launcher,
+            say=grid.say,
         )
         stopped = stopping()
     left = sum(item.state != "recorded" for item in found)

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from traceback import format_exception
 
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
@@ -17,7 +17,9 @@ from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate
 from hardtail.measuring.explain import diagnosed, explain_model
 from hardtail.measuring.subject import Kind, Subject, load_subject
 from hardtail.study.grids import Entry
+from hardtail.study.leases import Lease
 from hardtail.study.store import HOW_TO_REWRITE, Store, finished_of
+from hardtail.study.unit import Inline, Launcher, Limits, Report, Result, State, Unit, log_tail
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.training.checkpoint import STATE, state_step
@@ -25,6 +27,7 @@ from hardtail.training.run import refuse_no_patience, train, usual_device
 
 SPARE = 20.0
 """Seconds that are kept for saving."""
+INLINE = Inline()
 CONFIDENCE = ("top1", "max-logit", "margin", "entropy")
 
 
@@ -69,62 +72,95 @@ def advance(
     patience: int | None = None,
     data_file: Path | None = None,
     say: Callable[[str], None] = print,
-    report: Callable[[Entry, LogLine], None] = lambda entry, line: None,
+    report: Report = lambda entry, line: None,
     should_stop: Callable[[], bool] = lambda: False,
+    launcher: Launcher = INLINE,
 ) -> list[Status]:
     """Work through the entries for this many minutes. Unfinished work is saved in time and continues at the next call.
 
     Several processes may work on one grid: each takes a run that no other is working on. A run that fails does not hold
     up the others, except if the disk is full or results cannot be written. `patience` and `data_file` are `train`'s;
-    entries on a data file are those of `Entry.on`.
+    entries on a data file are those of `Entry.on`. The launcher decides where runs are worked on: by default here.
     """
     refuse_no_patience(patience)
     deadline = time.monotonic() + 60 * minutes - SPARE
 
-    def over() -> bool:
-        return should_stop() or time.monotonic() >= deadline
+    def left() -> float:
+        return deadline - time.monotonic()
 
-    device = device or usual_device()
-    failures: dict[str, str] = {}
-    for entry in entries:
-        if over():
-            break
-        if entry.name in store.names():
-            continue
-        store.refuse_unwritable()
-        folder, reported = runs / entry.name, partial(report, entry)
-        try:
-            outcome = train(
-                entry.recipe,
-                folder,
-                device=device,
-                data_file=data_file,
-                patience=patience,
-                report=reported,
-                should_stop=over,
-            )
-            if not outcome.finished:
-                say(f"{entry.name}: saved at step {outcome.step:,} of {entry.recipe.steps:,}")
-                break
-            if outcome.patience:
-                say(f"{entry.name}: out of patience at step {outcome.step:,} of {entry.recipe.steps:,}")
-            with sole_writer(folder):
-                if entry.name in store.names():
-                    continue
-                if not measure(folder, device=device, n=n, over=over):
-                    say(f"{entry.name}: trained; measuring continues at the next call")
-                    break
-                store.add(entry.name, entry.arm, folder)
-                say(f"{entry.name}: recorded")
-        except BusyError:
-            say(f"{entry.name}: another process is working on it")
-        except HardtailError as error:
-            cause = error.__cause__
-            if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            say(f"{entry.name}: {error}")
-            failures[entry.name] = str(error)
+    units = [Unit(entry, runs, store, n, device, patience, data_file) for entry in entries]
+    limits = Limits(lambda: should_stop() or left() <= 0, left)
+    failures = launcher.launch(units, work, limits, say, report)
     return [replace(item, failure=failures.get(item.entry.name, "")) for item in status(entries, runs, store)]
+
+
+def work(unit: Unit, over: Callable[[], bool], report: Report, owner: str | None = None) -> Result:
+    """Train, measure and record one run under its lease; whatever happens to it is in the result."""
+    try:
+        unit.store.refuse_unwritable()
+    except HardtailError as error:
+        return Result(unit.name, "unwritable", failure=str(error))
+    try:
+        with unit.store.leases.take(unit.name, unit.identity, owner) as lease:
+            return _work(unit, lease, over, report)
+    except BusyError as error:
+        return Result(unit.name, "busy", (str(error),))
+    except BrokenPipeError:  # from the reader of the reports
+        raise
+    except Exception as error:
+        trace = "" if isinstance(error, HardtailError | OSError) else "".join(format_exception(error))
+        return Result(unit.name, _fault(error), (), _sentence(error), log_tail(unit.folder), trace)
+
+
+def _work(unit: Unit, lease: Lease, over: Callable[[], bool], report: Report) -> Result:
+    entry, folder, said = unit.entry, unit.folder, []
+    device = unit.device or usual_device()
+
+    def stop() -> bool:
+        return over() or lease.lost
+
+    def reported(line: LogLine) -> None:
+        lease.note("training", line.step)
+        report(entry, line)
+
+    if entry.name in unit.store.names():  # recorded by someone else since it was looked for
+        return Result(entry.name, "recorded")
+    outcome = train(
+        entry.recipe,
+        folder,
+        device=device,
+        data_file=unit.data_file,
+        patience=unit.patience,
+        report=reported,
+        should_stop=stop,
+    )
+    if not outcome.finished:
+        lease.refuse_lost()
+        return Result(entry.name, "stopped", (f"saved at step {outcome.step:,} of {entry.recipe.steps:,}",))
+    if outcome.patience:
+        said.append(f"out of patience at step {outcome.step:,} of {entry.recipe.steps:,}")
+    with sole_writer(folder):
+        lease.note("measuring", outcome.step)
+        if not measure(folder, device=device, n=unit.n, over=stop):
+            lease.refuse_lost()
+            return Result(entry.name, "stopped", (*said, "trained; measuring continues at the next call"))
+        lease.refuse_lost()
+        unit.store.add(entry.name, entry.arm, folder)
+    return Result(entry.name, "recorded", (*said, "recorded"))
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'} cannot be written or read: {error.strerror or error}"
+    return str(error) if isinstance(error, HardtailError) else f"{type(error).__name__}: {error}"
+
+
+def _fault(error: Exception) -> State:
+    """Whether a run failed by its own fault, or because something could not be written."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if not isinstance(cause, OSError):
+        return "failed"
+    return "full" if cause.errno in (errno.ENOSPC, errno.EDQUOT) else "refused"
 
 
 def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lambda: False) -> bool:

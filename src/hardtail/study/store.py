@@ -13,29 +13,30 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
 import msgspec
 
+from hardtail.core.depots import ConflictError, Depot, FolderDepot
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import atomic, read_regular, sole_writer
+from hardtail.core.files import read_regular
 from hardtail.core.records import (
     FINISHED,
     Finished,
     LogLine,
     Positive,
     RunEntry,
-    append_jsonl,
     lines_of,
     read_json,
     read_jsonl,
 )
+from hardtail.study.leases import Leases
 from hardtail.study.runs import Run
 
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
+INDEX = "index.jsonl"
 LOG_LINES = 150
 """A thinned log has about this many lines."""
 HOW_TO_REWRITE = "move finished.json away and run the same command to write the files again from the saved state"
@@ -65,7 +66,7 @@ class Store:
 
     def index(self) -> list[RunEntry]:
         """One entry for each run, in the order in which they were recorded."""
-        path = self.folder / "index.jsonl"
+        path = self.folder / INDEX
         entries = read_jsonl(path, RunEntry)
         name, count = max(Counter(entry.name for entry in entries).items(), key=itemgetter(1), default=("", 0))
         if count > 1:
@@ -82,28 +83,51 @@ class Store:
             raise HardtailError(f"{gone[0]} has no log.jsonl, although index.jsonl names the run; restore its folder")
         return runs
 
+    @property
+    def depot(self) -> Depot:
+        return FolderDepot(self.folder)
+
+    @property
+    def leases(self) -> Leases:
+        """Who works on which run."""
+        return Leases(self.depot)
+
     def refuse_unwritable(self) -> None:
         """Raise HardtailError before hours of work whose results could not be recorded here."""
-        with self._writing():
-            pass
-
-    def _writing(self) -> AbstractContextManager[None]:
-        return sole_writer(self.folder / "index.jsonl", wait=30)
+        self.depot.refuse_unwritable(INDEX)
 
     def add(self, name: str, arm: str, run: Path) -> None:
-        """Record a finished run: copy its small files, thin its log and add a line to the index."""
-        with self._writing():
-            if name in self.names():
-                raise HardtailError(f"{self.folder} already has a run {name!r}; results are never rewritten")
-            entry, files = _entry(name, arm, run), _files(run)  # everything is read before anything is written
-            try:
-                for file, content in files.items():
-                    with atomic(self.folder / name / file) as copy:
-                        copy.write(content)
-                append_jsonl(self.folder / "index.jsonl", [entry])
-            except OSError as error:  # most often a full disk
-                state = f"{name} is not recorded yet, and nothing of it is lost"
-                raise HardtailError(f"{self.folder} cannot be written: {error.strerror or error}; {state}") from error
+        """Record a finished run: copy its small files, thin its log and add a line to the index.
+
+        The line comes last: until it is there, nothing of the run counts, and the files are written again.
+        """
+        self._refuse_recorded(name)
+        entry, files = _entry(name, arm, run), _files(run)  # everything is read before anything is written
+        try:
+            for file, content in files.items():
+                self.depot.write(f"{name}/{file}", content)
+            while not self._added(name, lines_of([entry])):
+                pass
+        except OSError as error:  # most often a full disk
+            state = f"{name} is not recorded yet, and nothing of it is lost"
+            raise HardtailError(f"{self.folder} cannot be written: {error.strerror or error}; {state}") from error
+
+    def _added(self, name: str, line: bytes) -> bool:
+        """Add the line of a run to the index; False if another process changed the index at the same time."""
+        held = self.depot.read(INDEX)
+        before = held.content if held else b""
+        if before and not before.endswith(b"\n"):
+            raise HardtailError(f"{self.folder / INDEX} ends in the middle of a line; fix or move it, then try again")
+        self._refuse_recorded(name)
+        try:
+            self.depot.swap(INDEX, before + line, held.version if held else None)
+        except ConflictError:
+            return False
+        return True
+
+    def _refuse_recorded(self, name: str) -> None:
+        if name in self.names():
+            raise HardtailError(f"{self.folder} already has a run {name!r}; results are never rewritten")
 
 
 def recorded(folder: Path) -> Path:

@@ -1,0 +1,155 @@
+"""A unit of work: one run of a grid, from its first step to its line in the index; and what decides where it runs.
+
+docs/scale.md says how units, leases and records fit together.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from msgspec.json import encode
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import file_hash
+from hardtail.core.records import LogLine
+from hardtail.study.grids import Entry
+from hardtail.study.store import Store
+
+State = Literal["recorded", "stopped", "busy", "failed", "refused", "unwritable", "full"]
+"""How work on a unit ended. `stopped`: it is saved and continues another time; `busy`: someone else works on it;
+`failed`: by its own fault; `refused`: a file could not be written; `unwritable`: results could not be recorded at all;
+`full`: there is no space left."""
+LOG_TAIL = 5
+"""Lines of its log that the report of a failed run repeats."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One run of a grid: what is trained and measured, and where it is kept."""
+
+    entry: Entry
+    runs: Path
+    store: Store
+    n: int
+    device: str | None
+    """None is the GPU of the machine that it runs on, if that has one."""
+    patience: int | None = None
+    data_file: Path | None = None
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def folder(self) -> Path:
+        return self.runs / self.name
+
+    def from_anywhere(self) -> "Unit":
+        """The same with absolute paths, for a process in another folder."""
+        store = replace(self.store, folder=self.store.folder.absolute())
+        data_file = self.data_file.absolute() if self.data_file else None
+        return replace(self, runs=self.runs.absolute(), store=store, data_file=data_file)
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of everything that its results depend on, except for the code."""
+        data = file_hash(self.data_file) if self.data_file else ""
+        content = [self.name, self.entry.recipe.as_json(), self.n, self.patience, data]
+        return hashlib.sha256(encode(content)).hexdigest()
+
+
+@dataclass(frozen=True)
+class Result:
+    """How work on a unit ended, in words for the user."""
+
+    name: str
+    state: State
+    said: tuple[str, ...] = ()
+    """What happened, apart from a failure."""
+    failure: str = ""
+    log: tuple[str, ...] = ()
+    """The end of a failed run's log."""
+    trace: str = ""
+    """Where in the code an error occurred that has no sentence of its own."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When work has to stop."""
+
+    over: Callable[[], bool]
+    """Whether it has to stop now: time is up, or the user wants it."""
+    seconds: Callable[[], float]
+    """Seconds that are left."""
+
+
+Report = Callable[[Entry, LogLine], None]
+Work = Callable[[Unit, Callable[[], bool], Report, str | None], Result]
+"""Works on a unit until it is recorded or time is over; with a word that its lease is held under, if one is given."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A line of the table of a grid that is under way."""
+
+    name: str
+    state: str
+    step: int
+    steps: int
+    where: str = ""
+
+
+class Launcher(ABC):
+    """Decides where units run; what is done with each is the same everywhere."""
+
+    @abstractmethod
+    def launch(
+        self, units: Sequence[Unit], work: Work, limits: Limits, say: Callable[[str], None], report: Report
+    ) -> dict[str, str]:
+        """Work on the units, the first ones first, until all are done or time is over; return the failures by name."""
+
+
+class Inline(Launcher):
+    """One after the other, in this process. A run that does not end in time is the last."""
+
+    def launch(
+        self, units: Sequence[Unit], work: Work, limits: Limits, say: Callable[[str], None], report: Report
+    ) -> dict[str, str]:
+        failures: dict[str, str] = {}
+        for unit in units:
+            if limits.over():
+                break
+            if unit.name in unit.store.names():
+                continue
+            result = work(unit, limits.over, report, None)
+            for words in result.said:
+                say(f"{unit.name}: {words}")
+            raise_if_hopeless(result)
+            if result.failure:
+                say(f"{unit.name}: {result.failure}{indented(result.trace)}")
+                failures[unit.name] = result.failure
+            if result.state == "stopped":
+                break
+        return failures
+
+
+def raise_if_hopeless(result: Result) -> None:
+    """Raise HardtailError where the next unit would meet the same: a full disk, or results that cannot be written."""
+    if result.state in ("full", "unwritable"):
+        raise HardtailError(result.failure)
+
+
+def indented(text: str) -> str:
+    return "".join(f"\n    {line}" for line in text.splitlines())
+
+
+def log_tail(folder: Path) -> tuple[str, ...]:
+    """The last lines of a run's log, as they are in the file; none if it has no log."""
+    try:
+        return tuple((folder / "log.jsonl").read_text(errors="replace").splitlines()[-LOG_TAIL:])
+    except OSError:
+        return ()

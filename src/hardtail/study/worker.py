@@ -1,0 +1,70 @@
+"""What happens in a process of a cluster: it is sent a unit, works on it, and answers with what became of it."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.provenance import code_version
+from hardtail.core.records import FINISHED, LogLine
+from hardtail.study.grids import Entry
+from hardtail.study.unit import Result, Unit, Work
+from hardtail.tasks.datasets import KEPT
+from hardtail.training.checkpoint import state_step
+
+COMMIT = "HARDTAIL_COMMIT"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a worker is sent."""
+
+    unit: Unit
+    work: Work
+    until: float
+    """When it has to stop, in seconds since 1970."""
+    owner: str
+    """The word that it takes the lease under."""
+    threads: int
+    environment: dict[str, str]
+
+
+def environment() -> dict[str, str]:
+    """What a worker has to know of the environment, and the code that it must be of."""
+    kept = {KEPT: str(Path(os.environ[KEPT]).absolute())} if os.environ.get(KEPT) else {}
+    return {COMMIT: code_version(), **kept}
+
+
+def perform(order: Order) -> Result:
+    """Work on a unit; a task that is cancelled saves and stops."""
+    import torch
+
+    if (ours := code_version()) != (theirs := order.environment[COMMIT]):
+        raise HardtailError(
+            f"a worker has other code ({ours}) than the command that sent it work ({theirs}); install the same on all "
+            f"machines, and set {COMMIT} to its commit where there is no history"
+        )
+    os.environ.update(order.environment)
+    torch.set_num_threads(order.threads)
+    stopping = False
+
+    def stop(number: int, frame: object) -> None:
+        nonlocal stopping
+        stopping = True
+
+    def ignore(entry: Entry, line: LogLine) -> None:
+        """Nobody reads this process's output; what it measures is in the run's log."""
+
+    before = signal.signal(signal.SIGINT, stop)  # how Ray cancels a task
+    try:
+        return order.work(order.unit, lambda: stopping or time.time() >= order.until, ignore, order.owner)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def gained_by(folder: Path) -> tuple[int, int]:
+    """How far a run has come: its saved step, and the bytes of what was measured."""
+    files = [folder / name for name in (FINISHED, "evaluations.jsonl", "diagnoses.jsonl")]
+    return state_step(folder), sum(path.stat().st_size for path in files if path.exists())

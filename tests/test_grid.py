@@ -1,0 +1,236 @@
+"""Grids on a real Ray cluster on this machine's loopback interface, with processes killed at the worst moments."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardtail.core.errors import HardtailError
+from hardtail.study.advance import Status, advance
+from hardtail.study.grids import Entry
+from hardtail.study.on_ray import Ray
+from hardtail.study.store import Store
+from hardtail.study.unit import Seen
+from tests.grid_toys import Faulty, little, untimed
+from tests.test_study import entry
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # then Ray takes 127.0.0.1 for what it is, on Linux too
+
+KILLED = ("killed in training", "killed in measuring", "killed in copying", "killed in indexing")
+FINE = (*KILLED, "refused", "")
+
+
+def seeded(seed: int, arm: str = "addition-random-smoke") -> Entry:
+    made = entry(arm)
+    return replace(made, recipe=replace(made.recipe, seed=seed))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two cores of this machine as a cluster of one node; tests may add others."""
+    from ray.cluster_utils import Cluster
+
+    made = Cluster()
+    made.add_node(**node(2))
+    made.connect()
+    yield made
+    import ray
+
+    ray.shutdown()
+    made.shutdown()
+
+
+def node(cpus: int) -> dict[str, Any]:
+    return {
+        "num_cpus": cpus,
+        "node_ip_address": "127.0.0.1",
+        "object_store_memory": 80 << 20,
+        "memory": 16 << 30,
+        "include_dashboard": False,
+    }
+
+
+def on_ray(
+    entries: list[Entry],
+    folder: Path,
+    faults: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    launcher: Ray,
+    told: list[str] | None = None,
+) -> tuple[list[Status], list[str]]:
+    """Advance the entries on the cluster; their states, and what the user was told."""
+    (folder / "marks").mkdir(parents=True, exist_ok=True)
+    said = [] if told is None else told
+    with monkeypatch.context() as patched:
+        patched.setattr("hardtail.study.advance.work", Faulty(folder / "marks", faults))
+        store = Store(folder / "results")
+        found = advance(
+            entries, folder / "runs", store, minutes=8, device="cpu", n=5, say=said.append, launcher=launcher
+        )
+    return found, said
+
+
+def same_as_inline(name: str, made: Entry, folder: Path, reference: Path) -> None:
+    """The same weights to the byte, and the same records except for times, each of them once."""
+    ours, theirs = folder / "runs" / name, reference / "runs" / name
+    for file in ("last.safetensors", "best_probe.safetensors", "coverage.json", "recipe.json"):
+        assert (ours / file).read_bytes() == (theirs / file).read_bytes(), file
+    for file in ("evaluations.jsonl", "diagnoses.jsonl"):
+        assert untimed(folder / "results" / name / file) == untimed(reference / "results" / name / file)
+    logged = [untimed(place / "results" / name / "log.jsonl") for place in (folder, reference)]
+    assert [line for line in logged[0] if "how" not in line] == [line for line in logged[1] if "how" not in line]
+    assert [line.name for line in Store(folder / "results").index()].count(name) == 1
+
+
+@pytest.fixture(scope="module")
+def faulty_grid(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A grid in which every run but one meets something; and what became of it."""
+    folder = tmp_path_factory.mktemp("faults")
+    runs = {fault: seeded(10 + place) for place, fault in enumerate(FINE)}
+    diverging = seeded(30)
+    rising = replace(diverging.recipe.optimiser, lr=1e6, floor=0.0, warmup=0, clip=None)
+    runs["diverging"] = replace(diverging, recipe=replace(diverging.recipe, optimiser=rising))
+    runs["damaged"], runs["torn"] = seeded(31), seeded(32)
+    for name, file in (("damaged", "state.safetensors"), ("torn", "recipe.json")):
+        (folder / "runs" / runs[name].name).mkdir(parents=True)
+        (folder / "runs" / runs[name].name / file).write_text("torn")
+    (folder / "runs" / runs["damaged"].name / "recipe.json").write_text(json.dumps(runs["damaged"].recipe.as_json()))
+    faults = {made.name: fault for fault, made in runs.items() if fault in (*KILLED, "refused")}
+    with pytest.MonkeyPatch.context() as patched:
+        found, said = on_ray(list(runs.values()), folder, faults, patched, Ray())
+    with little():
+        fine = [runs[fault] for fault in FINE]
+        advance(fine, folder / "inline" / "runs", Store(folder / "inline" / "results"), minutes=8, device="cpu", n=5)
+    return folder, (runs, {item.entry.name: item for item in found}, said)
+
+
+@pytest.mark.parametrize("fault", FINE)
+def test_a_run_that_meets_a_fault_ends_as_if_nothing_had_happened(fault: str, faulty_grid: tuple[Path, Any]) -> None:
+    folder, (runs, found, said) = faulty_grid
+    name = runs[fault].name
+    assert (found[name].state, found[name].failure) == ("recorded", "")
+    assert (folder / "marks" / name).exists() == bool(fault), "it did not meet its fault"
+    same_as_inline(name, runs[fault], folder, folder / "inline")
+    told = [line for line in said if line.startswith(f"{name}:")]
+    assert any("its worker died" in line for line in told) == (fault in KILLED)
+    assert any("cannot be written: Input/output error" in line for line in told) == (fault == "refused")
+
+
+def test_a_worker_killed_in_training_continues_from_its_saved_state(faulty_grid: tuple[Path, Any]) -> None:
+    _, (runs, _, said) = faulty_grid
+    assert f"{runs['killed in training'].name}: its worker died (WorkerCrashedError); it continues from step 4" in said
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("diverging", "has diverged"), ("damaged", "state.safetensors"), ("torn", "this is not valid JSON")],
+)
+def test_a_run_that_fails_by_itself_is_reported_and_holds_up_no_other(
+    fault: str, words: str, faulty_grid: tuple[Path, Any]
+) -> None:
+    _, (runs, found, said) = faulty_grid
+    name = runs[fault].name
+    assert words in found[name].failure
+    (told,) = [line for line in said if line.startswith(f"{name}:")]
+    assert words in told
+    assert ("\n    log: {" in told) == (fault == "diverging"), "a run that began has a log to show"
+
+
+def test_leases_and_parts_of_files_are_gone_in_the_end(faulty_grid: tuple[Path, Any]) -> None:
+    folder, _ = faulty_grid
+    assert Store(folder / "results").leases.held() == {}
+    assert not [path for path in (folder / "results" / ".leases").iterdir() if path.suffix == ".json"]
+
+
+def test_a_second_call_does_nothing(faulty_grid: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, (runs, _, _) = faulty_grid
+    index = (folder / "results" / "index.jsonl").read_bytes()
+    monkeypatch.setattr(Ray, "_cluster", lambda self: pytest.fail("there was nothing to do"))
+    found, said = on_ray([runs[fault] for fault in FINE], folder, {}, monkeypatch, Ray())
+    assert {item.state for item in found} == {"recorded"}
+    assert said == []
+    assert (folder / "results" / "index.jsonl").read_bytes() == index
+
+
+def test_a_full_disk_stops_the_grid_and_the_next_call_finishes_it(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = seeded(50)
+    with pytest.raises(
+        HardtailError, match=r"No space left on device; .* is not recorded yet, and nothing of it is lost"
+    ):
+        on_ray([run], tmp_path, {run.name: "full"}, monkeypatch, Ray())
+    assert Store(tmp_path / "results").names() == set()
+    measured = (tmp_path / "runs" / run.name / "evaluations.jsonl").read_bytes()
+    (found,), _ = on_ray([run], tmp_path, {}, monkeypatch, Ray())
+    assert found.state == "recorded"
+    assert (tmp_path / "results" / run.name / "evaluations.jsonl").read_bytes() == measured
+
+
+def test_a_run_moves_to_another_machine_when_its_own_is_gone(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, lost = seeded(51), [cluster.add_node(**node(4))]
+
+    def remove(rows: list[Seen]) -> None:
+        if lost and (tmp_path / "marks" / run.name).exists():
+            cluster.remove_node(lost.pop(), allow_graceful=False)
+            cluster.add_node(**node(4))
+
+    (found,), said = on_ray([run], tmp_path, {run.name: "waits"}, monkeypatch, Ray(cpus=4, watch=remove))
+    assert not lost, "the machine was not removed"
+    assert (found.state, found.failure) == ("recorded", "")
+    assert any("it continues from step 4" in line for line in said)
+
+
+def test_a_run_that_someone_else_works_on_is_waited_for(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, store = seeded(52), Store(tmp_path / "results")
+    lease = store.leases.take(run.name, "someone else's")
+    said: list[str] = []
+    where: list[str] = []
+
+    def release(rows: list[Seen]) -> None:
+        where.append(rows[0].where)
+        if said:
+            store.leases.drop(run.name, lease.taken.owner)
+
+    (found,) = on_ray([run], tmp_path, {}, monkeypatch, Ray(watch=release), said)[0]
+    assert lease.taken.holder in where, "the table does not say who"
+    assert said[0] == f"{run.name}: another process is working on it: {lease.taken.holder}; waiting for it"
+    assert found.state == "recorded"
+
+
+def test_a_driver_that_is_killed_is_followed_by_the_next(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = seeded(53)
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "tests.grid_driver", cluster.address, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert driver.stdout is not None
+    assert "at work" in driver.stdout.readline()
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    driver.stdout.close()
+    (found,), _ = on_ray([run], tmp_path, {run.name: "waits"}, monkeypatch, Ray())
+    assert (found.state, found.failure) == ("recorded", "")
+    assert [line["step"] for line in untimed(tmp_path / "runs" / run.name / "log.jsonl") if "how" in line] == [0, 4]
+
+
+def test_a_run_that_no_machine_has_room_for_is_refused(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HardtailError, match=r"needs 64 cores, 0 GPUs and .* no machine of the cluster has that"):
+        on_ray([seeded(54)], tmp_path, {}, monkeypatch, Ray(cpus=64))
