@@ -69,7 +69,7 @@ def at_step(then: Callable[[Path], None], mark: Path, unit: Unit) -> Any:
 
 
 def while_measuring(mark: Path, unit: Unit) -> Any:
-    real = moving.keep
+    real: Callable[..., Any] = vars(moving)["keep"]
 
     def keep(*given: Any) -> Any:
         real(*given)

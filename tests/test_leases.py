@@ -139,7 +139,8 @@ def test_a_unit_is_what_its_results_depend_on(store: Store, tmp_path: Path) -> N
 
 def test_two_grids_on_one_store_do_each_run_once(store: Store, tmp_path: Path) -> None:
     """The second comes while the first is training."""
-    entries, said = [entry(), entry("addition-puma-smoke")], []
+    entries = [entry(), entry("addition-puma-smoke")]
+    said: list[str] = []
 
     def second(*given: Any) -> None:
         if not said:

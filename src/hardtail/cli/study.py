@@ -26,8 +26,8 @@ def study(
     words: Annotated[
         Positional[tuple[str, ...]],
         option(
-            "nothing: list all grids; GRID: list its runs; advance GRID or RUN: continue it",
-            "[advance|prepare|pack|unpack] [GRID|RUN ...]",
+            "nothing: list all grids; GRID: list its runs; plan GRID: what it costs; advance GRID or RUN: continue it",
+            "[plan|advance|prepare|pack|unpack] [GRID|RUN ...]",
         ),
     ] = (),
     /,
@@ -48,6 +48,7 @@ def study(
     address: Address = None,
     cpus_per_run: CpusPerRun = 1,
     gpus_per_run: GpusPerRun = None,
+    gpus: Annotated[int, option("GPUs that `plan` reckons with", "G")] = 1,
     out: Annotated[Path, option("where `pack` writes the pieces", "DIR")] = Path("packed"),
     bf16_moments: Annotated[
         bool, option("`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")
@@ -55,6 +56,7 @@ def study(
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
+    `plan` says what is left to do and what it costs, before anything is paid for.
     `advance` trains the next unfinished run from its last checkpoint, saves its state when time is up or at Ctrl-C, and
     measures and records finished runs. `prepare` draws all data that a grid needs into the folder that the environment
     variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set the variable there too.
@@ -69,6 +71,8 @@ def study(
     store = Store(results or default_results(new=Path("results")))
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)
+    elif words[:1] == ("plan",):
+        _plan(words[1:], runs, store, n, gpus, data)
     elif words[:1] == ("pack",):
         _pack(words[1:], runs, out, bf16_moments)
     elif words[:1] == ("unpack",):
@@ -113,6 +117,20 @@ def _entries(names: tuple[str, ...], data: Path | None) -> "list[Entry]":
     from hardtail.study.grids import entries_named
 
     return [entry if data is None else entry.on(data) for entry in entries_named(names)]
+
+
+def _plan(names: tuple[str, ...], runs: Path, store: "Store", n: int, gpus: int, data: Path | None) -> None:
+    from hardtail.show.plan import plan_table, plan_text
+    from hardtail.study.plan import plan
+
+    if not names:
+        raise HardtailError("plan needs grids or runs: hardtail study plan addition maze --gpus 8")
+    common.positive("--gpus", gpus)
+    with busy("reading"):
+        found = plan(_entries(names, data), runs, store, n)
+    if found.runs:
+        common.show_tables([plan_table(found, " ".join(names))])
+    print(plan_text(found, gpus))
 
 
 def _prepare(names: tuple[str, ...], n: int) -> None:

@@ -1,0 +1,180 @@
+"""What a grid costs before it is paid for: GPU-hours from recorded runs, and how long a number of GPUs takes.
+
+Training takes the recorded seconds a step of the nearest run on a GPU: of the same arm, else of the same task, scheme
+and precision. Measuring takes the recorded seconds an instance of the same task. What was never recorded is counted
+instead (`training.estimate`), which is good to a factor of two.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+
+from msgspec import Struct, field
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.parsing import converted
+from hardtail.core.recipes import RecipeFile, recipe_of
+from hardtail.core.records import Accuracy
+from hardtail.measuring.explain import diagnosed
+from hardtail.study.advance import status, study_parts
+from hardtail.study.grids import Entry
+from hardtail.study.runs import Run
+from hardtail.study.store import Store
+from hardtail.training.estimate import GPU_RATE, estimate
+from hardtail.training.recipe import Recipe
+
+GPU = "NVIDIA"
+"""How the name of a device begins that counts as a GPU."""
+KINDS_OF_WEIGHTS = 2
+DIAGNOSED_ORDERS = 2
+"""A finished run is measured with its last and its best weights, and diagnosed in two orders."""
+COUNTED = "counted, not recorded"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What is left of one run."""
+
+    entry: Entry
+    training: float
+    """Seconds on one GPU."""
+    measuring: float
+    source: str
+    """The recorded run that the time of a step is from."""
+
+    @property
+    def seconds(self) -> float:
+        return self.training + self.measuring
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is left of a grid."""
+
+    runs: tuple[Planned, ...]
+    recorded: int
+
+    @property
+    def seconds(self) -> float:
+        """On one GPU."""
+        return sum(run.seconds for run in self.runs)
+
+    @property
+    def longest(self) -> Planned | None:
+        """The critical path: runs do not wait for each other, so it is the longest of them."""
+        return max(self.runs, key=lambda run: run.seconds, default=None)
+
+    def on(self, workers: int) -> float:
+        """Seconds until everything is recorded, if each worker takes the next run as soon as it is free."""
+        return makespan([run.seconds for run in self.runs], workers)
+
+
+def plan(entries: Sequence[Entry], runs: Path, store: Store, n: int) -> Plan:
+    """The cost of what is not recorded yet; saved steps are not paid again."""
+    known = _Known(store)
+    left = [item for item in status(entries, runs, store) if item.state != "recorded"]
+    planned = []
+    for item in left:
+        step, source = known.step_seconds(item.entry)
+        steps = 0 if item.state == "trained" else item.entry.recipe.steps - item.step
+        planned.append(Planned(item.entry, step * steps, known.measuring_seconds(item.entry, n), source))
+    return Plan(tuple(planned), len(entries) - len(left))
+
+
+def makespan(seconds: Sequence[float], workers: int) -> float:
+    """When the last of these ends, if each worker takes the next one as soon as it is free."""
+    if workers < 1:
+        raise HardtailError(f"the number of GPUs is {workers}; it must be at least 1")
+    free = [0.0] * workers
+    for duration in seconds:
+        heapq.heapreplace(free, free[0] + duration)
+    return max(free)
+
+
+class _Known:
+    """What recorded runs say about time."""
+
+    def __init__(self, store: Store) -> None:
+        runs = store.runs()
+        self.runs = [run for run in runs if run.entry.wall and (run.entry.device or "").startswith(GPU)]
+
+    def step_seconds(self, entry: Entry) -> tuple[float, str]:
+        """Seconds of a step, and the run that they are from."""
+        same_arm = [run for run in self.runs if run.entry.arm == entry.arm]
+        ours = _work_of(RecipeFile.of(entry.recipe.as_json(), entry.name), entry.name)
+        alike = [run for run, work in self._works if work == ours and run.task == entry.recipe.task.name]
+        if found := same_arm or alike:
+            run = found[-1]
+            assert run.entry.wall is not None
+            return run.entry.wall / run.entry.steps, run.name
+        return estimate(entry.recipe).gpu_seconds / entry.recipe.steps, COUNTED
+
+    def measuring_seconds(self, entry: Entry, n: int) -> float:
+        """Seconds that all measurements of a finished run take."""
+        task = entry.recipe.task
+        measured = sum(part.n * len(policies) for part, policies in study_parts(task, n))
+        explained = sum(part.n for part in diagnosed(task, (), None)) * DIAGNOSED_ORDERS
+        each = self._decoding.get(task.name) or _counted_decode(entry.recipe)
+        return KINDS_OF_WEIGHTS * (measured + explained) * each
+
+    @cached_property
+    def _works(self) -> list[tuple[Run, "_Work"]]:
+        return [(run, _work_of(recipe_of(run.folder), str(run.folder))) for run in self.runs]
+
+    @cached_property
+    def _decoding(self) -> dict[str, float]:
+        """Seconds to decode an instance of each task: the median of the records."""
+        each: dict[str, list[float]] = {}
+        for run in self.runs:
+            for record in run.evaluations:
+                if isinstance(record, Accuracy) and record.wall and (record.device or "").startswith(GPU):
+                    each.setdefault(run.task, []).append(record.wall / record.n)
+        return {task: median(seconds) for task, seconds in each.items()}
+
+
+class _Scheme(Struct, frozen=True):
+    kind: str = field(name="class")
+
+    def __eq__(self, other: object) -> bool:
+        """Modules have moved; the name of a scheme has not."""
+        return isinstance(other, _Scheme) and self.kind.rpartition(":")[2] == other.kind.rpartition(":")[2]
+
+
+class _SizeFields(Struct, frozen=True):
+    layers: int
+    heads: int
+    width: int
+    mlp_ratio: int
+    dropout: float
+
+
+class _Sizes(Struct, frozen=True):
+    fields: _SizeFields
+
+
+class _Work(Struct, frozen=True):
+    """The fields of a recipe that the time of a step depends on, apart from the task."""
+
+    scheme: _Scheme
+    sizes: _Sizes
+    batch: int
+    precision: str
+    accumulate: int = 1
+    attention: str = "same"
+
+
+class _Recipe(Struct, frozen=True):
+    fields: _Work
+
+
+def _work_of(recipe: RecipeFile, where: str) -> _Work:
+    return converted(recipe.described, _Recipe, where).fields
+
+
+def _counted_decode(recipe: Recipe) -> float:
+    """Seconds to decode an instance, one forward pass for each cell, by counting operations."""
+    forward = estimate(recipe).flops_per_step / 3 / (recipe.batch * recipe.accumulate)
+    return recipe.task.answer_len * forward / GPU_RATE["fp32"]

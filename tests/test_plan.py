@@ -1,0 +1,54 @@
+"""The cost of a grid before it is paid for."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hardtail.core.errors import HardtailError
+from hardtail.study.grids import Entry, entries_named
+from hardtail.study.plan import COUNTED, makespan, plan
+from hardtail.study.store import Store
+from hardtail.training.estimate import estimate
+from tests.conftest import Command
+
+RECORDED = Store(Path(__file__).parents[1] / "results")
+
+
+def test_each_worker_takes_the_next_run_when_it_is_free() -> None:
+    assert makespan([3.0, 2.0, 2.0, 1.0], 1) == 8.0
+    assert makespan([3.0, 2.0, 2.0, 1.0], 2) == 4.0  # 3 + 1 next to 2 + 2
+    assert makespan([3.0, 2.0, 2.0, 1.0], 100) == 3.0
+    assert makespan([], 2) == 0.0
+    with pytest.raises(HardtailError, match="the number of GPUs is 0"):
+        makespan([1.0], 0)
+
+
+def test_time_comes_from_the_nearest_recorded_run(tmp_path: Path) -> None:
+    walls = {run.name: run.entry for run in RECORDED.runs()}
+    (known,) = entries_named(["addition-papl-tf32-s43"])
+    other_arm = Entry("mine", replace(known.recipe, name="mine", steps=100))
+    wide = Entry("wide", replace(known.recipe, sizes=replace(known.recipe.sizes, width=256)))
+    found = {run.entry.arm: run for run in plan([known, other_arm, wide], tmp_path, RECORDED, 500).runs}
+    same = walls["addition-papl-tf32-s42"]
+    assert same.wall is not None
+    assert found[known.arm].source == same.name
+    assert found[known.arm].training == pytest.approx(same.wall / same.steps * known.recipe.steps)
+    like = walls[found["mine"].source]
+    assert (like.task, like.wall is not None, "papl" in like.arm) == ("addition", True, True)
+    assert found["mine"].training == pytest.approx((like.wall or 0) / like.steps * 100)
+    assert (found["wide"].source, found["wide"].training) == (COUNTED, pytest.approx(estimate(wide.recipe).gpu_seconds))
+    assert found["wide"].measuring == found["mine"].measuring > 0
+
+
+def test_what_is_recorded_costs_nothing(tmp_path: Path, hardtail_command: Command) -> None:
+    where = ("--runs", str(tmp_path), "--results", str(RECORDED.folder))
+    _, out, _ = hardtail_command("study", "plan", "addition-papl-tf32-s42", *where)
+    assert out == "all 1 runs are recorded; nothing is left to do\n"
+    code, out, _ = hardtail_command("study", "plan", "listops", "--gpus", "4", *where)
+    assert code == 0
+    recorded = sum(entry.name in RECORDED.names() for entry in entries_named(["listops"]))
+    assert f"{9 - recorded} runs are left, {recorded} recorded: " in out
+    assert "critical path: listops-" in out
+    code, _, error = hardtail_command("study", "plan", *where)
+    assert (code, "plan needs grids or runs" in error) == (2, True)
