@@ -24,8 +24,9 @@ from hardtail.policies.remask import LeaveOneOut
 from hardtail.schemes import Corpus, Scheme
 from hardtail.training.gradient import Written
 from hardtail.training.optimiser import AdamW
+from hardtail.training.ranks import Ranks, Together
 from hardtail.training.run import train
-from hardtail.training.step import Step
+from hardtail.training.step import ALONE, Step
 from tests.decoding_toys import MASK, TOY, hashed_logits, problems
 from tests.test_evaluate import ADDITION, tiny
 from tests.test_step import SCHEMES, TASK, model
@@ -129,14 +130,14 @@ def test_a_captured_step_is_the_step_of_a_cpu(name: str, accumulate: int) -> Non
         assert gpu.seen.count_K.tolist() == cpu.seen.count_K.tolist()
 
 
-def wide(scheme: Scheme, dropout: float) -> Step:
+def wide(scheme: Scheme, dropout: float, ranks: Ranks = ALONE) -> Step:
     """A step in bf16 whose sizes the written passes fit."""
     shape = Shape(2, 2, 64, TASK.vocabulary.size, TASK.seq_len, dropout=dropout)
     made = Transformer(shape).initialise(torch.Generator().manual_seed(0)).to(LAST_GPU).train()
     instances = TASK.sample(1000, Streams(0).named("step/train"))
     corpus = Corpus.on(torch.device(LAST_GPU), instances, TASK.vocabulary.mask_id, "lsb")
     settings = AdamW(lr=3e-3, warmup=10, ema=0.9)
-    return Step(made, scheme, corpus, settings, batch=32, steps=400, seed=1, precision="bf16")
+    return Step(made, scheme, corpus, settings, batch=32, steps=400, seed=1, precision="bf16", ranks=ranks)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
@@ -181,3 +182,37 @@ def test_a_run_goes_on_from_a_gpu_to_a_cpu_and_back(tmp_path: Path) -> None:
         assert not train(recipe, tmp_path, device=device, should_stop=enough).finished
     outcome = train(recipe, tmp_path, device=LAST_GPU)
     assert (outcome.finished, outcome.step, outcome.how) == (True, recipe.steps, "compiled, one CUDA graph")
+
+
+class Doubled(Together):
+    """Two processes with the same share of everything, of which this is one: NCCL sums over it alone, and it counts
+    twice."""
+
+    def __init__(self) -> None:
+        self.rank, self.world = 0, 2
+
+    def sum(self, vector_P: Tensor) -> None:
+        super().sum(vector_P)
+        vector_P.mul_(2)
+
+    def most(self, value: int) -> int:
+        return value
+
+
+@pytest.mark.parametrize("name", ["puma", "papl"])
+def test_a_step_of_several_processes_is_two_graphs_around_a_sum(name: str, tmp_path: Path) -> None:
+    """The mean of two equal gradients is that gradient."""
+    where = f"file://{tmp_path / 'store'}"
+    torch.distributed.init_process_group("nccl", init_method=where, rank=0, world_size=1)
+    try:
+        alone, shared = wide(SCHEMES[name], 0.0), wide(SCHEMES[name], 0.0, Doubled())
+        assert alone.compile() == "compiled, one CUDA graph"
+        assert shared.compile() == "compiled, two CUDA graphs around a sum, 2 processes"
+        for _ in range(10):
+            alone()
+            shared()
+        torch.testing.assert_close(shared.loss, alone.loss, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(shared.norm, alone.norm, rtol=1e-4, atol=1e-6)
+        assert shared.step.item() == 10
+    finally:
+        torch.distributed.destroy_process_group()

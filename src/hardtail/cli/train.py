@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -22,6 +23,7 @@ from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
 from hardtail.study.recipes import recipe_named
 from hardtail.training.estimate import estimate
+from hardtail.training.ranks import open_ranks
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import refuse_no_patience, train
 from hardtail.training.sinks import SINKS, open_sinks
@@ -113,29 +115,32 @@ def _train(
     patience: int | None,
     log: Sequence[str],
 ) -> None:
-    watcher = Watcher(name, recipe)
-    lines = plain_lines(watcher.now) if watcher.bar.disable else nullcontext()
-    with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.bar, lines:
+    with open_ranks(device) as (ranks, own_device):
+        call = partial(train, recipe, folder, device=own_device, data_file=data, patience=patience, ranks=ranks)
+        if not ranks.first:  # the first process speaks for all
+            with asked_to_stop(lambda: True) as stop:
+                call(should_stop=stop)
+            return
+        watcher = Watcher(name, recipe)
+        lines = plain_lines(watcher.now) if watcher.bar.disable else nullcontext()
+        with (
+            open_sinks(log, folder, recipe) as pass_on,
+            asked_to_stop(lambda: watcher.began) as stop,
+            watcher.bar,
+            lines,
+        ):
 
-        def report(line: LogLine) -> None:
-            watcher.report(line)
-            pass_on(line)
+            def report(line: LogLine) -> None:
+                watcher.report(line)
+                pass_on(line)
 
-        outcome = train(
-            recipe,
-            folder,
-            device=device,
-            data_file=data,
-            patience=patience,
-            report=report,
-            progress=watcher.move,
-            should_stop=stop,
-        )
+            outcome = call(report=report, progress=watcher.move, should_stop=stop)
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"
         print(f"{folder}: {ended} at step {outcome.step:,} ({outcome.how}); last.safetensors, best_probe.safetensors")
-    else:
-        print(f"{folder}: stopped and saved at step {outcome.step:,}; the same command continues from there")
+        return
+    print(f"{folder}: stopped and saved at step {outcome.step:,}; the same command continues from there")
+    if ranks.world == 1:  # torchrun would take it for a failure
         sys.exit(130)
 
 

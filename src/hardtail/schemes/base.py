@@ -55,6 +55,19 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.tokens_NL)
 
+    def share(self, rank: int, world: int) -> "Corpus":
+        """Every `world`-th instance, the same number for each rank; all of them for a single one."""
+        if world == 1:
+            return self
+        if len(self) < world:
+            raise HardtailError(f"{len(self)} training instances cannot be shared by {world} processes")
+        mine = slice(rank, len(self) - len(self) % world, world)
+        tokens_NL, answer_at_NA, maskable_NA = (
+            x[mine].contiguous() for x in (self.tokens_NL, self.answer_at_NA, self.maskable_NA)
+        )
+        rank_NA = None if self.rank_NA is None else self.rank_NA[mine].contiguous()
+        return Corpus(tokens_NL, answer_at_NA, maskable_NA, self.mask_id, self.fixed_answer, rank_NA)
+
     def rows(self, row_B: Tensor) -> "Rows":
         at_BA = self.answer_at_NA[row_B].long()
         tokens_BL = self.tokens_NL[row_B].long()
@@ -112,6 +125,11 @@ class Scheme(Checked, ABC):
     def pooled(self) -> bool:
         """Whether the loss is one mean over all hidden cells of a batch; otherwise each sequence counts the same."""
         return False
+
+    @property
+    def shareable(self) -> bool:
+        """Whether the loss of a batch is the mean of those of its shares, weighted by hidden cells if it is pooled."""
+        return True
 
     def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         """What the scheme carries from step to step; nothing by default."""

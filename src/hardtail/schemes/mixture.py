@@ -41,6 +41,10 @@ class Mixture(Scheme):
         if isinstance(self.first, Mixture) or isinstance(self.second, Mixture):
             raise HardtailError("Mixture: first and second must not be mixtures themselves")
 
+    @property
+    def shareable(self) -> bool:
+        return not (self.first.pooled or self.second.pooled)
+
     def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         parts = {"first": self.first.begin(corpus, batch, now), "second": self.second.begin(corpus, batch, now)}
         return {f"{name}/{key}": tensor for name, part in parts.items() for key, tensor in part.items()}

@@ -21,7 +21,7 @@ from torch import Tensor
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, open_regular
 from hardtail.core.parsing import converted, decoded, decoded_with_infinity
-from hardtail.core.records import Count, LogLine, Seconds
+from hardtail.core.records import Count, LogLine, Positive, Seconds
 from hardtail.models.weights import LARGEST_HEADER, read_tensors
 
 STATE = "state.safetensors"
@@ -43,6 +43,8 @@ class Progress:
     """Hidden cells trained on so far."""
     rounded: Count = 0
     """How often the optimiser's moments were rounded to bf16 on their way between machines."""
+    world: Positive = 1
+    """The number of processes that train it."""
     best_probe: float = float("inf")
     best_step: int = -1
     data: str = ""
@@ -60,9 +62,7 @@ def write_json(path: Path, value: Any) -> None:
 def save_state(folder: Path, tensors: dict[str, Tensor], progress: Progress) -> None:
     """Write everything that a resumed run needs in one file, so that no crash can leave half of it."""
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    held["rng/cpu"] = torch.get_rng_state()
-    if (gpu := _gpu(tensors)) is not None:
-        held["rng/cuda"] = torch.cuda.get_rng_state(gpu)
+    held |= generators(_device(tensors))
     header = msgspec.to_builtins(progress)
     held[LOG] = torch.frombuffer(bytearray(json.dumps(header.pop("log")).encode()), dtype=torch.uint8)
     with atomic(folder / STATE) as file:
@@ -90,9 +90,7 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
         if LOG in held:  # older states have the log in the header
             header["log"] = decoded_with_infinity(held[LOG].numpy().tobytes(), "its log")
         progress = converted(header, Progress, "its progress")
-        torch.set_rng_state(held["rng/cpu"])
-        if (gpu := _gpu(tensors)) is not None and "rng/cuda" in held:
-            torch.cuda.set_rng_state(held["rng/cuda"], gpu)
+        set_generators(held, _device(tensors))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise HardtailError(f"{path} is not the saved state of a run ({error}); {ELSEWHERE}") from error
     return progress
@@ -100,15 +98,36 @@ def load_state(folder: Path, tensors: dict[str, Tensor]) -> Progress | None:
 
 def state_step(folder: Path) -> int:
     """The step of a saved state, read from its header alone; 0 if there is none or it cannot be read."""
+    return _from_header(folder, "step", 0)
+
+
+def state_world(folder: Path) -> int:
+    """The number of processes that saved a state; 1 if there is none or it cannot be read."""
+    return _from_header(folder, "world", 1)
+
+
+def _from_header(folder: Path, name: str, usual: int) -> int:
     try:
         with open_regular(folder / STATE) as file:
             size = int.from_bytes(file.read(8), "little")
             header = decoded(file.read(min(size, LARGEST_HEADER)), STATE)
-        return int(decoded_with_infinity(header["__metadata__"]["progress"], STATE)["step"])
+        return int(decoded_with_infinity(header["__metadata__"]["progress"], STATE)[name])
     except (OSError, KeyError, TypeError, ValueError, OverflowError):  # the last for an infinite step
-        return 0
+        return usual
 
 
-def _gpu(tensors: dict[str, Tensor]) -> torch.device | None:
-    """The GPU that a run is on; None for a run on a CPU, even if there is a GPU."""
-    return next((tensor.device for tensor in tensors.values() if tensor.is_cuda), None)
+def generators(device: torch.device) -> dict[str, Tensor]:
+    """The states of torch's own generators that a run on this device draws from."""
+    gpu = {"rng/cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return {"rng/cpu": torch.get_rng_state(), **gpu}
+
+
+def set_generators(states: dict[str, Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states["rng/cpu"])
+    if device.type == "cuda" and "rng/cuda" in states:
+        torch.cuda.set_rng_state(states["rng/cuda"], device)
+
+
+def _device(tensors: dict[str, Tensor]) -> torch.device:
+    """The device that a run is on: the CPU unless it has tensors on a GPU, even if there is one."""
+    return next((tensor.device for tensor in tensors.values() if tensor.is_cuda), torch.device("cpu"))

@@ -1,7 +1,7 @@
 """A run's folder: its lock, recipe, state, weights, log and coverage, and whether it has finished."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,17 @@ from hardtail.core.provenance import Origin
 from hardtail.core.recipes import RECIPE, read_recipe
 from hardtail.core.records import FINISHED, DataFile, Finished, LogLine, read_json, write_record
 from hardtail.models.weights import save_weights, saved_step
-from hardtail.training.checkpoint import ELSEWHERE, STATE, Progress, load_state, save_state, write_json
+from hardtail.training.checkpoint import (
+    ELSEWHERE,
+    STATE,
+    Progress,
+    generators,
+    load_state,
+    save_state,
+    state_world,
+    write_json,
+)
+from hardtail.training.ranks import Ranks, Tensors
 from hardtail.training.recipe import Recipe
 from hardtail.training.step import Step
 
@@ -44,6 +54,8 @@ class Keeper:
     def __init__(self, recipe: Recipe, folder: Path) -> None:
         self.recipe, self.folder, self.described = recipe, folder, recipe.as_json()
         self.progress = Progress(recipe=self.described)
+        self.others: list[Tensors] = []
+        """What the run's other processes had saved of their own, if there is a saved state of several."""
 
     @property
     def latest_probe(self) -> int | None:
@@ -97,7 +109,10 @@ class Keeper:
         `data` is the hash of the training data, empty if it does not come from a file.
         """
         write_json(self.folder / RECIPE, self.described)  # only now: a recipe that cannot run claims nothing
-        held = load_state(self.folder, step.tensors())
+        self._refuse_other_processes(step.ranks)
+        others = [_room(step) for _ in range(1, step.ranks.world)]
+        named = _named(others)
+        held = load_state(self.folder, step.tensors() | named)
         if held is not None:
             self._refuse_another_state(held)
             self._refuse_other_data(held.data, data)
@@ -107,7 +122,8 @@ class Keeper:
                     f"start the run again, or {ELSEWHERE}"
                 )
             vars(self.progress).update(vars(held) | {"recipe": self.described})
-        self.progress.data = data
+            self.others = others
+        self.progress.data, self.progress.world = data, step.ranks.world
         if saved_step(self.folder / BEST) != self.progress.best_step:
             # These weights are from after the saved step. Those steps run again, with slightly different results on a
             # GPU. The best weights from before are gone, so the next probe is the best.
@@ -115,6 +131,15 @@ class Keeper:
         with atomic(self.folder / LOG_FILE) as log:  # lines after the saved step will be written again
             log.writelines(encode(line) + b"\n" for line in self.progress.log)
         (self.folder / FINISHED).unlink(missing_ok=True)  # a run that was out of patience continues
+
+    def _refuse_other_processes(self, ranks: Ranks) -> None:
+        """Refuse to continue a run with another number of processes: each has its own part of the data."""
+        if (self.folder / STATE).exists() and (saved := state_world(self.folder)) != ranks.world:
+            start = "without torchrun" if saved == 1 else f"with torchrun --nproc-per-node {saved}"
+            raise HardtailError(
+                f"{self.folder} is trained by {counted(saved)}, and this is {counted(ranks.world)}; continue it {start}"
+                f" (or as many on several machines), or {ELSEWHERE}"
+            )
 
     def _refuse_another_state(self, held: Progress) -> None:
         """Raise HardtailError if the saved state is another run's, which the shapes alone may not show."""
@@ -140,18 +165,20 @@ class Keeper:
 
     def note(self, line: LogLine, step: Step) -> LogLine:
         """Add a line to the log; return it with the time and the tokens so far."""
-        progress, count_K = self.progress, step.seen.count_K
+        progress, count_K = self.progress, step.seen.total_K
         progress.tokens = int((torch.arange(len(count_K), device=count_K.device) * count_K).sum())
         line = structs.replace(line, wall=round(progress.wall, 3), tokens=progress.tokens)
         progress.log.append(line)
         add_line(self.folder / LOG_FILE, encode(line) + b"\n")
         return line
 
-    def save(self, step: Step) -> None:
-        save_state(self.folder, step.tensors(), replace(self.progress, saved=self.progress.step))
+    def save(self, step: Step, others: Sequence[Tensors] = ()) -> None:
+        """Save the state; `others` is what every other process has of its own."""
+        named = _named(others)
+        save_state(self.folder, step.tensors() | named, replace(self.progress, saved=self.progress.step))
         self.progress.saved = self.progress.step
         self.save_weights("last", step)
-        counts = {"by_count": step.seen.count_K.tolist(), "by_count_and_rank": step.seen.rank_KR.tolist()}
+        counts = {"by_count": step.seen.total_K.tolist(), "by_count_and_rank": step.seen.total_KR.tolist()}
         write_json(self.folder / "coverage.json", counts)
 
     def save_weights(self, kind: str, step: Step) -> None:
@@ -163,3 +190,18 @@ class Keeper:
         step, wall = self.progress.step, round(self.progress.wall, 3)
         done = Finished(step=step, wall=wall, how=how, data=data, patience=patience, **origin)
         write_record(self.folder / FINISHED, done)
+
+
+def _named(others: Sequence[Tensors]) -> Tensors:
+    """What every other process has of its own, under the names that a state has for it."""
+    return {f"rank {rank}/{name}": tensor for rank, own in enumerate(others, 1) for name, tensor in own.items()}
+
+
+def _room(step: Step) -> Tensors:
+    """Room for what another process has of its own."""
+    own = step.own() | generators(step.device)
+    return {name: torch.empty_like(tensor, device="cpu") for name, tensor in own.items()}
+
+
+def counted(processes: int) -> str:
+    return f"{processes} process{'es' if processes > 1 else ''}"

@@ -40,8 +40,7 @@ class Monitor:
         """What has to be measured after this step, or before the first; None if nothing has to be."""
         step, watch, steps = self.progress.step, self.recipe.watch, self.recipe.steps
         line = nothing = LogLine(step=step)
-        often = max(watch.eval_every // 5, 1) if step <= steps // 10 else watch.eval_every
-        last = step == steps
+        often, last = _often(self.recipe, step), step == steps
         if step and (last or step % watch.log_every == 0 or step % often == 0):
             self.refuse_divergence()
             line = structs.replace(line, loss=self.step.loss.item(), norm=self.step.norm.item())
@@ -84,3 +83,20 @@ class Monitor:
             f"the run has diverged: at step {self.progress.step:,} {sign}; {self.keeper.kept()}. "
             f"Try a lower learning rate, or a longer warm-up{finer}"
         )
+
+
+def is_due(recipe: Recipe, step: int) -> bool:
+    """Whether anything is measured after this step, or before the first."""
+    watch = recipe.watch
+    every = [
+        _often(recipe, step),
+        *([watch.log_every] if step else ()),
+        *([watch.gen_every] if watch.gen_every else ()),
+    ]
+    return step == recipe.steps or any(step % steps == 0 for steps in every)
+
+
+def _often(recipe: Recipe, step: int) -> int:
+    """Steps between probes at this point of the training."""
+    every = recipe.watch.eval_every
+    return max(every // 5, 1) if step <= recipe.steps // 10 else every

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +22,16 @@ from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
 from hardtail.tasks.named import said_task, task_to_json
 from hardtail.tasks.stored import refuse_misshapen
-from hardtail.training.keeper import Keeper, open_run
-from hardtail.training.monitor import Monitor
+from hardtail.training.checkpoint import generators, set_generators
+from hardtail.training.keeper import Keeper, counted, open_run
+from hardtail.training.monitor import Monitor, is_due
+from hardtail.training.ranks import Ranks
 from hardtail.training.recipe import Recipe
-from hardtail.training.step import Step
+from hardtail.training.step import ALONE, Step
 
 Report = Callable[[LogLine], None]
+_STOP, _END = 1, 2
+"""What a process may wish between two steps: to save and stop, or that the run ends here. The largest wish counts."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ def train(
     report: Report = lambda entry: None,
     progress: Callable[[int], None] = lambda step: None,
     should_stop: Callable[[], bool] = lambda: False,
+    ranks: Ranks = ALONE,
 ) -> Outcome:
     """Train `recipe` in `folder`: start the run, continue it where it stopped, or return at once if it has finished.
 
@@ -59,13 +65,19 @@ def train(
     a larger one, a run that ended this way continues. `report` gets every line of the log, `progress`
     the number of every finished step; `should_stop` is called between steps, and the run is saved before it stops. This
     seeds torch's global generator, or restores it from the saved state.
+
+    Several processes (`ranks`) train one run if each calls this: every one has its share of the batch and of the data,
+    and the first alone measures, reports and writes.
     """
     refuse_no_patience(patience)
-    with open_run(recipe, folder) as keeper:
-        if (ended := keeper.ended(patience, data_file)) is not None:
-            return Outcome(ended.step, True, folder, "nothing: the run was already finished", ended.patience)
+    refuse_unequal_shares(recipe, ranks)
+    with open_run(recipe, folder) if ranks.first else nullcontext(Keeper(recipe, folder)) as keeper:
+        ended = keeper.ended(patience, data_file) if ranks.first else None
+        if (step := ranks.most(ended.step if ended else 0)) > 0:
+            spent = ended.patience if ended else None
+            return Outcome(step, True, folder, "nothing: the run was already finished", spent)
         used = torch.device(device or usual_device())
-        run = _Run(recipe, keeper, used, data_file)
+        run = _Run(recipe, keeper, used, data_file, ranks)
         try:
             run.resume()
             threads = min(torch.get_num_threads(), usable_cores())  # torch does not know of a quota
@@ -85,6 +97,15 @@ def refuse_no_patience(patience: int | None) -> None:
         raise HardtailError(f"the patience is {patience}; it must be a number of steps, at least 1")
 
 
+def refuse_unequal_shares(recipe: Recipe, ranks: Ranks) -> None:
+    """Raise HardtailError if the recipe's batch, which is that of all processes together, cannot be shared."""
+    if recipe.batch % ranks.world:
+        raise HardtailError(
+            f"a batch of {recipe.batch} cannot be shared by {counted(ranks.world)}; start a number that divides it, or "
+            "change --batch"
+        )
+
+
 def usual_device() -> str:
     """The GPU, if there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"
@@ -93,27 +114,36 @@ def usual_device() -> str:
 class _Run:
     """The step, the monitor and the keeper of one run; lives while `train` does."""
 
-    def __init__(self, recipe: Recipe, keeper: Keeper, device: torch.device, data_file: Path | None) -> None:
+    def __init__(
+        self, recipe: Recipe, keeper: Keeper, device: torch.device, data_file: Path | None, ranks: Ranks
+    ) -> None:
+        self.ranks = ranks
         self.recipe, self.keeper, self.progress, self.device = recipe, keeper, keeper.progress, device
         self.source: DataFile | None = None
         """The file of the training data, if it comes from one."""
         task, watch = recipe.task, recipe.watch
-        measured = {name: data.draw(task, *part, recipe.seed) for name, part in watch.parts(task).items()}
-        torch.manual_seed(recipe.seed)
+        parts = watch.parts(task).items() if ranks.first else ()
+        measured = {name: data.draw(task, *part, recipe.seed) for name, part in parts}
+        torch.manual_seed(ranks.seed(recipe.seed))
         model = Transformer(recipe.shape).initialise(torch.Generator().manual_seed(recipe.seed)).to(device)
         self.step = Step(
             model.train(),
             recipe.scheme,
-            Corpus.on(device, self._training_data(data_file), task.vocabulary.mask_id, watch.order),
+            self._corpus(data_file).share(ranks.rank, ranks.world),
             recipe.optimiser,
-            batch=recipe.batch,
+            batch=recipe.batch // ranks.world,
             steps=recipe.steps,
             seed=recipe.seed,
             precision=recipe.precision,
             attention=recipe.attention,
             accumulate=recipe.accumulate,
+            ranks=ranks,
         )
-        self.monitor = Monitor(recipe, measured, self.step, keeper)
+        self.monitor = Monitor(recipe, measured, self.step, keeper) if ranks.first else None
+
+    def _corpus(self, data_file: Path | None) -> Corpus:
+        mask_id, order = self.recipe.task.vocabulary.mask_id, self.recipe.watch.order
+        return Corpus.on(self.device, self._training_data(data_file), mask_id, order)
 
     def _training_data(self, data_file: Path | None) -> Instances:
         recipe = self.recipe
@@ -134,7 +164,15 @@ class _Run:
         return instances
 
     def resume(self) -> None:
-        self.keeper.resume(self.step, self.source.sha256 if self.source else "")
+        """Continue from the saved state, if there is one: the first process reads it and hands out what is others'."""
+        step, keeper = self.step, self.keeper
+        if self.ranks.first:
+            keeper.resume(step, self.source.sha256 if self.source else "")
+        if self.ranks.most(int(self.progress.step > 0)):
+            own = step.own() | generators(self.device)
+            self.ranks.hand_out(step.common(), own, keeper.others)
+            set_generators(own, self.device)
+            self.progress.step = int(step.step)
 
     def go(
         self,
@@ -147,23 +185,34 @@ class _Run:
         keeper, progress, watch = self.keeper, self.progress, self.recipe.watch
         rounded = progress.rounded or None
         session = LogLine(step=progress.step, how=how, data=self.source, rounded=rounded, **origin(str(self.device)))
-        report(keeper.note(session, self.step))
+        self.step.seen.add_up()
+        if self.monitor:
+            report(keeper.note(session, self.step))
         before, began = progress.wall, time.monotonic()
 
         def clock() -> None:
             progress.wall = before + time.monotonic() - began
 
         def measure() -> None:
-            if line := self.monitor.due():
+            if not is_due(self.recipe, progress.step):
+                return
+            self.step.seen.add_up()
+            if self.monitor and (line := self.monitor.due()):
                 clock()
                 report(keeper.note(line, self.step))
+
+        def wish() -> int:
+            if patience is not None and keeper.waited >= patience:
+                return _END
+            return _STOP if should_stop() else 0
 
         if progress.step == 0 and keeper.latest_probe is None:
             measure()  # the initial weights: where every curve starts
         while progress.step < self.recipe.steps:
-            if patience is not None and keeper.waited >= patience:
+            wanted = self.ranks.agree(wish(), progress.step)
+            if wanted == _END:
                 return self._finish(how, patience)
-            if should_stop():
+            if wanted == _STOP:
                 clock()
                 self._save()
                 return Outcome(progress.step, False, keeper.folder, how)
@@ -174,15 +223,19 @@ class _Run:
             if progress.step % watch.save_every == 0 and progress.step < self.recipe.steps:
                 clock()
                 self._save()
-        if progress.best_step < 0:  # lost after the last step's own probe: only the last weights are left
+        if self.monitor and progress.best_step < 0:  # lost after the last step's own probe: only the last weights left
             self.monitor.probed()
         return self._finish(how, None)
 
     def _save(self) -> None:
-        self.monitor.refuse_divergence()
-        self.keeper.save(self.step)
+        self.step.seen.add_up()
+        others = self.ranks.gather(self.step.own() | generators(self.device))
+        if self.monitor:
+            self.monitor.refuse_divergence()
+            self.keeper.save(self.step, others)
 
     def _finish(self, how: str, patience: int | None) -> Outcome:
         self._save()
-        self.keeper.finish(how, origin(str(self.device)), self.source, patience)
+        if self.monitor:
+            self.keeper.finish(how, origin(str(self.device)), self.source, patience)
         return Outcome(self.progress.step, True, self.keeper.folder, how, patience)
