@@ -1,10 +1,11 @@
 """Files that several machines share: each is written whole, and replaced only by who has seen its latest version.
 
-A depot is a folder or, in `core.objects`, a prefix of an object storage. Keys are paths with `/` below its root.
+Keys are paths with `/` below the depot's root.
 """
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +52,10 @@ class Depot(ABC):
         """
 
     @abstractmethod
+    def update(self, key: str, change: Callable[[bytes], bytes]) -> None:
+        """Replace a file by a function of its content, empty if there is none; nobody else writes it in between."""
+
+    @abstractmethod
     def remove(self, key: str, expected: str) -> None:
         """Remove a file if its version is the expected one; otherwise do nothing."""
 
@@ -91,6 +96,11 @@ class FolderDepot(Depot):
                 raise ConflictError(f"{self.root / key} was written by another process meanwhile; try again")
             self.write(key, content)
         return _version(content)
+
+    def update(self, key: str, change: Callable[[bytes], bytes]) -> None:
+        with sole_writer(self.root / key, wait=LOCK_WAIT):
+            held = self.read(key)
+            self.write(key, change(held.content if held else b""))
 
     def remove(self, key: str, expected: str) -> None:
         with sole_writer(self.root / key, wait=LOCK_WAIT):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from hardtail.core.depots import ConflictError, Depot, FolderDepot
+from hardtail.core.depots import Depot, FolderDepot
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_regular
 from hardtail.core.records import (
@@ -103,27 +103,21 @@ class Store:
         """
         self._refuse_recorded(name)
         entry, files = _entry(name, arm, run), _files(run)  # everything is read before anything is written
+
+        def added(index: bytes) -> bytes:
+            if index and not index.endswith(b"\n"):
+                where = self.folder / INDEX
+                raise HardtailError(f"{where} ends in the middle of a line; fix or move it, then try again")
+            self._refuse_recorded(name)
+            return index + lines_of([entry])
+
         try:
             for file, content in files.items():
                 self.depot.write(f"{name}/{file}", content)
-            while not self._added(name, lines_of([entry])):
-                pass
+            self.depot.update(INDEX, added)
         except OSError as error:  # most often a full disk
             state = f"{name} is not recorded yet, and nothing of it is lost"
             raise HardtailError(f"{self.folder} cannot be written: {error.strerror or error}; {state}") from error
-
-    def _added(self, name: str, line: bytes) -> bool:
-        """Add the line of a run to the index; False if another process changed the index at the same time."""
-        held = self.depot.read(INDEX)
-        before = held.content if held else b""
-        if before and not before.endswith(b"\n"):
-            raise HardtailError(f"{self.folder / INDEX} ends in the middle of a line; fix or move it, then try again")
-        self._refuse_recorded(name)
-        try:
-            self.depot.swap(INDEX, before + line, held.version if held else None)
-        except ConflictError:
-            return False
-        return True
 
     def _refuse_recorded(self, name: str) -> None:
         if name in self.names():
