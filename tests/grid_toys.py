@@ -25,7 +25,10 @@ PARTS = [(Part("natural", 5), ("top1", "lsb")), (Part("chain>=4", 5), ("top1", "
 @contextmanager
 def little() -> Iterator[None]:
     """Measure a finished run on little."""
-    with patch.object(moving, "study_parts", lambda task, n: PARTS), patch.object(moving, "explain_model", _diagnosed):
+    with (
+        patch.object(moving, "study_parts", lambda task, n, **_: PARTS),
+        patch.object(moving, "explain_model", _diagnosed),
+    ):
         yield
 
 

@@ -16,6 +16,7 @@ from msgspec.json import encode
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash
 from hardtail.core.records import LogLine
+from hardtail.models.precision import Precision
 from hardtail.study.grids import Entry
 from hardtail.study.store import Store
 
@@ -39,6 +40,9 @@ class Unit:
     """None is the GPU of the machine that it runs on, if that has one."""
     patience: int | None = None
     data_file: Path | None = None
+    precision: Precision = "fp32"
+    """Of the measurements."""
+    ledger_only: bool = False
 
     @property
     def name(self) -> str:
@@ -58,7 +62,8 @@ class Unit:
     def identity(self) -> str:
         """A hash of everything that its results depend on, except for the code."""
         data = file_hash(self.data_file) if self.data_file else ""
-        content = [self.name, self.entry.recipe.as_json(), self.n, self.patience, data]
+        measured = [self.n, self.precision, self.ledger_only]
+        content = [self.name, self.entry.recipe.as_json(), measured, self.patience, data]
         return hashlib.sha256(encode(content)).hexdigest()
 
 
