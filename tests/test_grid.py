@@ -150,6 +150,8 @@ def test_leases_and_parts_of_files_are_gone_in_the_end(faulty_grid: tuple[Path, 
     folder, _ = faulty_grid
     assert Store(folder / "results").leases.held() == {}
     assert not [path for path in (folder / "results" / ".leases").iterdir() if path.suffix == ".json"]
+    left = [path.name for path in (folder / "results").rglob(".*") if path.name != ".leases"]
+    assert all(name.endswith(".lock") for name in left), left
 
 
 def test_a_second_call_does_nothing(faulty_grid: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch) -> None:
