@@ -13,6 +13,7 @@ import torch
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.records import Paired, Probe, as_json
+from hardtail.core.trace_files import load_trace, save_trace, trace_parts
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -36,7 +37,6 @@ from hardtail.policies.base import Commit
 from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
 from hardtail.tasks.base import Task
-from hardtail.traces.files import load_trace, save_trace, trace_parts
 
 ADDITION = hardtail.task("addition", digits=4)
 
@@ -225,7 +225,7 @@ def test_traces_come_back_as_they_were(tmp_path: Path) -> None:
 def test_traces_load_without_torch(tmp_path: Path) -> None:
     save_trace(tmp_path / "t.npz", trace_of())
     code = (
-        "import sys; from pathlib import Path; from hardtail.traces.files import load_trace\n"
+        "import sys; from pathlib import Path; from hardtail.core.trace_files import load_trace\n"
         "assert len(load_trace(Path(sys.argv[1]))) == 20\nassert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "t.npz")], check=True)

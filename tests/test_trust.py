@@ -11,6 +11,7 @@ import torch
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.records import Accuracy, Trust, read_measurements
+from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -21,7 +22,6 @@ from hardtail.models.denoiser import Function
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
 from hardtail.policies.parallel import Threshold
-from hardtail.traces.files import load_trace, save_trace
 from tests.conftest import Command
 from tests.decoding_toys import MASK, TOY, VOCAB, problems, same_trace
 from tests.test_evaluate import tiny

@@ -187,7 +187,7 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write the trace as an .npz and its manifest as a .json next to it; `hardtail.load_trace` reads them."""
-        from hardtail.traces.files import save_trace
+        from hardtail.core.trace_files import save_trace
 
         save_trace(Path(path), self)
 

@@ -19,6 +19,7 @@ from hardtail.core.files import sole_writer
 from hardtail.core.provenance import origin as made_by
 from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, Trust, append_jsonl
 from hardtail.core.seeds import Streams, below
+from hardtail.core.trace_files import trace_writer
 from hardtail.core.types import Array, Instances, Trace, concatenated
 from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
@@ -33,7 +34,6 @@ from hardtail.policies.named import policy_named
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import task_to_json
-from hardtail.traces.files import trace_writer
 
 
 @dataclass(frozen=True)
