@@ -224,7 +224,9 @@ def test_the_command_takes_a_source(
         ),
         (('where = "page 3"', ""), "`where`"),
         (('elsewhere = "there are no poems here"', ""), "either `checks` or `elsewhere`"),
-        (('title = "My claims"', "title = "), "cannot be read"),
+        (('title = "My claims"', "title = "), r"not valid TOML .*line 2"),
+        (('title = "My claims"', f"title = {'[' * 2000}{']' * 2000}"), "more than 64 levels deep"),
+        (('title = "My claims"', f"{'a.' * 2000}b = 1"), "more than 64 levels deep"),
         (('rule = "above"', 'rule = "level"'), "claims"),
     ],
 )

@@ -1,6 +1,5 @@
 """A source that is one TOML file: each claim with its sentence, its place, the settings behind it and its checks."""
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +7,8 @@ from msgspec import Struct, ValidationError, convert
 
 import hardtail
 from hardtail.core.errors import HardtailError
+from hardtail.core.files import read_regular
+from hardtail.core.parsing import decoded_toml
 from hardtail.core.records import Positive, Share
 from hardtail.core.registry import POLICIES, TASKS
 from hardtail.study.claims.base import Cell, Check, Claim
@@ -179,9 +180,9 @@ class SourceFile(Source):
 def read_source(path: Path) -> SourceFile:
     """The source in a file; raises HardtailError with the file and the key if it does not fit."""
     try:
-        held = convert(tomllib.loads(path.read_text("utf-8")), _File)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise HardtailError(f"{path} cannot be read as a source of claims: {error}") from error
-    except (ValidationError, HardtailError) as error:
+        held = convert(decoded_toml(read_regular(path), str(path)), _File)
+    except OSError as error:
+        raise HardtailError(f"{path} cannot be read as a source of claims: {error.strerror}") from error
+    except ValidationError as error:
         raise HardtailError(f"{path}: {error}") from error
     return SourceFile(held.title, tuple(entry.claim(name, held.settings) for name, entry in held.claims.items()))
