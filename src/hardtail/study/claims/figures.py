@@ -16,7 +16,6 @@ Record = records.Head | records.RunEntry
 Metric = Literal["exact_match", "cell_accuracy", "valid", "token_accuracy"]
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
-REVEALED = "one pass, half revealed"
 NO_SEED = "no seed has all of these figures"
 NOTHING_FAILED = "diagnosed, but nothing failed that it could describe"
 NOT_LEARNED = "no run has learned the task"
@@ -130,12 +129,12 @@ class Accuracy(PerRun):
         return f"{scheme_words(self.scheme)}, {self.policy}, {self.stratum}{metric}"
 
     def beside(self) -> tuple[Figure, ...]:
-        if self.policy == REVEALED and self.metric == "exact_match":
+        if self.policy == records.HALF_REVEALED and self.metric == "exact_match":
             return (replace(self, metric="token_accuracy"),)
         return (replace(self, policy="max-logit"),) if self.policy == "top1" and self.task in MAX_LOGIT else ()
 
     def _sample(self, results: Results, run: Run) -> Sample | None:
-        kind = records.Reveal if self.policy == REVEALED else records.Accuracy
+        kind = records.Reveal if self.policy == records.HALF_REVEALED else records.Accuracy
         record = run.measured.get((kind, self.policy, self.stratum, results.weights(self.usual)))
         if record is None or (value := getattr(record, self.metric)) is None:
             return None

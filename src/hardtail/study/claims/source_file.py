@@ -9,10 +9,10 @@ import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_regular
 from hardtail.core.parsing import decoded_toml
-from hardtail.core.records import Positive, Share
+from hardtail.core.records import HALF_REVEALED, Positive, Share
 from hardtail.core.registry import POLICIES, TASKS
 from hardtail.study.claims.base import Cell, Check, Claim
-from hardtail.study.claims.figures import REVEALED, Accuracy, Metric, Reached
+from hardtail.study.claims.figures import Accuracy, Metric, Reached
 from hardtail.study.claims.plain import Elsewhere, Learns
 from hardtail.study.claims.recovery import Recovery
 from hardtail.study.claims.rules import NEAR, SLACK, AtLeast, AtMost, Gap, Level, Ratio, Similar
@@ -36,7 +36,7 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"there is no task {self.task!r}; known are {', '.join(TASKS.names())}")
         task = hardtail.task(self.task)
         task.stratum(self.stratum)
-        if self.policy not in (known := [*POLICIES.names(), *task.order_names, REVEALED]):
+        if self.policy not in (known := [*POLICIES.names(), *task.order_names, HALF_REVEALED]):
             raise ValueError(f"there is no policy {self.policy!r} for {self.task}; known are {', '.join(known)}")
 
     @property
