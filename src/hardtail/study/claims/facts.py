@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hardtail.study.claims.evidence import UNIT, Results, Sample, Value
+from hardtail.study.claims.evidence import UNIT, Results, Sample
 from hardtail.study.claims.figures import Figure, PerRun, scheme_words
 from hardtail.study.runs import Run
 
@@ -59,14 +59,8 @@ class Known(Figure):
             Sample(of.about, of.seed, "–", "–", "–", of.n, of.value, self.share, of.commit, of.device) for of in held
         ]
 
-    def values(self, results: Results) -> dict[int, Value]:
-        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
-
     def why_missing(self, results: Results) -> str:
         return "no record in facts.jsonl"
-
-    def left_out(self, results: Results) -> list[str]:
-        return []
 
 
 class Counted(Known):

@@ -52,26 +52,26 @@ class Figure(ABC):
     def samples(self, results: Results) -> list[Sample]:
         """Every recorded number that goes in."""
 
-    @abstractmethod
     def values(self, results: Results) -> dict[int, Value]:
         """The figure by seed; empty where it was not measured."""
+        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
 
     def beside(self) -> "tuple[Figure, ...]":
         """The same figure in another reading, which is shown but not judged."""
         return ()
 
-    @abstractmethod
     def why_missing(self, results: Results) -> str:
         """Why there is no figure, if `values` is empty."""
+        return "no record"
 
     def few_cases(self, results: Results) -> str:
         """Why the figure says nothing although it was measured; empty if it says something."""
         total = cases(self.values(results).values())
         return "" if total is None or total >= ENOUGH else f"only {total} cases, and {ENOUGH} are needed"
 
-    @abstractmethod
     def left_out(self, results: Results) -> list[str]:
         """Runs that do not count because they have not learned the task."""
+        return []
 
     def estimate(self, results: Results) -> Estimate | None:
         values = self.values(results).values()
@@ -87,9 +87,6 @@ class PerRun(Figure):
     usual: Checkpoint = field(default="best_probe", kw_only=True)
     """The weights it is about, unless `Results` names the same for all figures."""
 
-    def values(self, results: Results) -> dict[int, Value]:
-        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
-
     def samples(self, results: Results) -> list[Sample]:
         found = (self._sample(results, run) for run in self._counted(results))
         return [sample for sample in found if sample is not None]
@@ -99,7 +96,8 @@ class PerRun(Figure):
         return [run.name for run in results.runs(self.task, self.scheme) if run.name not in counted]
 
     def why_missing(self, results: Results) -> str:
-        return NOT_LEARNED if self.left_out(results) and not self._counted(results) else "no record"
+        unlearned = self.left_out(results) and not self._counted(results)
+        return NOT_LEARNED if unlearned else super().why_missing(results)
 
     def _counted(self, results: Results) -> list[Run]:
         return results.learned(self.task, self.scheme, self.usual)
