@@ -34,11 +34,23 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 TEXT = SOURCE.text("addition", Text)
-STARVED = {"inside": "PAPL's weight inside a chain, relative", "above": "PAPL's weight above a chain, relative"}
+PLACES = {
+    "inside": "inside a chain",
+    "above": "above a chain",
+    "other": "elsewhere",
+    **{f"waits-{below}": f"above {below} propagating digits" for below in range(4)},
+}
+LESS = {"inside": "other", "above": "other", **{f"waits-{below}": "waits-0" for below in (1, 2, 3)}}
+"""Places that depend on many cells, and those that they are compared with."""
 
 
 def recovered(scheme: str, chain: str) -> Recovery:
     return Recovery(cell(scheme, "confidence", chain), cell(scheme, "lsb", chain), 1.0)
+
+
+def weight(model: str, place: str) -> Cell:
+    """What PAPL gives to the hidden cells of a place, relative to the mean of their sequences."""
+    return Cell(Counted(f"{model}.weight.{place}", f"{model}: PAPL's relative weight {PLACES[place]}"))
 
 
 def loss(start: float, end: float) -> Cell:
@@ -61,8 +73,10 @@ def claims() -> list[Claim]:
         "addition.papl.collapses": [above(random, papl)],
         "addition.papl.worsens": [above(cell("papl", o, "4"), cell("papl", o, "28")) for o in ("confidence", "lsb")],
         "addition.papl.unrecovered": [Unrecovered(papl, cell("papl", "lsb", "28"))],
-        "addition.papl.starved": [
-            AtMost(Cell(Counted(f"addition-papl.weight.{at}", words)), 0.8) for at, words in STARVED.items()
+        "addition.papl.starved": [AtMost(weight("addition-papl", place), 0.8) for place in ("inside", "above")],
+        "addition.papl.starved.training": [
+            above(weight("addition-papl-small", other), weight("addition-papl-small", place))
+            for place, other in LESS.items()
         ],
         "addition.papl5.zero": [AtMost(of, 0.01) for o in ("confidence", "lsb") for of in row("papl5", o)],
         "addition.random-decode.collapses": [
