@@ -187,6 +187,26 @@ def test_half_reveal_shows_half_of_the_chain_and_no_padding() -> None:
     assert decode(tiny(task).denoiser, shown, Top1()).commit_NT.sum() == shown.maskable_NA.sum()
 
 
+def test_a_half_revealed_answer_matches_if_all_of_its_hidden_characters_do() -> None:
+    """One cell is always wrong; only the answers in which it was shown or is padding are right as a whole."""
+    task, cell = hardtail.task("countdown"), 9
+    instances = task.sample(40, Streams(0).named("reveal"))
+    known = knowing(task, instances)
+
+    def logits(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
+        logits_BAV = known.logits(tokens_BL, at_BA)
+        logits_BAV[:, cell] = logits_BAV[:, cell].roll(1, dims=-1)
+        return logits_BAV
+
+    subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))
+    record = reveal(subject, instances, "natural", Decoding(seed=5))
+    asked_NA = half_reveal(task, instances, seed=5).maskable_NA & task.meaningful(instances)
+    wrong = sum(bool(asked_NA[i, cell]) for i in range(40))
+    assert 0 < wrong < 40
+    assert record.exact_match == (40 - wrong) / 40
+    assert record.token_accuracy == pytest.approx(1 - wrong / asked_NA.sum())
+
+
 def test_restricting_the_vocabulary_keeps_answers_to_the_tasks_characters() -> None:
     subject = tiny(ADDITION)
     instances = ADDITION.sample(40, Streams(0).named("restrict"))
