@@ -19,6 +19,14 @@ def test_the_design_page_shows_the_imports_of_today() -> None:
     assert [page.split() for page in shown] == [drawn.split()], "copy what tools/import_graph.py prints"
 
 
+def test_the_walk_through_the_code_passes_files_that_exist() -> None:
+    page = (ROOT / "docs" / "design.md").read_text()
+    walk = page[page.index("## A walk") : page.index("## The import graph")]
+    passed = set(re.findall(r"`([\w/]+\.(?:py|js))`", walk))
+    assert all((ROOT / "src" / "hardtail" / name).is_file() for name in passed)
+    assert f"| files that one sum passes through | 30 | {len(passed)} |" in page
+
+
 def test_no_task_may_import_another() -> None:
     (independent,) = (contract["modules"] for contract in CONTRACTS if contract["type"] == "independence")
     assert sorted(independent) == sorted(f"hardtail.tasks.{name}" for name in TASKS.names())
