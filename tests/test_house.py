@@ -1,4 +1,4 @@
-"""The house as the design page draws it: its rooms, and tasks that know nothing of each other."""
+"""The house as the design page draws it: its packages, and tasks that know nothing of each other."""
 
 import re
 import subprocess

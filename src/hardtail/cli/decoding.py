@@ -1,4 +1,4 @@
-"""The options and the work that commands share which decode models to show them next to each other."""
+"""Decoding models to show them together: what `compare` and `report` share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

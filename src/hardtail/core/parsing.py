@@ -69,8 +69,8 @@ def damaged(error: Exception, where: str) -> HardtailError:
 
 
 def _fault(value: Any, raw: bytes | str) -> str | None:
-    """What is wrong with decoded JSON: code that walks through it must not run out of stack, and whole numbers fit in
-    64 bits."""
+    """What is wrong with decoded JSON, if anything. Its depth is limited, so that code which walks through it does not
+    run out of stack; whole numbers must fit in 64 bits."""
     text = raw.encode() if isinstance(raw, str) else raw
     if text.count(b"[") + text.count(b"{") <= DEEPEST and not _MANY_DIGITS.search(text):
         return None

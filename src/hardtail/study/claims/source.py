@@ -1,8 +1,8 @@
 """Sources: papers whose claims are judged.
 
 A source is one TOML file (`source_file.py`), or, for a paper with many tables, a package: printed tables and statements
-as TOML files, and the checks of the statements as Python modules. Every cell of a printed table becomes part of a claim
-by itself.
+as TOML files, and the checks of the statements as Python modules. Every cell of a printed table automatically becomes
+part of a claim.
 """
 
 from abc import ABC, abstractmethod

@@ -138,7 +138,7 @@ def by_one(scheme: str) -> Profiled:
     """Of the wrong cells that can lie above a chain, the share that is off by one, either way.
 
     The cell above a chain is never a p cell, which would continue it. Records do not say which of the other wrong cells
-    are the chain-MSB cell, so that this figure is over a few more.
+    are the chain-MSB cell, so this figure covers a few more.
     """
     first, *more = [f"{WRONG}.roles.{role}.{sign}" for role in ABOVE_CHAIN for sign in SIGNS]
     of = tuple(f"{WRONG}.roles.{role}.failures" for role in ABOVE_CHAIN)
