@@ -15,7 +15,7 @@ import numpy as np
 
 import hardtail
 from hardtail.core.provenance import origin
-from hardtail.core.records import append_jsonl, read_jsonl
+from hardtail.core.records import LogLine, append_jsonl, read_jsonl
 from hardtail.core.types import Array
 from hardtail.measuring.loss_weights import relative_weights
 from hardtail.measuring.subject import Subject, load_subject
@@ -55,7 +55,7 @@ def shipped_papl(seed: int) -> Found:
 
 
 def papl_in_training(seed: int) -> Found:
-    """The same while four digits are learned, at several steps and over all of them."""
+    """The same while four digits are learned, at several steps and over all of them; and whether they were learned."""
     recipe, reached = replace(recipe_named("addition-papl-small"), seed=seed), 0
 
     def moved(step: int) -> None:
@@ -72,6 +72,9 @@ def papl_in_training(seed: int) -> Found:
             for place, weight_K in _weights(load_subject(folder, kind="last"), "chain>=3", seed).items():
                 looks.setdefault(place, []).append(weight_K)
                 yield f"{recipe.name}.weight.{place}.step-{look}", float(weight_K.mean()), len(weight_K)
+        log = read_jsonl(Path(folder) / "log.jsonl", LogLine)
+    *_, natural = (line.natural for line in log if line.natural is not None)
+    yield f"{recipe.name}.natural", natural, recipe.watch.decoded
     for place, weights in looks.items():
         at_all_K = np.concatenate(weights)
         yield f"{recipe.name}.weight.{place}", float(at_all_K.mean()), len(at_all_K)
