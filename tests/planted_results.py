@@ -17,7 +17,7 @@ from hardtail.study.claims import Claim, Results
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.evidence import GATES, Gate
-from hardtail.study.claims.facts import Known, Unseen
+from hardtail.study.claims.facts import InTraining, Known, Unseen
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.claims.plain import Computed, Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
@@ -60,7 +60,9 @@ class Planted:
             return
         if isinstance(figure, Known):
             made = {"commit": "c0ffee", "device": "H200"}
-            self.facts.append({"fact": figure.fact, "about": "planted", "seed": seed, "value": value, "n": n} | made)
+            facts = {figure.fact: value} | ({f"{figure.model}.natural": 1.0} if isinstance(figure, InTraining) else {})
+            for fact, number in facts.items():
+                self.facts.append({"fact": fact, "about": "planted", "seed": seed, "value": number, "n": n} | made)
             return
         assert isinstance(figure, Accuracy | Profiled | Reached | LateLoss | Unseen)
         run = self._run(figure.task, figure.scheme, seed)
