@@ -23,6 +23,7 @@ from hardtail.core.types import Instances, Trace
 from hardtail.core.version import __version__
 
 if TYPE_CHECKING:
+    from hardtail.api.hub import push
     from hardtail.api.models import decode, evaluate, load
     from hardtail.api.traces import diagnose, load_trace, report
     from hardtail.tasks.base import Task
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "load_instances",
     "load_trace",
+    "push",
     "report",
     "save_instances",
     "task",
@@ -48,6 +50,7 @@ __all__ = [
 
 _LAZY = {
     **dict.fromkeys(("decode", "evaluate", "load"), "hardtail.api.models"),
+    "push": "hardtail.api.hub",
     **dict.fromkeys(("diagnose", "load_trace", "report"), "hardtail.api.traces"),
 }
 

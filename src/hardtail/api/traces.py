@@ -17,8 +17,8 @@ Given = Trace | str | Path
 
 
 def load_trace(path: str | Path) -> Trace:
-    """A trace that `trace.save` or `hardtail eval --traces` wrote."""
-    return files.load_trace(Path(path))
+    """A trace that `trace.save` or `hardtail eval --traces` wrote, or on the Hub (`hf:user/name`)."""
+    return files.load_trace(path)
 
 
 def diagnose(first: Given, *others: Given) -> Explanation:

@@ -92,7 +92,7 @@ def evaluate(
             given = GivenProblems.read(subject.task, data)
         wanted = wanted if strata else given.strata(wanted)
         total = given.count(wanted, n) * decodes
-    into = out or subject.file("evaluations.jsonl")
+    into = out or subject.record_file("evaluations.jsonl")
     common.refuse_special_out(into)
     common.say(
         f"{subject.name}: {total:,} decodes = {total // (len(wanted) * decodes):,} instances × "
@@ -202,7 +202,7 @@ def diagnose(
         decoding = Decoding(batch=batch, device=subject.device)
         with common.progress_bar(f"decoding {subject.name}", total) as advance:
             diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=data_seed, progress=advance)
-        show(Explained(subject.task, diagnoses), out or subject.file("diagnoses.jsonl"))
+        show(Explained(subject.task, diagnoses), out or subject.record_file("diagnoses.jsonl"))
     if traces:
         with common.busy("explaining"):
             common.admit_task(task)

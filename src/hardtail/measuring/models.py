@@ -4,16 +4,18 @@ Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from hardtail import zoo
+from hardtail.core import hub
 from hardtail.core.errors import HardtailError
+from hardtail.core.recipes import RECIPE
 from hardtail.core.registry import Registry
 from hardtail.measuring.subject import Kind, Subject, load_subject
 from hardtail.models.denoiser import Denoiser
@@ -48,7 +50,7 @@ def usable_device(given: str | None) -> str:
 
 def is_own_object(source: str) -> bool:
     """Whether a text names an object of the user's, as `package.module:object`, and not a file or a shipped model."""
-    return ":" in source and not source.startswith(zoo.PREFIX) and not Path(source).exists()
+    return ":" in source and not source.startswith((zoo.PREFIX, hub.PREFIX)) and not Path(source).exists()
 
 
 def subject_of(
@@ -70,6 +72,8 @@ def subject_of(
         return model
     if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
         where = usable_device(device)
+        if isinstance(model, str) and model.startswith(hub.PREFIX):
+            return _on_hub(model, task, kind, where, precision, compiled)
         return load_subject(str(model), task=task, kind=kind, device=where, precision=precision, compiled=compiled)
     if (kind, precision, compiled) != (None, "fp32", False):
         raise HardtailError(f"{model}: a checkpoint, a precision or compiling can be chosen for runs and weights only")
@@ -81,6 +85,20 @@ def subject_of(
         raise HardtailError(f"{name or model!r} does not say its task; give it, for example as task='addition'")
     where = _place(model) if device is None else usable_device(device)
     return Subject(task, denoiser_of(model, task.vocabulary.mask_id, where), name or _name(model), device=where)
+
+
+def _on_hub(
+    source: str, task: Task | None, kind: Kind | None, device: str, precision: Precision, compiled: bool
+) -> Subject:
+    """A model of ours on the Hub, at the commit that its name says."""
+    found = hub.model_of(source)
+    if found is None:
+        raise HardtailError(f"{source} is not a model of hardtail: it has no {RECIPE}")
+    kinds: list[Kind] = [each for each in get_args(Kind) if (found.folder / f"{each}.safetensors").exists()]
+    if kind is None and len(kinds) == 1:  # weights that were pushed without their run
+        kind = kinds[0]
+    own = load_subject(str(found.folder), task=task, kind=kind, device=device, precision=precision, compiled=compiled)
+    return own if found.address is None else replace(own, name=found.name, records=False)
 
 
 def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:

@@ -53,6 +53,8 @@ class Subject:
     """Its run directory, if it has one."""
     device: str = "cpu"
     """Where its denoiser computes."""
+    records: bool = True
+    """Whether measurements are added to its run directory; not to a copy of what is on the Hub."""
 
     def __repr__(self) -> str:
         kind, step = self.origin.checkpoint, self.origin.step
@@ -67,6 +69,10 @@ class Subject:
     def file(self, name: str) -> Path | None:
         """A file in its run directory, if it has one."""
         return self.folder / name if self.folder else None
+
+    def record_file(self, name: str) -> Path | None:
+        """The file in its run directory that measurements are added to, if any."""
+        return self.file(name) if self.records else None
 
     @property
     def coverage(self) -> Coverage | None:
