@@ -158,12 +158,15 @@ def data(
 ) -> None:
     """Build a data set on all cores and save it."""
     from hardtail.core.files import manifest_path, sole_writer
+    from hardtail.core.parquet import pyarrow_or_error
     from hardtail.tasks import datasets as building
     from hardtail.tasks.stored import store
 
     chosen = chosen_task(task, preset, fields)
     if out.suffix not in (".npz", ".parquet"):
         raise HardtailError(f"--out {out} must end in .npz, whose manifest is written next to it as .json, or .parquet")
+    if out.suffix == ".parquet":
+        pyarrow_or_error()
     common.positive("-n", n)
     with sole_writer(out):
         written = (out, manifest_path(out)) if out.suffix == ".npz" else (out,)

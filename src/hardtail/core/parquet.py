@@ -44,7 +44,7 @@ class _Entry(Struct, frozen=True):
 
 def save_parquet(path: Path, instances: Instances, manifest: Manifest, texts: Mapping[str, Sequence[str]]) -> None:
     """Write instances with `texts`, further columns that people read."""
-    arrow = _arrow()
+    arrow = pyarrow_or_error()
     import pyarrow.parquet
 
     arrays = instances.arrays()
@@ -61,7 +61,7 @@ def save_parquet(path: Path, instances: Instances, manifest: Manifest, texts: Ma
 
 def load_parquet(path: Path) -> tuple[Instances, Manifest]:
     """The instances in a file that `save_parquet` wrote, and its manifest; refuses one that was altered."""
-    _arrow()
+    pyarrow_or_error()
     import pyarrow.parquet
     from pyarrow.lib import ArrowException
 
@@ -99,7 +99,7 @@ def _header(name: str, array: _Array) -> Header:
 
 def _column(array: Array) -> "pyarrow.Array":
     """One value or one list of fixed length for each instance."""
-    arrow = _arrow()
+    arrow = pyarrow_or_error()
     if array.ndim == 1:
         return arrow.array(array.tolist() if array.dtype.kind == "U" else array)
     flat = arrow.array(np.ascontiguousarray(array).reshape(-1))
@@ -110,7 +110,7 @@ def _array(held: Any, name: str, header: Header) -> Array:
     """An array from its column, which must have the type and the lengths that the header says."""
     if not math.prod(header.shape):
         return np.zeros(header.shape, header.dtype)
-    arrow = _arrow()
+    arrow = pyarrow_or_error()
     place = held.schema_arrow.get_field_index(name)
     if place < 0:
         raise HardtailError(f"the column {quoted(name)} is missing or there twice")
@@ -134,7 +134,8 @@ def _array(held: Any, name: str, header: Header) -> Array:
     return np.array(flat.to_numpy(zero_copy_only=False), dtype=header.dtype).reshape(header.shape)
 
 
-def _arrow() -> Any:
+def pyarrow_or_error() -> Any:
+    """Return pyarrow; raise HardtailError if it is not installed."""
     try:
         import pyarrow
     except ImportError as error:
