@@ -54,7 +54,7 @@ def with_nan(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
         (lambda tokens_BL, at_BA: torch.full((*at_BA.shape, VOCAB), -torch.inf), "-inf for every token"),
         (lambda tokens_BL, at_BA: torch.zeros((*tokens_BL.shape, VOCAB)), r"\[32, 9, vocabulary\]"),
         (lambda tokens_BL, at_BA: torch.zeros(at_BA.shape), "shape"),
-        (lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, 300)), "below 256"),
+        (lambda tokens_BL, at_BA: torch.zeros(()).expand(*at_BA.shape, (1 << 20) + 1), "below 1,048,576"),
         (lambda tokens_BL, at_BA: hashed_logits(tokens_BL, at_BA).numpy(), "ndarray; they must be a torch tensor"),
     ],
 )

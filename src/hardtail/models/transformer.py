@@ -136,8 +136,14 @@ class _LookUp(torch.autograd.Function):
             return None, (chosen_BVL @ gradient_BLD).sum(dim=0)
 
 
+SMALL_TABLE = 256
+"""Rows of a table whose gradient is a product with one-hot vectors; for more, these vectors would fill the memory."""
+
+
 def looked_up(tokens_BL: Tensor, table_VD: Tensor) -> Tensor:
     """The table's row for each token."""
+    if len(table_VD) > SMALL_TABLE:
+        return F.embedding(tokens_BL, table_VD)
     out_BLD: Tensor = _LookUp.apply(tokens_BL, table_VD)  # type: ignore[no-untyped-call]
     return out_BLD
 
