@@ -25,6 +25,7 @@ from hardtail.measuring.evaluate import chosen_policies, evaluate_all, probe, re
 from hardtail.measuring.explain import explain_trace
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.transformer import Transformer
 from hardtail.models.weights import save_weights
 from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.confidence import Top1
@@ -378,6 +379,7 @@ def test_a_header_is_read_as_what_it_must_be_or_refused_by_file_and_field(tmp_pa
     recipe = {"fields": {"task": task}}
     assert isinstance(subject.denoiser, ModelDenoiser)
     model = subject.denoiser.model
+    assert isinstance(model, Transformer)
     for wrong, field in (
         ({"step": "many"}, "step"),
         ({"kind": 3}, "kind"),
