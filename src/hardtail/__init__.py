@@ -24,7 +24,7 @@ from hardtail.core.version import __version__
 
 if TYPE_CHECKING:
     from hardtail.api.models import decode, evaluate, load
-    from hardtail.api.traces import diagnose, load_trace, report
+    from hardtail.api.traces import diagnose, load_canvases, load_trace, report
     from hardtail.tasks.base import Task
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "load",
+    "load_canvases",
     "load_instances",
     "load_trace",
     "report",
@@ -48,7 +49,7 @@ __all__ = [
 
 _LAZY = {
     **dict.fromkeys(("decode", "evaluate", "load"), "hardtail.api.models"),
-    **dict.fromkeys(("diagnose", "load_trace", "report"), "hardtail.api.traces"),
+    **dict.fromkeys(("diagnose", "load_canvases", "load_trace", "report"), "hardtail.api.traces"),
 }
 
 wait_asleep()

@@ -15,7 +15,17 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.registry import SEARCHED
 from hardtail.core.terminal import guard, screens, shortened
 
-for _module in ("show", "measure", "compare", "view", "report", "data", "study", "claims"):  # the order of the help
+for _module in (
+    "show",
+    "measure",
+    "compare",
+    "view",
+    "report",
+    "canvases",
+    "data",
+    "study",
+    "claims",
+):  # the order of the help
     import_module(f"hardtail.cli.{_module}")  # it registers its commands
 
 
