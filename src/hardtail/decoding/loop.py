@@ -187,7 +187,9 @@ class _Loop:
         self.allowed_V = self._allowed(decoding.allowed)
         self.state.vocab_size = len(self.allowed_V)
         self._begin()
-        self._step = self._captured() if device.type == "cuda" and not policy.remasks else self._once
+        foreign = isinstance(denoiser, ModelDenoiser) and not denoiser.model.capturable
+        eager = device.type != "cuda" or policy.remasks or foreign
+        self._step = self._once if eager else self._captured()
 
     # -- one batch ----------------------------------------------------------------------------------------------
 

@@ -16,6 +16,9 @@ class Trainable(nn.Module, ABC):
     whole_answers: ClassVar[bool] = False
     """Whether it needs the places of all answer cells; otherwise it can predict some of them alone."""
 
+    capturable: ClassVar[bool] = True
+    """Whether a forward pass never waits for the host, so that a GPU can capture the step that it is in."""
+
     @abstractmethod
     def forward(self, tokens_BL: Tensor, at_BA: Tensor | slice, attention: torch.dtype | None = None) -> Tensor:
         """Logits for the answer cells at `at_BA`, a slice where all answers are at the same place.

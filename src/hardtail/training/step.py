@@ -106,7 +106,7 @@ class Step:
         """
         if self.device.type != "cuda":
             return "eager on the CPU"
-        if not isinstance(self.model, Transformer):
+        if not self.model.capturable:
             return "eager on the GPU, as other projects' models may wait for the host"
         torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then run uncompiled
         gc.collect()  # an earlier run's step refers to itself and holds GPU memory until it is collected

@@ -23,6 +23,7 @@ class HfModel(Trainable):
     """A model of another project, with the layout of our problems for it."""
 
     whole_answers = True
+    capturable = False
 
     def __init__(self, inner: nn.Module, family: Family, layout: Layout) -> None:
         super().__init__()
