@@ -25,7 +25,7 @@ from hardtail.core.version import __version__
 if TYPE_CHECKING:
     from hardtail.api.hub import push
     from hardtail.api.models import decode, evaluate, load
-    from hardtail.api.traces import diagnose, load_trace, report
+    from hardtail.api.traces import diagnose, load_canvases, load_trace, report
     from hardtail.tasks.base import Task
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "load",
+    "load_canvases",
     "load_instances",
     "load_trace",
     "push",
@@ -51,7 +52,7 @@ __all__ = [
 _LAZY = {
     **dict.fromkeys(("decode", "evaluate", "load"), "hardtail.api.models"),
     "push": "hardtail.api.hub",
-    **dict.fromkeys(("diagnose", "load_trace", "report"), "hardtail.api.traces"),
+    **dict.fromkeys(("diagnose", "load_canvases", "load_trace", "report"), "hardtail.api.traces"),
 }
 
 wait_asleep()

@@ -21,6 +21,7 @@ for _module in (
     "compare",
     "view",
     "report",
+    "canvases",
     "data",
     "push",
     "study",

@@ -6,7 +6,17 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies, app
+from hardtail.cli.common import (
+    Batch,
+    Checkpoint,
+    DataSeed,
+    Device,
+    OwnTask,
+    Policies,
+    Template,
+    TrustRemoteCode,
+    app,
+)
 from hardtail.cli.options import option
 
 
@@ -20,6 +30,8 @@ def compare(
     ] = (),
     n: Annotated[int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"])] = 100,
     task: OwnTask = None,
+    template: Template = None,
+    trust_remote_code: TrustRemoteCode = False,
     checkpoint: Checkpoint = None,
     data_seed: DataSeed = None,
     device: Device = None,
@@ -44,7 +56,17 @@ def compare(
     given = sources.sorted_sources(models)
     traces = sources.load_traces(given.traces)
     if given.models:
-        plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
+        plan = sources.DecodePlan(
+            policies,
+            strata,
+            n,
+            checkpoint,
+            data_seed,
+            common.usable_device(device),
+            batch,
+            template,
+            trust_remote_code,
+        )
         subjects = comparing.on_the_same_problems(sources.load_models(given.models, plan, own))
         common.say(f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}")
         with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:

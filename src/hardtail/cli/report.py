@@ -6,7 +6,18 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies, app, busy
+from hardtail.cli.common import (
+    Batch,
+    Checkpoint,
+    DataSeed,
+    Device,
+    OwnTask,
+    Policies,
+    Template,
+    TrustRemoteCode,
+    app,
+    busy,
+)
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
@@ -22,6 +33,8 @@ def report(
     ] = (),
     n: Annotated[int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"])] = 100,
     task: OwnTask = None,
+    template: Template = None,
+    trust_remote_code: TrustRemoteCode = False,
     checkpoint: Checkpoint = None,
     data_seed: DataSeed = None,
     device: Device = None,
@@ -54,7 +67,17 @@ def report(
     with busy("reading"):
         traces = sources.load_traces(given.traces)
     if given.models:
-        plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
+        plan = sources.DecodePlan(
+            policies,
+            strata,
+            n,
+            checkpoint,
+            data_seed,
+            common.usable_device(device),
+            batch,
+            template,
+            trust_remote_code,
+        )
         subjects = sources.load_models(given.models, plan, own)
         common.say(f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}")
         with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:

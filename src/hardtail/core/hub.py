@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.pretrained import PREFIX as PREFIX
 from hardtail.core.recipes import RECIPE
 from hardtail.core.version import __version__
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-PREFIX = "hf:"
 CARD = "README.md"
+CONFIG = "config.json"
+"""What every model of `transformers` has, and none of ours."""
 WEIGHTS = ("best_probe.safetensors", "last.safetensors")
 RECORDS = ("finished.json", "log.jsonl", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
 MODEL_FILES = (RECIPE, *WEIGHTS, *RECORDS)
@@ -68,9 +70,12 @@ class Snapshot:
 def model_of(source: str) -> Snapshot | None:
     """A model of ours in a folder or on the Hub; None if that holds someone else's model."""
     folder = Path(source.removeprefix(PREFIX))
-    if folder.is_dir():
+    if folder.exists():
         return Snapshot(folder) if is_ours(folder) else None
-    address = Address.parse(source)
+    try:
+        address = Address.parse(source)
+    except HardtailError:  # such as a folder that does not exist; whoever loads other models says what is wrong
+        return None
     return fetch(address, MODEL_FILES) if _has_recipe(address) else None
 
 
@@ -129,11 +134,14 @@ def upload(address: Address, files: Mapping[str, Path | bytes], *, kind: Kind, m
 
 def _has_recipe(address: Address) -> bool:
     with _speaking(address) as api:
+        from huggingface_hub import try_to_load_from_cache
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
         try:
             api.hf_hub_download(address.name, RECIPE, revision=address.revision)
-        except LocalEntryNotFoundError:  # it is not known whether the Hub has it
+        except LocalEntryNotFoundError:  # without a network, what was downloaded says whose it is
+            if isinstance(try_to_load_from_cache(address.name, CONFIG, revision=address.revision), str):
+                return False
             raise
         except EntryNotFoundError:
             return False

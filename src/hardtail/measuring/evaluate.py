@@ -5,7 +5,7 @@ Shapes: N instances, A answer cells.
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -163,7 +163,7 @@ def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Out
 
 def _head(subject: Subject, policy: str, decoding: Decoding) -> dict[str, Any]:
     """The fields of a record's `Head`."""
-    how = asdict(subject.origin) | decoding.as_json() | made_by(decoding.device)
+    how = vars(subject.origin) | decoding.as_json() | made_by(decoding.device)
     return {"task": subject.task.name, "policy": policy, "model": subject.name, **how}
 
 

@@ -16,11 +16,11 @@ from hardtail.core.records import DataFile, LogLine
 from hardtail.core.types import Instances
 from hardtail.decoding.workers import computing_threads
 from hardtail.models.precision import matmul_precision
-from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
 from hardtail.tasks.named import said_task, task_to_json
 from hardtail.tasks.stored import refuse_misshapen
+from hardtail.training.begin import begun
 from hardtail.training.keeper import Keeper, open_run
 from hardtail.training.monitor import Monitor
 from hardtail.training.recipe import Recipe
@@ -100,9 +100,8 @@ class _Run:
         task, watch = recipe.task, recipe.watch
         measured = {name: data.draw(task, *part, recipe.seed) for name, part in watch.parts(task).items()}
         torch.manual_seed(recipe.seed)
-        model = Transformer(recipe.shape).initialise(torch.Generator().manual_seed(recipe.seed)).to(device)
         self.step = Step(
-            model.train(),
+            begun(recipe).to(device).train(),
             recipe.scheme,
             Corpus.on(device, self._training_data(data_file), task.vocabulary.mask_id, watch.order),
             recipe.optimiser,
