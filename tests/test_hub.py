@@ -18,6 +18,7 @@ from hardtail.traces.files import save_trace
 from hardtail.training.run import train
 from tests.conftest import Command
 from tests.diagnose_toys import gold_trace
+from tests.hf_toys import saved
 from tests.hub_server import TOKEN, Hub, serving
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the Hub's client, in its uploads
@@ -201,3 +202,23 @@ def test_a_folder_of_ours_is_a_run(run: Path) -> None:
     assert found is not None
     assert ht.load(f"hf:{run}").origin == ht.load(run).origin
     assert model_of(f"hf:{run.parent}") is None
+
+
+def test_a_model_of_another_project_is_loaded_by_its_name(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`hf:user/name` without a recipe.json goes to the adapters, from the Hub and from its cache."""
+    from huggingface_hub import HfApi
+
+    folder = saved(tmp_path / "bert", "bert").removeprefix("hf:")
+    api = HfApi()
+    api.create_repo("me/bert")
+    api.upload_folder(folder_path=folder, repo_id="me/bert")
+    problems = ht.task("addition", digits=4).sample(3, seed=0)
+    here, there = (ht.load(name, task="addition,digits=4") for name in (f"hf:{folder}", "hf:me/bert"))
+    answers = [ht.decode(model, problems).answer_NA for model in (here, there)]
+    assert (answers[0] == answers[1]).all()
+    hub.failing = 503
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert model_of("hf:me/bert") is None
+    assert (ht.decode(ht.load("hf:me/bert", task="addition,digits=4"), problems).answer_NA == answers[0]).all()
