@@ -114,14 +114,14 @@ def upload(address: Address, files: Mapping[str, Path | bytes], *, kind: Kind, m
     """Add files to a repository in one commit; return the address at this commit. The repository is made if need be."""
     if address.revision is not None:
         raise HardtailError(f"a push makes a new commit on the main branch; leave out @{address.revision}")
-    ours = {RECIPE} if kind == "model" else DATA_FILES
     replaced = set(MODEL_FILES) if kind == "model" else DATA_FILES
     with _speaking(address) as api:
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
         api.create_repo(address.name, repo_type=kind, private=private, exist_ok=True)
         held = set(api.list_repo_files(address.name, repo_type=kind)) - {".gitattributes", CARD}
-        if held and not held & ours:
+        ours = RECIPE in held if kind == "model" else held <= DATA_FILES
+        if held and not ours:
             raise HardtailError(f"{PREFIX}{address.name} already holds something else ({min(held)}); give a new name")
         changes: list[CommitOperationAdd | CommitOperationDelete] = [
             CommitOperationAdd(name, content if isinstance(content, bytes) else str(content))

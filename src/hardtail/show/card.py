@@ -39,7 +39,8 @@ def model_card(
     facts = {
         "task": f"`{task.name}`: {_settings(task.config())}",
         "scheme": _named(fields.get("scheme")),
-        "model": _named(fields.get("model")),
+        "sizes": _named(fields.get("sizes")),
+        "trained from": _named(fields.get("pretrained")),
         "recipe": f"`{origin.recipe}`, seed {origin.seed}",
         "weights": f"`{origin.checkpoint}` of step {origin.step or 0:,} of {fields.get('steps') or 0:,}",
         "trained": None
