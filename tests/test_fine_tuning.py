@@ -1,6 +1,7 @@
 """Fine-tuning models of other projects with our schemes: exact, resumable, and read again without the original."""
 
 import json
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +24,7 @@ from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
 from tests import hf_toys
 from tests.conftest import Command
+from tests.fuzz_doors import damaged_header
 from tests.test_hf import drawn, hidden
 
 TASK = hardtail.task("addition", digits=4)
@@ -166,6 +168,21 @@ def test_a_header_that_cannot_be_right_is_refused(
     save_file(tensors, path, {"hardtail": json.dumps(header)})
     with pytest.raises(HardtailError, match=reason):
         hardtail.load(path)
+
+
+def test_damaged_headers_are_refused_in_a_sentence(folders: Callable[[str], str], tmp_path: Path) -> None:
+    train(replace(tuning(folders("bert")), steps=1), tmp_path / "run")
+    path = tmp_path / "run" / "last.safetensors"
+    sound = path.read_bytes()
+    refused = 0
+    for place in range(60):
+        path.write_bytes(damaged_header(sound, random.Random(place)))
+        try:
+            subject = hardtail.load(path)
+            subject.denoiser.logits(*hidden(drawn(subject.task, 1), subject.denoiser.mask_id))
+        except HardtailError:
+            refused += 1
+    assert refused > 10
 
 
 def test_recipes_without_a_model_are_what_they_were() -> None:

@@ -281,6 +281,14 @@ def test_what_cannot_be_right_is_refused_by_name(tmp_path: Path) -> None:
         load_hf(str(tmp_path), ADDITION.vocabulary)
 
 
+@pytest.mark.parametrize("family", ["mdlm", "bd3lm", "sedd"])
+def test_the_mask_of_some_families_is_their_last_token(family: str, tmp_path: Path) -> None:
+    """Their tokenizers are GPT-2's, which has no mask."""
+    name = hf_toys.saved(tmp_path, family, mask=False)
+    found = load_hf(name, ADDITION.vocabulary, trust_remote_code=True).model
+    assert found.layout.mask == found.config.vocab_size - 1
+
+
 def test_a_table_that_merges_two_tokens_is_refused() -> None:
     tokens = hf_toys.tokenizer(normalizer=normalizers.Replace("1", "7"))
     with pytest.raises(HardtailError, match=r"the same id, \d+, for '1' and '7'"):

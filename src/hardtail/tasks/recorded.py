@@ -59,6 +59,8 @@ class _Reader:
 
     def __init__(self, held: Recorded, task: Task) -> None:
         self.held, self.task, n = held, task, len(held.problems)
+        if not n:
+            raise HardtailError("there are no problems; give those that were decoded, as the task writes them")
         self.start_N = [held.answer_at] * n if isinstance(held.answer_at, int) else held.answer_at
         if len(self.start_N) != n or min(self.start_N, default=0) < 0:
             raise HardtailError(f"answer_at must be one place from 0 on, or one for each of the {n} problems")

@@ -15,6 +15,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import MOST_TOKENS, NO_EVENT, Array, Instances, Tokens, Trace, token_dtype
 
 UNKNOWN_RANK = -1
+MOST_CANVASES = int(np.iinfo(np.int16).max)
 
 
 def trace_of_canvases(
@@ -30,6 +31,8 @@ def trace_of_canvases(
     """
     if not len(canvases):
         raise HardtailError("there are no canvases; give the answers after every step of the decode")
+    if len(canvases) > MOST_CANVASES:
+        raise HardtailError(f"there are {len(canvases):,} canvases; a trace can have {MOST_CANVASES:,} steps")
     answers_SNA = np.stack([_answers(instances, np.asarray(canvas), step) for step, canvas in enumerate(canvases)])
     maskable_NA = instances.maskable_NA
     if (strange := (answers_SNA < 0) | (answers_SNA >= MOST_TOKENS)).any():

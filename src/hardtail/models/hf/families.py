@@ -29,12 +29,20 @@ class Family(ABC):
     """Whether the logits for a position are those that the model returns one position earlier."""
     pads: ClassVar[bool] = True
     """Whether sequences of different lengths can share a batch."""
+    mask_is_last: ClassVar[bool] = False
+    """Whether the mask is the last token of the vocabulary where neither tokenizer nor configuration names one."""
     needs: ClassVar[str] = ""
     """What a plain call with token ids alone would leave out, and so silently get wrong."""
 
     @abstractmethod
     def logits(self, model: nn.Module, ids_BS: Tensor, real_BS: Tensor, mask_id: int) -> Tensor:
         """What the model returns for every position, [B, S, W]; `real_BS` is False at padding."""
+
+    def mask_id(self, tokenizer: Any, config: Any) -> int | None:
+        """The token of a hidden cell; None if there is none."""
+        named = (getattr(held, "mask_token_id", None) for held in (tokenizer, config))
+        last = config.vocab_size - 1 if self.mask_is_last else None
+        return next((found for found in named if found is not None), last)
 
     def fault(self, config: Any) -> str | None:
         """Why a model with this configuration cannot be a denoiser; None if it can."""
@@ -94,6 +102,7 @@ class Mdlm(Family):
 
     name = "MDLM"
     auto_class = "AutoModelForMaskedLM"
+    mask_is_last = True
     needs = "a noise level"
     pads = False
 
@@ -110,6 +119,7 @@ class Bd3lm(Family):
 
     name = "BD3-LM"
     auto_class = "AutoModelForMaskedLM"
+    mask_is_last = True
     needs = "its sample mode"
     pads = False
 
@@ -130,6 +140,7 @@ class Sedd(Family):
 
     name = "SEDD"
     pads = False
+    mask_is_last = True
     needs = "the noise level that fits its input"
 
     def logits(self, model: nn.Module, ids_BS: Tensor, real_BS: Tensor, mask_id: int) -> Tensor:

@@ -56,8 +56,7 @@ def load_hf(
         config = transformers.AutoConfig.from_pretrained(folder, **how)
         family = family_of(config)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **how)
-        masks = (getattr(held, "mask_token_id", None) for held in (tokenizer, config))
-        layout = Layout.of(vocabulary, tokenizer, next((found for found in masks if found is not None), None), laid_out)
+        layout = Layout.of(vocabulary, tokenizer, family.mask_id(tokenizer, config), laid_out)
         kind = getattr(transformers, family.auto_class)
         how |= {"use_safetensors": True, "dtype": torch.bfloat16 if precision == "bf16" else torch.float32}
         inner, report = kind.from_pretrained(folder, output_loading_info=True, **how)
