@@ -50,7 +50,7 @@ WITHOUT = {
 WITH = {
     "report": Expected(WITHOUT["report"].words),
     "hub": Expected(WITHOUT["hub"].words, 2, "cannot be reached"),
-    "frames": Expected(WITHOUT["frames"].words, 0, "exact_match"),
+    "frames": Expected(WITHOUT["frames"].words, 0, "accuracy"),
     "parquet": Expected(WITHOUT["parquet"].words, 0, "4 instances"),
     "hf": Expected(HF, 2, "hf:no-such-model cannot be loaded"),
     "log": Expected(WITHOUT["log"].words, 0, ""),

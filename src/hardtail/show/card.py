@@ -39,8 +39,10 @@ def model_card(
     facts = {
         "task": f"`{task.name}`: {_settings(task.config())}",
         "scheme": _named(fields.get("scheme")),
-        "sizes": _named(fields.get("sizes")),
-        "trained from": _named(fields.get("pretrained")),
+        "sizes": None if origin.pretrained else _named(fields.get("sizes")),
+        "trained from": f"`{origin.pretrained.name}`, SHA-256 `{origin.pretrained.sha256}`"
+        if origin.pretrained
+        else None,
         "recipe": f"`{origin.recipe}`, seed {origin.seed}",
         "weights": f"`{origin.checkpoint}` of step {origin.step or 0:,} of {fields.get('steps') or 0:,}",
         "trained": None
