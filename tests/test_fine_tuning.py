@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import hardtail
 from hardtail import HardtailError
@@ -145,6 +145,14 @@ def test_a_model_whose_code_comes_with_it_is_not_trained(tmp_path: Path) -> None
         identified(hf_toys.saved(tmp_path, "llada"))
 
 
+@pytest.fixture(scope="module")
+def tuned(folders: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The weights of a short run."""
+    run = tmp_path_factory.mktemp("tuned")
+    train(replace(tuning(folders("bert")), steps=1), run)
+    return run / "last.safetensors"
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -156,13 +164,10 @@ def test_a_model_whose_code_comes_with_it_is_not_trained(tmp_path: Path) -> None
     ],
 )
 def test_a_header_that_cannot_be_right_is_refused(
-    folders: Callable[[str], str], change: dict[str, object], reason: str, tmp_path: Path
+    tuned: Path, change: dict[str, object], reason: str, tmp_path: Path
 ) -> None:
-    from safetensors.torch import save_file
-
-    train(replace(tuning(folders("bert")), steps=1), tmp_path / "run")
-    path = tmp_path / "run" / "last.safetensors"
-    tensors, metadata = read_tensors(path)
+    path = tmp_path / "other.safetensors"
+    tensors, metadata = read_tensors(tuned)
     header = json.loads(metadata["hardtail"])
     header["hf"] |= {key: {**header["hf"][key], **value} if key == "config" else value for key, value in change.items()}  # type: ignore[dict-item]
     save_file(tensors, path, {"hardtail": json.dumps(header)})
@@ -170,11 +175,8 @@ def test_a_header_that_cannot_be_right_is_refused(
         hardtail.load(path)
 
 
-def test_damaged_headers_are_refused_in_a_sentence(folders: Callable[[str], str], tmp_path: Path) -> None:
-    train(replace(tuning(folders("bert")), steps=1), tmp_path / "run")
-    path = tmp_path / "run" / "last.safetensors"
-    sound = path.read_bytes()
-    refused = 0
+def test_damaged_headers_are_refused_in_a_sentence(tuned: Path, tmp_path: Path) -> None:
+    path, sound, refused = tmp_path / "other.safetensors", tuned.read_bytes(), 0
     for place in range(60):
         path.write_bytes(damaged_header(sound, random.Random(place)))
         try:
