@@ -13,8 +13,8 @@ import hardtail as ht
 from hardtail import HardtailError
 from hardtail.core.hub import Address, model_of
 from hardtail.core.records import Accuracy, read_measurements
+from hardtail.core.trace_files import save_trace
 from hardtail.study.recipes import recipe_named
-from hardtail.traces.files import save_trace
 from hardtail.training.run import train
 from tests.conftest import Command
 from tests.diagnose_toys import gold_trace

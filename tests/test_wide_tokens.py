@@ -12,13 +12,13 @@ import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.files import load_instances, save_instances
 from hardtail.core.manifest import Manifest
+from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.decoding.loop import decode
 from hardtail.models.denoiser import Function
 from hardtail.policies.named import policy_named
 from hardtail.testing import check_task
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
-from hardtail.traces.files import load_trace, save_trace
 from tests.conftest import Command
 from tests.wide_toys import NUMBERS, RunningSums
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hardtail.api.results import Explanation
+from hardtail.core import trace_files
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.measuring.explain import explain_traces
@@ -13,7 +14,6 @@ from hardtail.study.store import Store, default_results
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_named
 from hardtail.tasks.recorded import read_canvases
-from hardtail.traces import files
 
 Given = Trace | str | Path
 """A trace, or the .npz that it was saved as."""
@@ -21,7 +21,7 @@ Given = Trace | str | Path
 
 def load_trace(path: str | Path) -> Trace:
     """A trace that `trace.save` or `hardtail eval --traces` wrote, or on the Hub (`hf:user/name`)."""
-    return files.load_trace(path)
+    return trace_files.load_trace(path)
 
 
 def load_canvases(path: str | Path, task: Task | str) -> Trace:

@@ -20,9 +20,9 @@ def import_canvases(
     out: Annotated[Path | None, option("the trace to write (.npz) [FILE-trace.npz]", "FILE")] = None,
 ) -> None:
     """Turn a decode that another tool recorded, canvas by canvas, into a trace that all commands read."""
+    from hardtail.core.trace_files import save_trace
     from hardtail.tasks.named import task_named
     from hardtail.tasks.recorded import read_canvases
-    from hardtail.traces.files import save_trace
 
     into = out or canvases.with_name(f"{canvases.stem}-trace.npz")
     if manifest_path(into).resolve() == canvases.resolve():
