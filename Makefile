@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint browser bench-data clean
+.PHONY: demo test test-gpu wheel-test docs lint browser bench-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hardtail demo
@@ -15,6 +15,14 @@ test: lint
 # What only a GPU can show. `make test` hides the GPU, as all else is promised of a CPU: the same bytes, in seconds.
 test-gpu: $(VENV)/.ready
 	$(BIN)/python -m pytest tests/test_gpu.py tests/test_attention.py tests/test_fused.py tests/test_decode.py
+
+# A wheel in a clean environment: the README's first commands, and each light extra alone.
+wheel-test: $(VENV)/.ready
+	$(BIN)/python tools/check_wheel.py
+
+# The site in build/site; a broken link, anchor or reference is an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check
@@ -40,6 +48,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.ready: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.ready

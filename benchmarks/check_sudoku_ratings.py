@@ -100,7 +100,7 @@ def main() -> int:
     for tier in TIERS:
         stream = streams.named(f"check_sudoku_ratings/levels/{tier}")
         made = task.sample(arguments.level_rows, stream, f"tier={tier}")
-        show_levels(f"our tier={tier}", made.tokens_NL[:, :81])
+        show_levels(f"our tier={tier}", made.tokens_NL[:, :81].astype(np.uint8))
     return 0 if all(agreed) else 1
 
 

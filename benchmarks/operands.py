@@ -64,9 +64,10 @@ def main() -> None:
         instances = measured_instances(subject.task, "natural", words.n, subject.seed)
     except HardtailError as error:
         raise SystemExit(str(error)) from None
-    if not isinstance(subject.task, Addition) or not isinstance(subject.denoiser, ModelDenoiser):
-        raise SystemExit(f"{words.model} was not trained on addition")
-    digits, model = subject.task.digits, subject.denoiser.model
+    model = subject.denoiser.model if isinstance(subject.denoiser, ModelDenoiser) else None
+    if not isinstance(subject.task, Addition) or not isinstance(model, Transformer):
+        raise SystemExit(f"{words.model} is not a transformer of ours that was trained on addition")
+    digits = subject.task.digits
     gold_NL = torch.from_numpy(instances.tokens_NL.astype(np.int64))
     start = 2 * digits + 2
     tokens_NL = gold_NL.clone()

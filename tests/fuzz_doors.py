@@ -44,6 +44,7 @@ from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import build
 from hardtail.tasks.named import task_to_json
+from hardtail.tasks.recorded import read_canvases
 from hardtail.tasks.stored import stored_instances, stored_trace
 from hardtail.training.checkpoint import LOG, STATE, load_state, state_step
 from hardtail.training.run import train
@@ -178,6 +179,17 @@ def record_doors(folder: Path) -> list[Door]:
     def packed(content: bytes) -> None:
         read_lines(_written(own / "some.txt.gz", content))
 
+    sums = Addition(digits=3)
+    canvases = {"problems": ["123+456", "999+001"], "mask": "_", "canvases": [["__79", "1_00"], ["0579", "1009"]]}
+    ids = {sign: 40 + place for place, sign in enumerate(sums.vocabulary.characters)}
+    rows = [
+        [[9, *(5 if sign == "_" else ids[sign] for sign in row)] for row in canvas] for canvas in canvases["canvases"]
+    ]
+    numbered = json.dumps(canvases | {"canvases": rows, "mask": 5, "tokens": ids, "answer_at": [1, 1]}).encode()
+
+    def imported(path: Path) -> None:
+        diagnose(sums, read_canvases(path, sums))
+
     text = "\n".join(hardtail.task("addition").render(hardtail.task("addition").sample(3, Streams(1).named("x"))))
     plain, zipped = text.encode(), gzip.compress(text.encode(), mtime=0)
     return [
@@ -187,6 +199,8 @@ def record_doors(folder: Path) -> list[Door]:
         _records("index.jsonl", index, own, lambda path: read_jsonl(path, RunEntry), 3),
         _records("finished.json", [finished], own, lambda path: read_json(path, Finished), 3),
         _records("coverage.json", [coverage], own, lambda path: read_json(path, Coverage), 0.1),
+        _records("canvases.json", [json.dumps(canvases).encode()], own, imported, 0.5),
+        _records("canvases-of-ids.json", [numbered], own, imported, 0.5),
         Door("recipe.json", recipe, lambda rng: damaged_json(recipe, rng), opened, 2),
         Door("results", named, lambda rng: damaged_json(named, rng), listed),
         Door("a text file", plain, lambda rng: damaged_bytes(plain, rng), text_file, 2),

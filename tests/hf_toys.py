@@ -1,35 +1,51 @@
-"""Tiny models of other projects' families: real classes of `transformers`, or classes written from what is known where
-its code does not have them. All weights are random, also of output layers that start at 0 in the original."""
+"""Tiny models of other projects' families: real classes of `transformers`, or those of `hf_remote` where it has none.
 
+All weights are random, also of output layers that start at 0 in the original.
+"""
+
+import shutil
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from torch import Tensor, nn
+from torch import nn
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     ModernBertConfig,
     ModernBertForMaskedLM,
-    PretrainedConfig,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
 )
-from transformers.modeling_outputs import MaskedLMOutput
+
+from hardtail.models.hf.families import family_of
+from tests.hf_remote import WIDTH, Bd3lm, Dream, Llada, Llada2, Mdlm, Sedd
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CHARACTERS = f"{string.ascii_letters}{string.digits}{string.punctuation} \n"
-WIDTH = 32
+CODE = "modeling_toy"
+"""The module that comes with a model."""
 
 
-def tokenizer(characters: str = CHARACTERS, *, start: bool = True, mask: bool = True) -> PreTrainedTokenizerFast:
-    """One token for each character."""
-    vocabulary = {sign: place for place, sign in enumerate([*SPECIAL, *dict.fromkeys(characters)])}
+def tokenizer(
+    characters: str = CHARACTERS,
+    *,
+    start: bool = True,
+    mask: bool = True,
+    words: Sequence[str] = (),
+    normalizer: Any = None,
+) -> PreTrainedTokenizerFast:
+    """One token for each character, or for each of the words, which spaces separate."""
+    signs = words or dict.fromkeys(characters)
+    vocabulary = {sign: place for place, sign in enumerate([*SPECIAL, *signs])}
     made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit() if words else pre_tokenizers.Split("", "isolated")
+    if normalizer is not None:
+        made.normalizer = normalizer
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
     names |= {"cls_token": "[CLS]"} if start else {}
     names |= {"mask_token": "[MASK]"} if mask else {}
@@ -69,86 +85,8 @@ def modernbert(size: int) -> Any:
     return _drawn(ModernBertForMaskedLM(config))
 
 
-class Tiny(nn.Module):
-    """A transformer of one block with rotary-free positions; what the families below have in common."""
-
-    def __init__(self, size: int, length: int = 512) -> None:
-        super().__init__()
-        self.tokens, self.places = nn.Embedding(size, WIDTH), nn.Embedding(length, WIDTH)
-        self.qkv, self.mixed = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.out = nn.Linear(WIDTH, size)
-
-    def run(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        x = self.tokens(ids) + self.places.weight[: ids.shape[1]]
-        q, k, v = self.qkv(x).chunk(3, -1)
-        return self.out(x + self.mixed(nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
-
-
-class Llada(Tiny):
-    config = PretrainedConfig()
-    config.model_type = "llada"
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> MaskedLMOutput:
-        keys = None if attention_mask is None else attention_mask.bool()[:, None, :]
-        return MaskedLMOutput(logits=self.run(input_ids, keys))
-
-
-class Llada2(Tiny):
-    """Causal unless it gets a four-dimensional mask."""
-
-    config = PretrainedConfig()
-    config.model_type = "llada2_moe"
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> MaskedLMOutput:
-        if attention_mask is None or attention_mask.dim() != 4:
-            length = input_ids.shape[1]
-            return MaskedLMOutput(logits=self.run(input_ids, torch.ones(length, length).tril().bool()))
-        return MaskedLMOutput(logits=self.run(input_ids, attention_mask[:, 0]))
-
-
-class Dream(Tiny):
-    """Its logits at position i are for the token at i + 1."""
-
-    config = PretrainedConfig()
-    config.model_type = "Dream"
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | str | None = None) -> MaskedLMOutput:
-        keys = attention_mask.bool()[:, None, :] if isinstance(attention_mask, Tensor) else None
-        return MaskedLMOutput(logits=self.run(input_ids, keys))
-
-
-class Mdlm(Tiny):
-    config = PretrainedConfig()
-    config.model_type = "mdlm"
-
-    def forward(self, input_ids: Tensor, timesteps: Tensor) -> Tensor:
-        assert not timesteps.any()
-        return self.run(input_ids, None)
-
-
-class Bd3lm(Tiny):
-    """Blocks of eight tokens."""
-
-    config = PretrainedConfig()
-    config.model_type = "bd3lm"
-
-    def forward(self, input_ids: Tensor, timesteps: Tensor, sample_mode: bool = False) -> MaskedLMOutput:
-        assert sample_mode
-        block = torch.arange(input_ids.shape[1]) // 8
-        return MaskedLMOutput(logits=self.run(input_ids, block[None, :] <= block[:, None]))
-
-
-class Sedd(Tiny):
-    config = PretrainedConfig()
-    config.model_type = "sedd"
-
-    def forward(self, indices: Tensor, sigma: Tensor) -> Tensor:
-        scores = self.run(indices, None) + sigma[:, None, None]
-        return scores.scatter(-1, indices[..., None], 0.0)
-
-
-def tiny(kind: type[Tiny]) -> Callable[[int], Any]:
-    return lambda size: _drawn(kind(size))
+def tiny(kind: Any) -> Callable[[int], Any]:
+    return lambda size: _drawn(kind(kind.config_class(vocab_size=size)))
 
 
 FAMILIES: dict[str, Callable[[int], Any]] = {
@@ -157,3 +95,22 @@ FAMILIES: dict[str, Callable[[int], Any]] = {
     "modernbert": modernbert,
     **{kind.__name__.lower(): tiny(kind) for kind in (Llada, Llada2, Dream, Mdlm, Bd3lm, Sedd)},
 }
+PLAIN = ("bert", "roberta", "modernbert")
+"""Those that `transformers` has itself."""
+
+
+def saved(folder: Path, family: str, **also: Any) -> str:
+    """A folder with a tiny model of a family, its tokenizer and, where it needs some, its code; named as users do."""
+    tokens = tokenizer(**also)
+    model = FAMILIES[family](len(tokens))
+    if family not in PLAIN:
+        kind = type(model)
+        loads = family_of(model.config).auto_class
+        model.config.auto_map = {
+            "AutoConfig": f"{CODE}.{kind.config_class.__name__}",
+            loads: f"{CODE}.{kind.__name__}",
+        }
+        shutil.copy(Path(__file__).with_name("hf_remote.py"), folder / f"{CODE}.py")
+    model.save_pretrained(folder)
+    tokens.save_pretrained(folder)
+    return f"hf:{folder}"

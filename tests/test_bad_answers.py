@@ -26,6 +26,7 @@ from hardtail.measuring.evaluate import chosen_policies, evaluate_all, probe, re
 from hardtail.measuring.explain import explain_trace
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.transformer import Transformer
 from hardtail.models.weights import save_weights
 from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.confidence import Top1
@@ -54,7 +55,7 @@ def with_nan(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
         (lambda tokens_BL, at_BA: torch.full((*at_BA.shape, VOCAB), -torch.inf), "-inf for every token"),
         (lambda tokens_BL, at_BA: torch.zeros((*tokens_BL.shape, VOCAB)), r"\[32, 9, vocabulary\]"),
         (lambda tokens_BL, at_BA: torch.zeros(at_BA.shape), "shape"),
-        (lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, 300)), "below 256"),
+        (lambda tokens_BL, at_BA: torch.zeros(()).expand(*at_BA.shape, (1 << 20) + 1), "below 1,048,576"),
         (lambda tokens_BL, at_BA: hashed_logits(tokens_BL, at_BA).numpy(), "ndarray; they must be a torch tensor"),
     ],
 )
@@ -378,6 +379,7 @@ def test_a_header_is_read_as_what_it_must_be_or_refused_by_file_and_field(tmp_pa
     recipe = {"fields": {"task": task}}
     assert isinstance(subject.denoiser, ModelDenoiser)
     model = subject.denoiser.model
+    assert isinstance(model, Transformer)
     for wrong, field in (
         ({"step": "many"}, "step"),
         ({"kind": 3}, "kind"),

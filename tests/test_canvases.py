@@ -1,5 +1,10 @@
 """Canvases of other tools as traces, and back."""
 
+import json
+import re
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,6 +16,7 @@ from hardtail.measuring.diagnosis import diagnose
 from hardtail.measuring.subject import load_subject
 from hardtail.policies.named import policy_named
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
+from tests.conftest import Command
 
 KNOWN = ("answer_NA", "cell_NT", "step_NT", "token_NT")
 
@@ -67,3 +73,85 @@ def test_canvases_that_do_not_fit_are_refused(trace: Trace) -> None:
         trace_of_canvases(trace.instances, [np.zeros((3, 3))], trace.mask_id)
     with pytest.raises(HardtailError, match="is still hidden"):
         trace_of_canvases(trace.instances, [np.full_like(answers[0], trace.mask_id)], trace.mask_id)
+
+
+# -- from a file ------------------------------------------------------------------------------------------------------
+
+TASK = hardtail.task("addition", digits=3)
+PROBLEMS = ["123+456", "999+001", "500+250"]
+IDS = {sign: 1000 + 7 * place for place, sign in enumerate(TASK.vocabulary.characters)}
+
+
+def recorded(**change: Any) -> dict[str, Any]:
+    """Two problems solved from the right, two digits at a time; the second has a wrong digit."""
+    answers = ["0579", "1009", "0750"]
+    canvases = [["____"] * 3, [f"__{answer[2:]}" for answer in answers], answers]
+    return {"problems": PROBLEMS, "canvases": canvases, "mask": "_", "model": "other", "policy": "theirs"} | change
+
+
+def as_ids(held: dict[str, Any], before: list[int]) -> dict[str, Any]:
+    """The same in token ids of whole sequences."""
+    table = {**IDS, "_": 5}
+    canvases = [[before + [table[sign] for sign in row] + [2] for row in rows] for rows in held["canvases"]]
+    return held | {"canvases": canvases, "mask": 5, "tokens": IDS, "answer_at": len(before)}
+
+
+def written(folder: Path, held: dict[str, Any]) -> Path:
+    path = folder / "theirs.json"
+    path.write_text(json.dumps(held))
+    return path
+
+
+def test_a_file_of_text_and_one_of_ids_mean_the_same(tmp_path: Path) -> None:
+    text = hardtail.load_canvases(written(tmp_path, recorded()), TASK)
+    ids = hardtail.load_canvases(written(tmp_path, as_ids(recorded(), [900, 901])), "addition,digits=3")
+    assert text.exact_N.tolist() == [True, False, True]
+    assert text.cell_NT[0].tolist() == [2, 3, 0, 1]
+    assert text.step_NT[0].tolist() == [0, 0, 1, 1]
+    for name in KNOWN:
+        assert np.array_equal(getattr(text, name), getattr(ids, name))
+    strange = as_ids(recorded(), [])
+    strange["canvases"][2][0][3] = 77
+    wrong = hardtail.load_canvases(written(tmp_path, strange), TASK)
+    assert wrong.answer_NA[0, 3] == TASK.vocabulary.pad_id, "an id of no digit is a wrong token"
+
+
+def test_every_command_reads_what_was_imported(hardtail_command: Command, tmp_path: Path) -> None:
+    path, trace = written(tmp_path, recorded()), str(tmp_path / "theirs-trace.npz")
+    other, second = str(tmp_path / "second-trace.npz"), tmp_path / "second.json"
+    second.write_text(json.dumps(recorded(policy="second")))
+    for words, said in (
+        (["import", str(second), "--task", "addition,digits=3", "--out", other], "3 problems"),
+        (["import", str(path), "--task", "addition,digits=3"], "3 problems, 2 solved, 2 steps"),
+        (["diagnose", trace], "fails on 33 % of 3 sums"),
+        (["view", trace, "--instance", "1"], "step "),
+        (["compare", trace, other], "other · theirs"),
+        (["report", trace, "--out", str(tmp_path / "page.html")], "open it in a browser"),
+    ):
+        code, out, err = hardtail_command(*words)
+        assert code == 0, err
+        assert said in out
+    code, _, err = hardtail_command("import", str(path), "--task", "addition,digits=3", "--out", trace[:-10] + ".npz")
+    assert code == 2
+    assert "its manifest would replace" in err
+    assert json.loads(path.read_text())["policy"] == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"canvases": [["0579"]]}, "canvas 0 has 1 rows for 3 problems"),
+        ({"canvases": [["57", "1000", "0750"]]}, "problem 0 has 2 cells in canvas 0; its answer has 4"),
+        ({"canvases": [["05_9", "1000", "0750"]]}, "cell 2 of instance 0 is still hidden"),
+        ({"canvases": []}, "there are no canvases"),
+        ({"canvases": "none"}, "canvases: expected `array`"),
+        ({"problems": ["1+2", "x", "3"]}, "addition"),
+        ({"mask": 5}, "`tokens` has no id for '0'"),
+        ({"mask": 5, "tokens": {"z": 1}}, "`tokens` names 'z'"),
+        ({"mask": 5, "tokens": {"0": 5}}, "the id 5 twice, or it is the mask's"),
+        ({"answer_at": [1]}, "answer_at must be one place"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(HardtailError, match=re.escape(reason)):
+        hardtail.load_canvases(written(tmp_path, recorded(**change)), TASK)

@@ -33,7 +33,7 @@ def test_inside_a_sampler_of_lladas_kind(name: str) -> None:
     policy = PolicyElsewhere(policy_named(name), mask_id)
     while bool((mask_index := x == mask_id).any()):
         one = torch.ones(len(x), dtype=torch.int64)
-        token, keep = policy.transfer_index(denoiser.model(x).logits, 0.0, "low_confidence", mask_index, x, one)
+        token, keep = policy.transfer_index(denoiser.inner(x).logits, 0.0, "low_confidence", mask_index, x, one)
         x[keep] = token[keep]
     assert (denoiser.id_V[torch.from_numpy(ours.astype(np.int64))] == x[:, -ours.shape[1] :]).all()
 
@@ -46,7 +46,7 @@ def test_inside_dreams_generation() -> None:
     hook = PolicyElsewhere(policy_named("margin"), denoiser.their_mask, Commit(each=2)).tokens_hook
     x = hook(None, x, None)
     for step in range(6):
-        logits = denoiser.model(x, attention_mask="full").logits
+        logits = denoiser.inner(x, attention_mask="full").logits
         logits = torch.cat([logits[:, :1], logits[:, :-1]], 1)
         x = hook(step, torch.zeros_like(x), logits)
     assert (denoiser.id_V[torch.from_numpy(ours.astype(np.int64))] == x[:, -ours.shape[1] :]).all()

@@ -1,12 +1,17 @@
 """Models of other projects as denoisers: equal to a plain forward and gather, whatever the batch and the padding."""
 
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import normalizers
 from torch import Tensor
 
 import hardtail
@@ -14,32 +19,48 @@ from hardtail import HardtailError, Streams
 from hardtail.core.types import Instances
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.models.hf.adapter import HfDenoiser, Template, load_hf
-from hardtail.models.hf.families import family_of
+from hardtail.measuring.models import subject_of
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.hf.adapter import HfModel
+from hardtail.models.hf.families import Family, family_of
+from hardtail.models.hf.layout import Layout, Template
+from hardtail.models.hf.loading import load_hf
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from tests import hf_toys
+from tests.conftest import Command
+from tests.wide_toys import RunningSums
 
 ADDITION = hardtail.task("addition", digits=4)
 LISTOPS = hardtail.task("listops")
 NEEDS_ONE_LENGTH = ("mdlm", "bd3lm", "sedd")
 
 
-def made(family: str, task: Any = ADDITION, template: str = "{prompt}{answer}", **also: Any) -> HfDenoiser:
+class Toy(ModelDenoiser):
+    """A denoiser, with what tests look at inside it."""
+
+    def __init__(self, model: HfModel, mask_id: int) -> None:
+        super().__init__(model, mask_id)
+        self.inner: Any = model.inner
+        self.family: Family = model.family
+        self.id_V = model.id_V
+        self.their_mask = model.layout.mask
+
+
+def made(family: str, task: Any = ADDITION, template: str = "{prompt}{answer}", **also: Any) -> Toy:
     tokens = hf_toys.tokenizer(**also)
     model = hf_toys.FAMILIES[family](len(tokens))
-    return HfDenoiser(
-        model, family_of(model.config), task.vocabulary, tokens, tokens.mask_token_id, Template.parse(template)
-    )
+    layout = Layout.of(task.vocabulary, tokens, tokens.mask_token_id, Template.parse(template))
+    return Toy(HfModel(model, family_of(model.config), layout), task.vocabulary.mask_id)
 
 
 def drawn(task: Any = ADDITION, n: int = 6) -> Instances:
     return task.sample(n, Streams(0).named("hf"))
 
 
-def only_our_tokens(denoiser: HfDenoiser) -> HfDenoiser:
+def only_our_tokens(denoiser: Toy) -> Toy:
     """The same toy, which can say no other tokens than the task's, and not the mask either."""
-    model: Any = denoiser.model
+    model: Any = denoiser.inner
     other = torch.ones(len(hf_toys.tokenizer()), dtype=torch.bool)
     other[denoiser.id_V] = False
     other[denoiser.their_mask] = True
@@ -54,12 +75,12 @@ def hidden(instances: Instances, mask_id: int, every: int = 2) -> tuple[Tensor, 
     return torch.from_numpy(tokens_NL), torch.from_numpy(at_NA)
 
 
-def obvious(denoiser: HfDenoiser, text: str, answer: list[int], tokens: Any) -> Tensor:
+def obvious(denoiser: Toy, text: str, answer: list[int], tokens: Any) -> Tensor:
     """One row through the model itself: [CLS], text, answer; the logits of our vocabulary at the answer."""
     ids = [tokens.cls_token_id, *(tokens.convert_tokens_to_ids(list(text))), *answer]
     batch = torch.tensor([ids])
     logits = denoiser.family.logits(
-        denoiser.model, batch, torch.ones_like(batch, dtype=torch.bool), tokens.mask_token_id
+        denoiser.inner, batch, torch.ones_like(batch, dtype=torch.bool), tokens.mask_token_id
     )
     start = len(ids) - len(answer) - denoiser.family.shifted
     return logits[0, start : start + len(answer), denoiser.id_V]
@@ -103,7 +124,7 @@ def test_logits_are_those_of_a_shifted_model() -> None:
     denoiser, instances = made("dream"), drawn()
     tokens_BL, at_BA = hidden(instances, denoiser.mask_id)
     ids = torch.cat([torch.full((len(tokens_BL), 1), 2), denoiser.id_V[tokens_BL]], 1)
-    logits = denoiser.model(ids, attention_mask="full").logits
+    logits = denoiser.inner(ids, attention_mask="full").logits
     moved = torch.cat([logits[:, :1], logits[:, :-1]], 1)
     expected = moved.gather(1, (at_BA + 1)[..., None].expand(-1, -1, moved.shape[-1]))[..., denoiser.id_V]
     torch.testing.assert_close(denoiser.logits(tokens_BL, at_BA), expected)
@@ -142,7 +163,7 @@ def test_a_greedy_decode_is_lladas_own_generation(block: int, steps: int) -> Non
     ids = torch.cat([torch.full((len(tokens_BL), 1), 2), denoiser.id_V[tokens_BL]], 1)
     only_our_tokens(denoiser)
     start, cells = int(at_BA[0, 0]) + 1, at_BA.shape[1]
-    expected = llada_generate(denoiser.model, ids, start, cells, block, steps, denoiser.their_mask)
+    expected = llada_generate(denoiser.inner, ids, start, cells, block, steps, denoiser.their_mask)
     policy = policy_named("top1" if block == cells else f"block,size={block}")
     trace = decode(denoiser, instances, policy, Decoding(Commit(steps=steps)))
     assert (denoiser.id_V[torch.from_numpy(trace.answer_NA.astype(np.int64))] == expected).all()
@@ -175,7 +196,7 @@ def test_a_greedy_decode_is_dreams_own_generation(name: str, score: Callable[[Te
     denoiser, instances = only_our_tokens(made("dream", task)), drawn(task, 12)
     tokens_BL, at_BA = hidden(instances, denoiser.mask_id, every=1)
     ids = torch.cat([torch.full((len(tokens_BL), 1), 2), denoiser.id_V[tokens_BL]], 1)
-    expected = dream_generate(denoiser.model, ids, steps, denoiser.their_mask, score)[:, int(at_BA[0, 0]) + 1 :]
+    expected = dream_generate(denoiser.inner, ids, steps, denoiser.their_mask, score)[:, int(at_BA[0, 0]) + 1 :]
     trace = decode(denoiser, instances, policy_named(name), Decoding(Commit(steps=steps, schedule="dream")))
     assert (denoiser.id_V[torch.from_numpy(trace.answer_NA.astype(np.int64))] == expected).all()
 
@@ -183,14 +204,60 @@ def test_a_greedy_decode_is_dreams_own_generation(name: str, score: Callable[[Te
 # -- loading and refusing -------------------------------------------------------
 
 
-def test_a_folder_that_transformers_saved_is_loaded(tmp_path: Path) -> None:
-    tokens = hf_toys.tokenizer()
-    model = hf_toys.bert(len(tokens))
-    model.save_pretrained(tmp_path)
-    tokens.save_pretrained(tmp_path)
-    loaded, direct = load_hf(str(tmp_path), ADDITION.vocabulary), made("bert")
-    batch = hidden(drawn(), loaded.mask_id)
-    torch.testing.assert_close(loaded.logits(*batch), direct.logits(*batch), rtol=0, atol=0)
+@pytest.fixture(autouse=True, scope="module")
+def no_network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Code that comes with a model is copied to a folder of this test run, and nothing is looked up on the Hub."""
+    with pytest.MonkeyPatch.context() as patch:
+        modules = str(tmp_path_factory.mktemp("modules"))
+        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
+        patch.setattr("transformers.utils.hub.HF_MODULES_CACHE", modules)
+        patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        yield
+
+
+@pytest.mark.parametrize("family", hf_toys.FAMILIES)
+def test_a_saved_folder_of_every_family_is_measured(family: str, tmp_path: Path) -> None:
+    """The folder, its code included, goes through the loading code of `transformers`."""
+    plain = family in hf_toys.PLAIN
+    name = hf_toys.saved(tmp_path, family)
+    subject = hardtail.load(name, ADDITION, template="add {prompt}\\n{answer}", trust_remote_code=not plain)
+    batch = hidden(drawn(), subject.denoiser.mask_id)
+    direct = made(family, template="add {prompt}\n{answer}")
+    torch.testing.assert_close(subject.denoiser.logits(*batch), direct.logits(*batch), rtol=0, atol=0)
+    found = hardtail.evaluate(subject, policies=["top1"], strata=["natural"], n=2).accuracies[0]
+    assert found.model == tmp_path.name
+    assert found.pretrained is not None
+    assert (found.pretrained.name, found.pretrained.template) == (name, "add {prompt}\\n{answer}")
+    if not plain:
+        with pytest.raises(HardtailError, match="only with --trust-remote-code"):
+            hardtail.load(name, ADDITION)
+
+
+def test_every_command_takes_a_saved_folder(hardtail_command: Command, tmp_path: Path) -> None:
+    name, page = hf_toys.saved(tmp_path, "modernbert"), tmp_path / "page.html"
+    given = [name, "--task", "addition,digits=4", "--template", "{prompt}", "-n", "3"]
+
+    def told(*words: str) -> str:
+        code, out, err = hardtail_command(*words)
+        assert code == 0, err
+        return out
+
+    some = ["--policies", "top1", "--strata", "natural"]
+    assert tmp_path.name in told("eval", *given, *some)
+    blocks = ["--policies", "block,size=2", "--steps", "6", "--strata", "natural", "--json"]
+    (record,) = json.loads(told("eval", *given, *blocks))
+    assert (record["commit_rule"], record["steps"]) == (
+        "6 steps",
+        5,
+    )  # two for each block, and the last block has one cell
+    (record,) = json.loads(told("eval", *given, *some, "--steps", "3", "--schedule", "dream", "--json"))
+    assert record["commit_rule"] == "3 steps, dream"
+    assert len(record["pretrained"]["sha256"]) == 64
+    assert "sums" in told("diagnose", *given, *some)
+    assert told("view", *given, "--stratum", "natural").count("step ") == 5
+    told("report", *given, *some, "--out", str(page))
+    assert tmp_path.name in page.read_text()
+    assert tmp_path.name in told("compare", *given, "--strata", "natural", "--policies", "top1", "lsb")
 
 
 def test_what_cannot_be_right_is_refused_by_name(tmp_path: Path) -> None:
@@ -202,19 +269,30 @@ def test_what_cannot_be_right_is_refused_by_name(tmp_path: Path) -> None:
         Template.parse("add")
     with pytest.raises(HardtailError, match="prompts of different lengths"):
         made("mdlm", LISTOPS).logits(*hidden(drawn(LISTOPS), LISTOPS.vocabulary.mask_id))
-    config = hf_toys.Mdlm.config
     for kind, change, reason in (
         ("diffusion_gemma", {}, "no mask token that could hide"),
         ("gpt2", {}, "'gpt2' is not a masked language model"),
         ("mdlm", {"time_conditioning": True}, "conditioned on time"),
         ("bd3lm", {"attn_backend": "flex"}, "reads the sequence twice"),
     ):
-        other = type(config)(**change)
-        other.model_type = kind
         with pytest.raises(HardtailError, match=reason):
-            family_of(other)
+            family_of(SimpleNamespace(model_type=kind, **change))
     with pytest.raises(HardtailError, match=r"hf:.*cannot be loaded"):
         load_hf(str(tmp_path), ADDITION.vocabulary)
+
+
+@pytest.mark.parametrize("family", ["mdlm", "bd3lm", "sedd"])
+def test_the_mask_of_some_families_is_their_last_token(family: str, tmp_path: Path) -> None:
+    """Their tokenizers are GPT-2's, which has no mask."""
+    name = hf_toys.saved(tmp_path, family, mask=False)
+    found = load_hf(name, ADDITION.vocabulary, trust_remote_code=True).model
+    assert found.layout.mask == found.config.vocab_size - 1
+
+
+def test_a_table_that_merges_two_tokens_is_refused() -> None:
+    tokens = hf_toys.tokenizer(normalizer=normalizers.Replace("1", "7"))
+    with pytest.raises(HardtailError, match=r"the same id, \d+, for '1' and '7'"):
+        Layout.of(ADDITION.vocabulary, tokens, tokens.mask_token_id, Template())
 
 
 def test_the_first_position_of_a_shifted_model_is_refused() -> None:
@@ -222,3 +300,46 @@ def test_the_first_position_of_a_shifted_model_is_refused() -> None:
     tokens_BL = torch.full((2, 5), denoiser.mask_id)
     with pytest.raises(HardtailError, match="cannot predict the first"):
         denoiser.logits(tokens_BL, torch.arange(5).expand(2, -1))
+
+
+@pytest.mark.parametrize(("family", "reason"), [("llada2", "four-dimensional"), ("dream", "moved by one position")])
+def test_a_plain_call_that_would_be_silently_wrong_is_refused(family: str, reason: str) -> None:
+    with pytest.raises(HardtailError, match=reason):
+        hardtail.load(hf_toys.FAMILIES[family](20), ADDITION)
+
+
+def test_a_folder_that_does_not_fit_is_refused_with_the_reason(
+    hardtail_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = hf_toys.saved(tmp_path, "roberta")
+    with pytest.raises(HardtailError, match="does not say its task"):
+        hardtail.load(name)
+    with pytest.raises(HardtailError, match="at most 255 tokens, and a problem in its template takes 257"):
+        hardtail.load(name, hardtail.task("addition", digits=50), template=f"{100 * 'x'}{{prompt}}{{answer}}!!!")
+    with pytest.raises(HardtailError, match="template is for models of other projects"):
+        hardtail.load("zoo:addition-puma", template="{prompt}")
+    for change in ({"kind": "last"}, {"compiled": True}):
+        with pytest.raises(HardtailError, match="for runs and weights only"):
+            subject_of(name, ADDITION, **change)
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["lm_head.dense.weight"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(HardtailError, match=r"no weights for lm_head.dense.weight"):
+        hardtail.load(name, ADDITION)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save({}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(HardtailError, match="cannot be loaded"):
+        hardtail.load(name, ADDITION)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    code, _, err = hardtail_command("eval", name, "--task", "addition")
+    assert code == 2
+    assert err.endswith(f"hardtail: {name} needs transformers: pip install 'hardtail[hf]'\n")
+
+
+def test_a_vocabulary_of_words_is_one_to_one_too() -> None:
+    tokens = hf_toys.tokenizer(words=RunningSums.vocabulary.characters)
+    layout = Layout.of(RunningSums.vocabulary, tokens, tokens.mask_token_id, Template())
+    assert tokens.convert_ids_to_tokens(list(layout.ours[:3])) == ["n0", "n1", "n2"]
+    model = HfModel(hf_toys.bert(len(tokens)), family_of(hf_toys.bert(len(tokens)).config), layout)
+    subject = hardtail.load(ModelDenoiser(model, RunningSums.vocabulary.mask_id), RunningSums())
+    assert hardtail.evaluate(subject, policies=["top1"], strata=["natural"], n=2).accuracies[0].n == 2

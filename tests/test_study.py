@@ -20,7 +20,7 @@ from hardtail.core.records import LogLine
 from hardtail.measuring.diagnosis import Diagnosis
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.subject import Subject
-from hardtail.models.weights import load_weights, save_weights
+from hardtail.models.weights import load_weights, save_model
 from hardtail.study import advance as moving
 from hardtail.study.advance import advance, measure, prepare, status
 from hardtail.study.advance import study_parts as whole_study
@@ -204,7 +204,7 @@ def test_weights_of_the_same_step_that_differ_are_measured_apart(tmp_path: Path)
     path = tmp_path / "best_probe.safetensors"
     model, about = load_weights(path)
     held = {name: tensor + 1e-3 for name, tensor in model.state_dict().items()}
-    save_weights(path, held, model.shape, about)
+    save_model(path, model, held, about)
     looks = iter([False] * 8)
     assert measure(tmp_path, device="cpu", n=5, over=lambda: next(looks))
     assert next(looks, True)  # it asked eight times

@@ -23,8 +23,9 @@ from hardtail.core.types import Instances, Trace
 from hardtail.core.version import __version__
 
 if TYPE_CHECKING:
+    from hardtail.api.hub import push
     from hardtail.api.models import decode, evaluate, load
-    from hardtail.api.traces import diagnose, load_trace, report
+    from hardtail.api.traces import diagnose, load_canvases, load_trace, report
     from hardtail.tasks.base import Task
 
 __all__ = [
@@ -39,8 +40,10 @@ __all__ = [
     "diagnose",
     "evaluate",
     "load",
+    "load_canvases",
     "load_instances",
     "load_trace",
+    "push",
     "report",
     "save_instances",
     "task",
@@ -48,7 +51,8 @@ __all__ = [
 
 _LAZY = {
     **dict.fromkeys(("decode", "evaluate", "load"), "hardtail.api.models"),
-    **dict.fromkeys(("diagnose", "load_trace", "report"), "hardtail.api.traces"),
+    "push": "hardtail.api.hub",
+    **dict.fromkeys(("diagnose", "load_canvases", "load_trace", "report"), "hardtail.api.traces"),
 }
 
 wait_asleep()

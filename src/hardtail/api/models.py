@@ -8,7 +8,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, records_of, traced
-from hardtail.measuring.models import subject_of
+from hardtail.measuring.models import Reading, subject_of
 from hardtail.measuring.subject import Kind, Subject
 from hardtail.models.precision import Precision
 from hardtail.policies.base import Commit, Policy
@@ -25,17 +25,23 @@ def load(
     checkpoint: Kind | None = None,
     device: str | None = None,
     precision: Precision = "fp32",
+    template: str | None = None,
+    trust_remote_code: bool = False,
 ) -> Subject:
     """A model that can be decoded, measured and explained.
 
-    `model`       a run directory, a .safetensors file, zoo:NAME, package.module:object, a function or an nn.Module
-    `task`        the task of a function or module: a name such as "addition", or a Task; files name their own
+    `model`       a run directory, a .safetensors file, zoo:NAME, hf:FOLDER-OR-NAME, package.module:object, a function
+                  or an nn.Module
+    `task`        the task of a function, module or hf: model: a name such as "addition", or a Task; files name theirs
     `name`        what tables call it
     `checkpoint`  "last" or "best_probe" of a run; by default the one that its recipe selects
     `device`      by default a GPU if there is one, and for a module wherever its weights are
+    `template`    the text around a problem for an hf: model, such as "Add: {prompt}\\n{answer}"
+    `trust_remote_code`  whether code that comes with an hf: model may run
     """
     own = task_named(task) if isinstance(task, str) else task
-    return subject_of(model, own, name=name, kind=checkpoint, device=device, precision=precision)
+    reading = Reading(template, trust_remote_code)
+    return subject_of(model, own, name=name, kind=checkpoint, device=device, precision=precision, reading=reading)
 
 
 def evaluate(

@@ -11,14 +11,22 @@ from hardtail.measuring.explain import explain_traces
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
 from hardtail.study.store import Store, default_results
+from hardtail.tasks.base import Task
+from hardtail.tasks.named import task_named
+from hardtail.tasks.recorded import read_canvases
 
 Given = Trace | str | Path
 """A trace, or the .npz that it was saved as."""
 
 
 def load_trace(path: str | Path) -> Trace:
-    """A trace that `trace.save` or `hardtail eval --traces` wrote."""
-    return trace_files.load_trace(Path(path))
+    """A trace that `trace.save` or `hardtail eval --traces` wrote, or on the Hub (`hf:user/name`)."""
+    return trace_files.load_trace(path)
+
+
+def load_canvases(path: str | Path, task: Task | str) -> Trace:
+    """The trace of a decode that another tool recorded, canvas by canvas (docs/models.md)."""
+    return read_canvases(Path(path), task_named(task) if isinstance(task, str) else task)
 
 
 def diagnose(first: Given, *others: Given) -> Explanation:

@@ -15,7 +15,18 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.registry import SEARCHED
 from hardtail.core.terminal import guard, screens, shortened
 
-for _module in ("show", "measure", "compare", "view", "report", "data", "study", "claims"):  # the order of the help
+for _module in (
+    "show",
+    "measure",
+    "compare",
+    "view",
+    "report",
+    "canvases",
+    "data",
+    "push",
+    "study",
+    "claims",
+):  # the order of the help
     import_module(f"hardtail.cli.{_module}")  # it registers its commands
 
 
@@ -33,9 +44,18 @@ def train() -> None:
     train_main(words)
 
 
+@app.command(name="lm-eval", guarded=False)
+def lm_eval() -> None:
+    """Run the lm-evaluation-harness with our tasks and models; `write DIR` writes the tasks as files for it."""
+    from hardtail.cli.lm_eval import main as lm_eval_main
+
+    lm_eval_main(sys.argv[2:])
+
+
 def _own_words(words: list[str]) -> list[str]:
-    """Return the words for the parser; `train` parses its own, because its flags depend on the recipe."""
-    if words and words[0] == "train":
+    """Return the words for the parser; `train` parses its own, because its flags depend on the recipe, and so does
+    another program's command."""
+    if words and words[0] in ("train", "lm-eval"):
         return words[:1]
     return numbered_gallery(words) if words else ["--help"]
 

@@ -38,7 +38,7 @@ Json = Annotated[bool, option("print one JSON object per line", name="json")]
 JsonList = Annotated[bool, option("print one JSON list", name="json")]
 Count = Annotated[int, option("number of instances", "N", aliases=["-n"])]
 
-MODEL = "a run directory, a .safetensors file, zoo:NAME, or package.module:object"
+MODEL = "a run directory, a .safetensors file, zoo:NAME, hf:FOLDER-OR-NAME, or package.module:object"
 Run = Annotated[Positional[str], option(MODEL, "MODEL")]
 Policies = Annotated[
     tuple[str, ...],
@@ -56,12 +56,18 @@ Patience = Annotated[int | None, option("end a run whose probe has not improved 
 OwnTask = Annotated[
     str | None,
     option(
-        "the task of a function or module, or one that is not registered: NAME or package.module:Class, with fields "
-        "after commas (addition,digits=8)",
+        "the task of a function, module or hf: model, or one that is not registered: NAME or package.module:Class, "
+        "with fields after commas (addition,digits=8)",
         "TASK",
         name="task",
     ),
 ]
+
+Template = Annotated[
+    str | None,
+    option("of an hf: model: the text around a problem, e.g. 'Add: {prompt} = {answer}' [the problem alone]", "TEXT"),
+]
+TrustRemoteCode = Annotated[bool, option("of an hf: model: run the code that comes with it")]
 
 Limit = Annotated[int, option("the most memory that a text file may take", "MB")]
 USUAL_LIMIT = MOST_TEXT >> 20
@@ -124,13 +130,24 @@ def load(
     device: str,
     precision: "Precision" = "fp32",
     compiled: bool = False,
+    *,
+    template: str | None = None,
+    trust_remote_code: bool = False,
 ) -> "Subject":
     """The model that the user named; `task` is its task, if they gave it."""
-    from hardtail.measuring.models import is_own_object, subject_of
+    from hardtail.measuring.models import Reading, needs_task, subject_of
 
     own = admit_task(task)
-    needed = own if task is not None and (is_own_object(run) or "," in task) else None  # files name their fields
-    subject = subject_of(run, needed, kind=kind, device=device, precision=precision, compiled=compiled)
+    needed = own if task is not None and (needs_task(run) or "," in task) else None  # files name their fields
+    subject = subject_of(
+        run,
+        needed,
+        kind=kind,
+        device=device,
+        precision=precision,
+        compiled=compiled,
+        reading=Reading(template, trust_remote_code),
+    )
     if own is not None and type(subject.task) is not type(own):
         raise HardtailError(f"{run} is a model of {subject.task.name}, but --task is {task}; leave it out")
     return subject

@@ -131,7 +131,9 @@ def check(
 def data(
     task: TaskName,
     /,
-    out: Annotated[Path, option("where to write: an .npz; its manifest goes next to it as .json", "FILE")],
+    out: Annotated[
+        Path, option("where to write: an .npz with its manifest as .json next to it, or a .parquet", "FILE")
+    ],
     split: Annotated[
         str, option("train, test, … as listed by `hardtail tasks`; with --from, also all [train]", "SPLIT")
     ] = "",
@@ -155,15 +157,20 @@ def data(
     limit: Limit = USUAL_LIMIT,
 ) -> None:
     """Build a data set on all cores and save it."""
-    from hardtail.core.files import manifest_path, save_instances, sole_writer
+    from hardtail.core.files import manifest_path, sole_writer
+    from hardtail.core.parquet import pyarrow_or_error
     from hardtail.tasks import datasets as building
+    from hardtail.tasks.stored import store
 
     chosen = chosen_task(task, preset, fields)
-    if out.suffix != ".npz":
-        raise HardtailError(f"--out {out} must end in .npz; the manifest is written next to it as .json")
+    if out.suffix not in (".npz", ".parquet"):
+        raise HardtailError(f"--out {out} must end in .npz, whose manifest is written next to it as .json, or .parquet")
+    if out.suffix == ".parquet":
+        pyarrow_or_error()
     common.positive("-n", n)
     with sole_writer(out):
-        if not force and (taken := next((path for path in (out, manifest_path(out)) if path.exists()), None)):
+        written = (out, manifest_path(out)) if out.suffix == ".npz" else (out,)
+        if not force and (taken := next((path for path in written if path.exists()), None)):
             raise HardtailError(f"{taken} already exists; give another name, or --force to replace it")
         if source is None:
             split = split or building.TRAIN
@@ -174,7 +181,7 @@ def data(
             with busy("reading and solving"):
                 built = building.load(chosen, source, split if split != "all" else "", seed, n, limit=memory(limit))
         with busy("writing"):
-            save_instances(out, built.instances.bare() if bare else built.instances, built.manifest)
+            store(out, chosen, built.instances.bare() if bare else built.instances, built.manifest)
     size = out.stat().st_size / 1e6
     print(f"{out}: {len(built.instances):,} instances, {built.manifest.distinct:,} distinct, {size:.1f} MB")
     print(f"train and test are kept apart: {built.manifest.train_and_test}")
@@ -182,7 +189,7 @@ def data(
 
 @app.command
 def inspect(
-    file: Annotated[Positional[Path], option("an .npz written by `hardtail data`", "FILE")],
+    file: Annotated[Positional[Path], option("an .npz or .parquet written by `hardtail data`", "FILE")],
     /,
     n: Count = 1,
     task: common.OwnTask = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import OmitArgPrefixes
 
 from hardtail.cli import common
-from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies
+from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies, Template, TrustRemoteCode
 from hardtail.cli.options import option
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ class ToDecode:
     ] = ()
     n: Annotated[int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"])] = 100
     task: OwnTask = None
+    template: Template = None
+    trust_remote_code: TrustRemoteCode = False
     checkpoint: Checkpoint = None
     data_seed: DataSeed = None
     device: Device = None
@@ -44,7 +46,15 @@ class ToDecode:
 
         device = common.usable_device(self.device)
         plan = sources.DecodePlan(
-            self.policies, self.strata, self.n, self.checkpoint, self.data_seed, device, self.batch
+            self.policies,
+            self.strata,
+            self.n,
+            self.checkpoint,
+            self.data_seed,
+            device,
+            self.batch,
+            self.template,
+            self.trust_remote_code,
         )
         subjects = adapted(sources.load_models(models, plan, own))
         rounds = sources.rounds(subjects, plan)

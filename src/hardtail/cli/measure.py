@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, JsonList, OwnTask, Policies, Run, app, positive
+from hardtail.cli.common import (
+    Batch,
+    Checkpoint,
+    DataSeed,
+    Device,
+    JsonList,
+    OwnTask,
+    Policies,
+    Run,
+    Template,
+    TrustRemoteCode,
+    app,
+    positive,
+)
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
@@ -36,11 +49,16 @@ def evaluate(
         Path | None, option("measure on the problems of this file: an .npz of `hardtail data`, or text", "FILE")
     ] = None,
     task: OwnTask = None,
+    template: Template = None,
+    trust_remote_code: TrustRemoteCode = False,
     checkpoint: Checkpoint = None,
     each: Annotated[int | None, option("cells to commit per step [1]", "N")] = None,
     steps: Annotated[
         int | None, option("instead of --each: total steps, each with its share of the cells", "N")
     ] = None,
+    schedule: Annotated[
+        Literal["even", "dream"], option("how --steps are divided: evenly, or as Dream's sampler does it")
+    ] = "even",
     restrict: Annotated[bool, option("commit only tokens that can occur in answers")] = False,
     temperature: Annotated[float, option("sampling temperature; 0 takes the most probable token", "T")] = 0.0,
     seed: Annotated[int, option("seed of random orders and tokens", "SEED")] = 0,
@@ -79,10 +97,20 @@ def evaluate(
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
     if data is not None and data_seed is not None:
         raise HardtailError("--data-seed applies to drawn instances, and --data gives them; leave one out")
-    subject = common.load(model, task, checkpoint, common.usable_device(device), precision, compiled)
+    subject = common.load(
+        model,
+        task,
+        checkpoint,
+        common.usable_device(device),
+        precision,
+        compiled,
+        template=template,
+        trust_remote_code=trust_remote_code,
+    )
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
     allowed = subject.task.answer_tokens if restrict else None
-    decoding = Decoding(Commit(1 if each is None else each, steps), batch, subject.device, seed, temperature, allowed)
+    commit = Commit(1 if each is None else each, steps, schedule)
+    decoding = Decoding(commit, batch, subject.device, seed, temperature, allowed)
     data_seed = subject.seed if data_seed is None else data_seed
     decodes = len(chosen) + subject.task.reveals
     if data is None:
@@ -92,7 +120,7 @@ def evaluate(
             given = GivenProblems.read(subject.task, data)
         wanted = wanted if strata else given.strata(wanted)
         total = given.count(wanted, n) * decodes
-    into = out or subject.file("evaluations.jsonl")
+    into = out or subject.record_file("evaluations.jsonl")
     common.refuse_special_out(into)
     common.say(
         f"{subject.name}: {total:,} decodes = {total // (len(wanted) * decodes):,} instances × "
@@ -152,6 +180,8 @@ def diagnose(
         int | None, option("instances of each stratum, for every policy [the study's]", "N", aliases=["-n"])
     ] = None,
     task: OwnTask = None,
+    template: Template = None,
+    trust_remote_code: TrustRemoteCode = False,
     checkpoint: Checkpoint = None,
     data_seed: DataSeed = None,
     device: Device = None,
@@ -196,13 +226,14 @@ def diagnose(
     for name in models:
         if name in traces:
             continue
-        subject = common.load(name, task, checkpoint, common.usable_device(device))
+        where = common.usable_device(device)
+        subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
         total = to_decode(subject.task, policies, strata, n)
         common.say(f"{subject.name}: {total:,} decodes")
         decoding = Decoding(batch=batch, device=subject.device)
         with common.progress_bar(f"decoding {subject.name}", total) as advance:
             diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=data_seed, progress=advance)
-        show(Explained(subject.task, diagnoses), out or subject.file("diagnoses.jsonl"))
+        show(Explained(subject.task, diagnoses), out or subject.record_file("diagnoses.jsonl"))
     if traces:
         with common.busy("explaining"):
             common.admit_task(task)

@@ -13,11 +13,13 @@ from typing import Annotated
 import tyro
 from rich.progress import TextColumn
 from tyro.conf import FlagCreatePairsOff, arg
+from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_bar, usable_device
 from hardtail.cli.options import OPTIONAL, option
 from hardtail.cli.progress import plain_lines
 from hardtail.core.errors import HardtailError
+from hardtail.core.pretrained import PREFIX, TEMPLATE, Pretrained
 from hardtail.core.records import LogLine
 from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
@@ -41,7 +43,7 @@ def main(words: Sequence[str]) -> None:
     if text is not None:
         words_of = re.sub(r"[^\w.=]+", "-", text)
         recipe = replace(recipe, scheme=scheme_named(text), name=f"{recipe.name}-{words_of}")
-    name = recipe.name
+    title = recipe.name
 
     def command(
         recipe: Annotated[Recipe, arg(name="")] = recipe,
@@ -53,10 +55,18 @@ def main(words: Sequence[str]) -> None:
             tuple[str, ...],
             option(f"also log to {', '.join(SINKS)}; log.jsonl in the run is always written", "SINK"),
         ] = (),
+        template: Annotated[
+            str | None,
+            option(
+                "of --model: the text around a problem, e.g. 'Add: {prompt} = {answer}' [the problem alone]", "TEXT"
+            ),
+        ] = None,
         dry_run: Annotated[bool, option("show what would run, and what it would cost")] = False,
     ) -> None:
         guard()
         refuse_no_patience(patience)
+        recipe = _fine_tuned(recipe, template)
+        name = recipe.name
         folder = out or Path("runs") / f"{name}-s{recipe.seed}"
         if dry_run:
             _show(recipe, folder)
@@ -66,9 +76,9 @@ def main(words: Sequence[str]) -> None:
     tyro.cli(
         command,
         args=rest,
-        prog=f"hardtail train {name}",
+        prog=f"hardtail train {title}",
         config=(FlagCreatePairsOff,),
-        description=f"Train {name}.",
+        description=f"Train {title}.",
         registry=OPTIONAL,
     )
 
@@ -82,6 +92,35 @@ def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
     if at + 1 == len(rest) or rest[at + 1].startswith("-"):
         raise HardtailError("--scheme needs a scheme, for example --scheme papl,alpha=5")
     return rest[at + 1], rest[:at] + rest[at + 2 :]
+
+
+@OPTIONAL.primitive_rule
+def _pretrained(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Pretrained] | None:
+    """The rule for `--model hf:…`, which is one word; its hash and template follow."""
+    if info.type is not Pretrained:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="hf:MODEL",
+        instance_from_str=lambda words: Pretrained(words[0], ""),
+        is_instance=lambda value: isinstance(value, Pretrained),
+        str_from_instance=lambda value: [value.name],
+    )
+
+
+def _fine_tuned(recipe: Recipe, template: str | None) -> Recipe:
+    """The recipe with the model that `--model` names, if it does."""
+    if recipe.model is None:
+        if template is not None:
+            raise HardtailError("--template is the text around a problem for --model hf:…; leave it out, or give both")
+        return recipe
+    if recipe.model.sha256:  # of a recipe that names its model
+        return recipe
+    from hardtail.models.hf.loading import identified
+
+    model = identified(recipe.model.name, TEMPLATE if template is None else template)
+    stem = re.sub(r"[^\w.]+", "-", Path(model.name.removeprefix(PREFIX)).name)
+    return replace(recipe, model=model, name=f"{recipe.name}-{stem}")
 
 
 def _show(recipe: Recipe, folder: Path) -> None:

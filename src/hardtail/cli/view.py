@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Checkpoint, DataSeed, Device, OwnTask, app
+from hardtail.cli.common import Checkpoint, DataSeed, Device, OwnTask, Template, TrustRemoteCode, app
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
@@ -28,6 +28,8 @@ def view(
     stratum: Annotated[str | None, option("of a model: the stratum to decode [a hard one]", "STRATUM")] = None,
     n: Annotated[int | None, option("of a model: instances to decode [20]", "N", aliases=["-n"])] = None,
     task: OwnTask = None,
+    template: Template = None,
+    trust_remote_code: TrustRemoteCode = False,
     checkpoint: Checkpoint = None,
     data_seed: DataSeed = None,
     device: Device = None,
@@ -48,9 +50,9 @@ def view(
         common.admit_task(task)
         _, shown = stored_trace(Path(trace))
     else:
-        shown = _decoded(
-            common.load(trace, task, checkpoint, common.usable_device(device)), policy, stratum, n, data_seed
-        )
+        where = common.usable_device(device)
+        subject = common.load(trace, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
+        shown = _decoded(subject, policy, stratum, n, data_seed)
     theatre = open_theatre(shown, trace, instance, failures=failures)
     console = common.open_console()
     if sys.stdin.isatty() and sys.stdout.isatty() and not console.is_dumb_terminal:

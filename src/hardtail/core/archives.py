@@ -71,20 +71,30 @@ def _headers(held: zipfile.ZipFile, file: IO[bytes]) -> dict[str, Header]:
         if size != info.file_size:
             raise HardtailError(f"the array {quoted(name)} ({header}) does not have the size of its entry")
         unpacked += size
-    packed = os.fstat(file.fileno()).st_size
+    refuse_bomb(os.fstat(file.fileno()).st_size, unpacked)
+    return headers
+
+
+def refuse_bomb(packed: int, unpacked: int) -> None:
+    """Refuse a file of `packed` bytes that would take far more memory than data do."""
     if unpacked > max(ALWAYS_UNPACKED, LARGEST_RATIO * packed):
         raise HardtailError(
             f"its {packed:,} bytes unpack to {unpacked:,}, more than {LARGEST_RATIO} times as many; data does not"
         )
-    return headers
 
 
 def _header(entry: IO[bytes], name: str) -> Header:
     if np.lib.format.read_magic(entry) != (1, 0):
         raise HardtailError(f"the array {quoted(name)} has a format that hardtail does not write")
     shape, _, dtype = np.lib.format.read_array_header_1_0(entry, max_header_size=LONGEST_HEADER)
+    refuse_strange(name, Header(dtype, shape))
+    return Header(dtype, shape)
+
+
+def refuse_strange(name: str, header: Header) -> None:
+    """Refuse an array that is not plain numbers or short texts."""
+    dtype, shape = header
     # Torch reads arrays in the machine's own order of bytes only.
     plain = dtype.kind in "biuf" or (dtype.kind == "U" and dtype.itemsize <= 4 * LONGEST_LABEL)
     if not plain or not dtype.isnative or any(type(length) is not int or length < 0 for length in shape):
         raise HardtailError(f"the array {quoted(name)} ({list(shape)}, {quoted(str(dtype))}) is not plain numbers")
-    return Header(dtype, shape)

@@ -234,8 +234,16 @@ def save_instances(path: Path, instances: Instances, manifest: Manifest) -> None
         side.write(manifest_bytes(full))
 
 
-def load_instances(path: Path) -> tuple[Instances, Manifest]:
-    """The instances in a file, and its manifest; refuses a file that is truncated, altered or something else."""
+def load_instances(source: str | Path) -> tuple[Instances, Manifest]:
+    """The instances in an `.npz` or `.parquet`, or on the Hub (`hf:user/name`), and their manifest.
+
+    A file that is truncated, altered or something else is refused.
+    """
+    from hardtail.core import hub, parquet
+
+    path = hub.data_file(source, hub.DATA, (".npz", parquet.ENDING))
+    if path.suffix == parquet.ENDING:
+        return parquet.load_parquet(path)
     side = manifest_path(path)
     try:
         manifest = read_manifest(read_regular(side), Manifest, str(side), "build the data again")

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.parsing import converted, decoded
+from hardtail.core.types import MOST_TOKENS
 
 FORMAT = 1
 M = TypeVar("M", bound=Struct)
@@ -61,7 +62,7 @@ class TraceManifest(Struct, frozen=True, kw_only=True):
     kind: Literal["trace"]
     count: Count
     parts: Count
-    mask_id: Annotated[int, Meta(ge=0, le=255)]
+    mask_id: Annotated[int, Meta(ge=0, lt=MOST_TOKENS)]
     about: dict[str, Any]
     """Where it comes from, as `Trace.about`."""
     sha256: Hash

@@ -9,6 +9,7 @@ from msgspec import Struct
 from hardtail.core.errors import HardtailError
 from hardtail.core.manifest import Seed
 from hardtail.core.parsing import converted
+from hardtail.core.pretrained import Pretrained
 from hardtail.core.records import Positive, read_json
 
 RECIPE = "recipe.json"
@@ -23,6 +24,10 @@ class _Watch(Struct, frozen=True):
     fields: _WatchFields
 
 
+class _Model(Struct, frozen=True):
+    fields: Pretrained
+
+
 class RecipeFields(Struct, frozen=True, kw_only=True):
     """The fields of a recipe that its readers need."""
 
@@ -34,6 +39,12 @@ class RecipeFields(Struct, frozen=True, kw_only=True):
     name: str = ""
     selection: Kind = "best_probe"
     watch: _Watch | None = None
+    model: _Model | None = None
+
+    @property
+    def pretrained(self) -> Pretrained | None:
+        """The model of another project that training begins with, if it does."""
+        return self.model.fields if self.model else None
 
     @property
     def order(self) -> str | None:

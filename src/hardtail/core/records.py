@@ -19,6 +19,7 @@ from hardtail.core.files import append_bytes, atomic, read_regular
 from hardtail.core.manifest import Count as Count
 from hardtail.core.manifest import Seed
 from hardtail.core.parsing import converted, damaged, decoded
+from hardtail.core.pretrained import Pretrained
 
 SCHEMA = 2
 LONGEST_NAME = 200
@@ -63,6 +64,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     decode_seed: Seed = 0
     commit: str | None = None
     device: str | None = None
+    pretrained: Pretrained | None = None
+    """The model of another project that was measured, or that the training began with."""
 
     @property
     def plainly_decoded(self) -> bool:

@@ -11,10 +11,10 @@ import numpy as np
 
 from hardtail.core.archives import Header
 from hardtail.core.errors import HardtailError, quoted
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import MOST_TOKENS, Array, Instances, Tokens, Trace
 
 FLAGS, WHOLE, NUMBER, ANY = "b", "i", "f", "biufU"
-"""Kinds of arrays, as numpy's letters; tokens are bytes."""
+"""Kinds of arrays, as numpy's letters."""
 LONGEST = 1 << 20
 """The most cells of a sequence, and the most events of a decode."""
 LAST_STEP = 1 << 15
@@ -23,12 +23,13 @@ LAST_STEP = 1 << 15
 
 class _Kind(NamedTuple):
     letters: str
-    itemsize: int | None = None
+    names: tuple[str, ...] = ()
+    """The only types of these kinds that are accepted, if they are not all."""
 
 
-_BYTES = _Kind("u", 1)
+_TOKENS = _Kind("ui", ("uint8", "int32"))
 _INSTANCES = {
-    "tokens_NL": _BYTES,
+    "tokens_NL": _TOKENS,
     "prompt_len_N": _Kind(WHOLE),
     "maskable_NA": _Kind(FLAGS),
     "scored_NA": _Kind(FLAGS),
@@ -38,10 +39,10 @@ _Groups = Mapping[str, tuple[str, _Kind]]
 _GROUPS: _Groups = {"orders": ("NA", _Kind(WHOLE)), "strata": ("N", _Kind(ANY)), "extras": ("", _Kind(ANY))}
 _TRACE_GROUPS: _Groups = {"notes": ("N", _Kind(FLAGS + WHOLE + NUMBER))}
 _TRACE = {
-    "answer_NA": _BYTES,
+    "answer_NA": _TOKENS,
     "cell_NT": _Kind(WHOLE),
     "step_NT": _Kind(WHOLE),
-    "token_NT": _BYTES,
+    "token_NT": _TOKENS,
     "prob_NT": _Kind(NUMBER),
     "gold_prob_NT": _Kind(NUMBER),
     "gold_rank_NT": _Kind(WHOLE),
@@ -90,7 +91,7 @@ def _check(
         fits = len(header.shape) == len(letters) and all(
             length == sizes.get(letter, length) for letter, length in zip(letters, header.shape, strict=True)
         )
-        typed = header.dtype.kind in kind.letters and kind.itemsize in (None, header.dtype.itemsize)
+        typed = header.dtype.kind in kind.letters and (not kind.names or header.dtype.name in kind.names)
         if not (fits and typed):
             raise HardtailError(f"the array {quoted(name)} ({header}) does not fit {what} of {sizes['N']:,} instances")
 
@@ -119,6 +120,7 @@ def _refuse_missing(headers: Mapping[str, Header], needed: Mapping[str, _Kind], 
 def check_instances(instances: Instances) -> None:
     """Refuse values that point outside the arrays: later code trusts every index."""
     cells, room = instances.answer_len, instances.tokens_NL.shape[1] - instances.answer_len
+    _refuse_strangers(instances.tokens_NL)
     if not _within(instances.prompt_len_N, 0, room):
         raise HardtailError(f"its sequences have no room for {cells} answer cells")
     if instances.parents_NAE is not None and not _within(instances.parents_NAE, -1, cells - 1):
@@ -134,6 +136,8 @@ def check_instances(instances: Instances) -> None:
 def check_trace(trace: Trace) -> None:
     """The same for a trace and its instances."""
     check_instances(trace.instances)
+    for token in (trace.answer_NA, trace.token_NT):
+        _refuse_strangers(token)
     last = trace.instances.answer_len - 1
     if not (_within(trace.cell_NT, -1, last) and _within(trace.runner_up_NT, -1, last)):
         raise HardtailError("it has events outside the answer")
@@ -145,6 +149,11 @@ def check_trace(trace: Trace) -> None:
         value_NT = getattr(trace, name)
         if not _within(value_NT[~np.isnan(value_NT)], 0, 1.001):  # NaN is unknown; rounding may exceed 1
             raise HardtailError(f"its array {name!r} has values that are not probabilities")
+
+
+def _refuse_strangers(token: Tokens) -> None:
+    if token.dtype != np.uint8 and not _within(token, 0, MOST_TOKENS - 1):
+        raise HardtailError(f"it has tokens outside 0 to {MOST_TOKENS - 1:,}")
 
 
 def _within(value: Array, low: float, high: float) -> bool:

@@ -106,7 +106,8 @@ def plain(shown: "RenderableType", width: int = SCREEN) -> str:
     """Anything that rich prints, as lines without colour or trailing blanks."""
     from rich.console import Console
 
-    console = Console(file=StringIO(), width=width, color_system=None, highlight=False)
+    # In a notebook, rich would show it a second time, below the cell.
+    console = Console(file=StringIO(), width=width, color_system=None, highlight=False, force_jupyter=False)
     with console.capture() as captured:
         console.print(shown)
     return visible("\n".join(line.rstrip() for line in captured.get().rstrip().split("\n")))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hardtail.core import hub
 from hardtail.core.archives import Header, open_archive
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, file_hash, manifest_path, open_regular, read_regular
@@ -61,8 +62,9 @@ def save_trace(path: Path, trace: Trace) -> None:
         writer.add(trace)
 
 
-def load_trace(path: Path) -> Trace:
-    """A whole trace; a file that is truncated, altered or not a trace raises HardtailError."""
+def load_trace(source: str | Path) -> Trace:
+    """A whole trace from a file or the Hub (`hf:user/name`); one that is truncated or altered raises HardtailError."""
+    path = hub.data_file(source, hub.TRACE)
     parts = list(trace_parts(path))
     if not parts:
         raise HardtailError(f"{path} contains no part of a trace; decode it again")

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     import pandas
 
 Array = NDArray[Any]
+Tokens = NDArray[np.integer[Any]]
+"""Token ids: bytes where they suffice, four-byte numbers for a larger vocabulary (`token_dtype`)."""
+MOST_TOKENS = 1 << 20
+"""The most tokens of a vocabulary."""
+
+
+def token_dtype(size: int) -> type[np.integer[Any]]:
+    """The type of arrays that hold the tokens of a vocabulary of this size."""
+    return np.uint8 if size <= 1 << 8 else np.int32
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,7 @@ class Instances:
     `extras`       the task's own arrays that its diagnosis needs
     """
 
-    tokens_NL: NDArray[np.uint8]
+    tokens_NL: Tokens
     prompt_len_N: NDArray[np.int32]
     maskable_NA: NDArray[np.bool_]
     scored_NA: NDArray[np.bool_]
@@ -55,15 +64,15 @@ class Instances:
         return self.prompt_len_N[:, None].astype(np.int64) + np.arange(self.answer_len)
 
     @property
-    def answer_NA(self) -> NDArray[np.uint8]:
+    def answer_NA(self) -> Tokens:
         """The gold answer tokens."""
         return np.take_along_axis(self.tokens_NL, self.answer_at_NA, axis=1)
 
-    def answer(self, i: int) -> NDArray[np.uint8]:
+    def answer(self, i: int) -> Tokens:
         """The gold answer tokens of instance `i`."""
         return self.tokens_NL[i, self.prompt_len_N[i] :][: self.answer_len]
 
-    def prompt(self, i: int) -> NDArray[np.uint8]:
+    def prompt(self, i: int) -> Tokens:
         """The prompt tokens of instance `i`, without padding."""
         return self.tokens_NL[i, : self.prompt_len_N[i]]
 
@@ -133,10 +142,10 @@ class Trace:
 
     instances: Instances
     mask_id: int
-    answer_NA: NDArray[np.uint8]
+    answer_NA: Tokens
     cell_NT: NDArray[np.int16]
     step_NT: NDArray[np.int16]
-    token_NT: NDArray[np.uint8]
+    token_NT: Tokens
     prob_NT: NDArray[np.float32]
     gold_prob_NT: NDArray[np.float32]
     gold_rank_NT: NDArray[np.int32]
@@ -160,7 +169,7 @@ class Trace:
         return self.happened_NT & (self.token_NT != self.mask_id)
 
     @property
-    def gold_NT(self) -> NDArray[np.uint8]:
+    def gold_NT(self) -> Tokens:
         """The gold token of the cell that each event wrote; cell 0's gold token where there is no event."""
         return np.take_along_axis(self.instances.answer_NA, np.maximum(self.cell_NT, 0).astype(np.int64), axis=1)
 

@@ -20,7 +20,7 @@ Segment = tuple[NDArray[np.int64], dict[str, NDArray[Any]]]
 _COLUMNS = {
     "cell_NT": torch.int16,
     "step_NT": torch.int16,
-    "token_NT": torch.uint8,
+    "token_NT": torch.int32,
     "prob_NT": torch.float32,
     "gold_prob_NT": torch.float32,
     "gold_rank_NT": torch.int32,
@@ -28,7 +28,6 @@ _COLUMNS = {
     "margin_NT": torch.float32,
 }
 MOST_STEPS = torch.iinfo(_COLUMNS["step_NT"]).max
-MOST_TOKENS = torch.iinfo(_COLUMNS["token_NT"]).max + 1
 
 
 class Events:

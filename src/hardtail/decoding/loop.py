@@ -25,8 +25,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.noise import mix, stream
-from hardtail.core.types import Instances, Trace
-from hardtail.decoding.events import MOST_STEPS, MOST_TOKENS, Events, Segment, joined
+from hardtail.core.types import MOST_TOKENS, Instances, Trace, token_dtype
+from hardtail.decoding.events import MOST_STEPS, Events, Segment, joined
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress, batch_rows, spread, worker_count
 from hardtail.models.capture import captured
@@ -187,7 +187,9 @@ class _Loop:
         self.allowed_V = self._allowed(decoding.allowed)
         self.state.vocab_size = len(self.allowed_V)
         self._begin()
-        self._step = self._captured() if device.type == "cuda" and not policy.remasks else self._once
+        foreign = isinstance(denoiser, ModelDenoiser) and not denoiser.model.capturable
+        eager = device.type != "cuda" or policy.remasks or foreign
+        self._step = self._once if eager else self._captured()
 
     # -- one batch ----------------------------------------------------------------------------------------------
 
@@ -211,9 +213,11 @@ class _Loop:
         progress(left)
         if bool(self.state.hidden_BA.any()):
             raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow more")
-        answer_NA = self.state.token_BA[:n].to(torch.uint8).cpu().numpy()
+        kind = token_dtype(len(self.allowed_V))
+        answer_NA = self.state.token_BA[:n].cpu().numpy().astype(kind)
         passes_N, notes = self.passes_B[:n].to(torch.int32).cpu().numpy(), self._notes(n)
         written = joined(segments)
+        written["token_NT"] = written["token_NT"].astype(kind)
         return Trace(
             instances, self.denoiser.mask_id, answer_NA, **written, about=about, passes_N=passes_N, notes=notes
         )
@@ -359,7 +363,7 @@ class _Loop:
         if self.denoiser.mask_id < 0 or max(shape[2], self.denoiser.mask_id + 1) > MOST_TOKENS:
             raise HardtailError(
                 f"the denoiser has {shape[2]:,} tokens and its mask is {self.denoiser.mask_id:,}; traces hold tokens "
-                f"from 0 and below {MOST_TOKENS}"
+                f"from 0 and below {MOST_TOKENS:,}"
             )
         token_V = torch.arange(max(shape[2], self.denoiser.mask_id + 1), device=self.device)
         allowed_V = (token_V != self.denoiser.mask_id) & (token_V < shape[2])

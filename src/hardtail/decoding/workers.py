@@ -20,6 +20,7 @@ from hardtail.core.cores import usable_cores
 from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.precision import matmul_precision
+from hardtail.models.transformer import Transformer
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -65,7 +66,9 @@ def batch_rows(rows: int, n: int, tile: int, workers: int) -> int:
 
 
 def _is_ours(denoiser: Denoiser) -> bool:
-    return isinstance(denoiser, ModelDenoiser) and not denoiser.compiled
+    if not isinstance(denoiser, ModelDenoiser):
+        return False
+    return isinstance(denoiser.model, Transformer) and not denoiser.compiled
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core import hub
 from hardtail.core.describe import differences
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, load_instances
@@ -28,8 +29,8 @@ class GivenProblems:
 
     @classmethod
     def read(cls, task: Task, path: Path) -> "GivenProblems":
-        """A data set of `hardtail data` (`.npz`), or any file of problems that the task reads."""
-        if path.suffix == ".npz":
+        """A data set of `hardtail data`, in a file or on the Hub, or any file of problems that the task reads."""
+        if path.suffix in (".npz", ".parquet") or str(path).startswith(hub.PREFIX):
             instances, manifest = load_instances(path)
             if fields := differences(said_task(manifest.about), task_to_json(task)):
                 raise HardtailError(

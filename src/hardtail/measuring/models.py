@@ -4,19 +4,22 @@ Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from hardtail import zoo
+from hardtail.core import hub
 from hardtail.core.errors import HardtailError
+from hardtail.core.pretrained import PREFIX, TEMPLATE
 from hardtail.core.registry import Registry
-from hardtail.measuring.subject import Kind, Subject, load_subject
-from hardtail.models.denoiser import Denoiser
+from hardtail.measuring.subject import Kind, Origin, Subject, load_subject
+from hardtail.models.denoiser import Denoiser, ModelDenoiser
+from hardtail.models.hf.families import FAMILIES
 from hardtail.models.precision import Precision
 from hardtail.tasks.base import Task
 
@@ -46,9 +49,30 @@ def usable_device(given: str | None) -> str:
     return chosen
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How a model of another project (`hf:…`) reads problems, and whether code that comes with it may run."""
+
+    template: str | None = None
+    trust_remote_code: bool = False
+
+    def refuse_for(self, model: object) -> None:
+        """Refuse these options for a model that is not another project's."""
+        given = {"template": self.template is not None, "trust_remote_code": self.trust_remote_code}
+        if wrong := [name for name, set_ in given.items() if set_]:
+            raise HardtailError(
+                f"{wrong[0]} is for models of other projects ({PREFIX}…), not for {model}; leave it out"
+            )
+
+
 def is_own_object(source: str) -> bool:
     """Whether a text names an object of the user's, as `package.module:object`, and not a file or a shipped model."""
-    return ":" in source and not source.startswith(zoo.PREFIX) and not Path(source).exists()
+    return ":" in source and not source.startswith((zoo.PREFIX, PREFIX)) and not Path(source).exists()
+
+
+def needs_task(source: str) -> bool:
+    """Whether what a text names does not say its task itself."""
+    return is_own_object(source) or (source.startswith(PREFIX) and hub.model_of(source) is None)
 
 
 def subject_of(
@@ -60,12 +84,19 @@ def subject_of(
     device: str | None = None,
     precision: Precision = "fp32",
     compiled: bool = False,
+    reading: Reading = Reading(),  # noqa: B008 (it is frozen)
 ) -> Subject:
     """The subject of whatever a user gives as a model.
 
-    Runs and weights name their task; a function or module needs its `task`. Without `device`, files are computed on a
-    GPU if there is one, and objects where their weights are.
+    Runs and weights name their task; a function, a module or `hf:…` needs its `task`. Without `device`, files are
+    computed on a GPU if there is one, and objects where their weights are.
     """
+    if isinstance(model, str) and model.startswith(PREFIX):
+        if (found := hub.model_of(model)) is None:
+            return _of_another_project(model, task, name, kind, device, precision, compiled, reading)
+        reading.refuse_for(model)
+        return _of_ours(found, task, kind, usable_device(device), precision, compiled)
+    reading.refuse_for(model)
     if isinstance(model, Subject):
         return model
     if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
@@ -83,6 +114,44 @@ def subject_of(
     return Subject(task, denoiser_of(model, task.vocabulary.mask_id, where), name or _name(model), device=where)
 
 
+def _of_ours(
+    found: hub.Snapshot, task: Task | None, kind: Kind | None, device: str, precision: Precision, compiled: bool
+) -> Subject:
+    """A model of ours on the Hub, at the commit that its name says, or in a folder."""
+    kinds: list[Kind] = [each for each in get_args(Kind) if (found.folder / f"{each}.safetensors").exists()]
+    if kind is None and len(kinds) == 1:  # weights that were pushed without their run
+        kind = kinds[0]
+    own = load_subject(str(found.folder), task=task, kind=kind, device=device, precision=precision, compiled=compiled)
+    return own if found.address is None else replace(own, name=found.name, records=False)
+
+
+def _of_another_project(
+    model: str,
+    task: Task | None,
+    name: str | None,
+    kind: Kind | None,
+    device: str | None,
+    precision: Precision,
+    compiled: bool,
+    reading: Reading,
+) -> Subject:
+    from hardtail.models.hf.loading import load_hf
+
+    if task is None:
+        raise HardtailError(f"{model} does not say its task; give it, for example as task='addition' (--task addition)")
+    if kind is not None or compiled:
+        raise HardtailError(f"{model}: a checkpoint or compiling can be chosen for runs and weights only")
+    where, template = usable_device(device), TEMPLATE if reading.template is None else reading.template
+    trusted = reading.trust_remote_code
+    found = load_hf(model, task.vocabulary, template, device=where, precision=precision, trust_remote_code=trusted)
+    if fault := found.model.fault(task.vocabulary.size, task.seq_len):
+        raise HardtailError(f"{model} cannot be used on {task.name}: {fault}")
+    origin = Origin(decode_precision=precision, reading=task.preset_name(), pretrained=found.pretrained)
+    # Its weights have their precision already, so the denoiser adds none.
+    denoiser = ModelDenoiser(found.model, task.vocabulary.mask_id, "fp32" if precision == "bf16" else precision)
+    return Subject(task, denoiser, name or Path(model.removeprefix(PREFIX)).name, origin, device=where)
+
+
 def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
     """Anything that predicts tokens, as a denoiser."""
     if isinstance(model, Denoiser):
@@ -90,6 +159,7 @@ def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
     if isinstance(model, type) or not callable(model):
         raise HardtailError(f"{model!r} cannot be decoded; give {ACCEPTED}")
     if isinstance(model, nn.Module):
+        _refuse_plain_call(model)
         model.to(device)
         return Own(model, _takes_places(model.forward), mask_id, model)
     return Own(model, _takes_places(model), mask_id)
@@ -118,6 +188,16 @@ class Own:
         if not isinstance(logits, Tensor) or logits.dim() != 3:
             raise HardtailError(f"the model returned {_described(found)}; give {ACCEPTED}")
         return logits if self.takes_places else logits.gather(1, at_BA[..., None].expand(-1, -1, logits.shape[-1]))
+
+
+def _refuse_plain_call(model: nn.Module) -> None:
+    """Refuse a model of a family that is silently wrong when it gets token ids alone."""
+    family = FAMILIES.get(str(getattr(getattr(model, "config", None), "model_type", "")).lower())
+    if family is not None and family.needs:
+        raise HardtailError(
+            f"{type(model).__name__} is of the family {family.name} and needs {family.needs}, which a plain call "
+            f"leaves out; save it with its tokenizer and load the folder as {PREFIX}FOLDER"
+        )
 
 
 def _takes_places(function: Callable[..., object]) -> bool:

@@ -11,6 +11,7 @@ from hardtail.core.describe import differences, registered_name
 from hardtail.core.errors import HardtailError
 from hardtail.core.manifest import Count
 from hardtail.core.parsing import converted
+from hardtail.core.pretrained import Pretrained
 from hardtail.core.recipes import RECIPE, RecipeFile, recipe_of
 from hardtail.core.recipes import Kind as Kind
 from hardtail.core.records import Coverage, DataFile, read_json
@@ -37,6 +38,8 @@ class Origin:
     """The seed of the instances that it is measured on."""
     data: DataFile | None = None
     """The file that those instances are from, if they are not drawn."""
+    pretrained: Pretrained | None = None
+    """The model of another project that it is, or was trained from."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Subject:
     """Its run directory, if it has one."""
     device: str = "cpu"
     """Where its denoiser computes."""
+    records: bool = True
+    """Whether measurements are added to its run directory; not to a copy of what is on the Hub."""
 
     def __repr__(self) -> str:
         kind, step = self.origin.checkpoint, self.origin.step
@@ -67,6 +72,10 @@ class Subject:
     def file(self, name: str) -> Path | None:
         """A file in its run directory, if it has one."""
         return self.folder / name if self.folder else None
+
+    def record_file(self, name: str) -> Path | None:
+        """The file in its run directory that measurements are added to, if any."""
+        return self.file(name) if self.records else None
 
     @property
     def coverage(self) -> Coverage | None:
@@ -124,9 +133,12 @@ def load_subject(
             "the run's own weights back"
         )
     fields = (own or recipe).fields  # a run that was renamed goes by its new name
-    if (model.shape.vocab_size, model.shape.seq_len) != (task.vocabulary.size, task.seq_len):
-        raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they name")
-    origin = Origin(fields.name or path.stem, fields.seed, header.kind, header.step, precision, task.preset_name())
+    if fault := model.fault(task.vocabulary.size, task.seq_len):
+        raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they name: {fault}")
+    origin = Origin(
+        fields.name or path.stem, fields.seed, header.kind, header.step, precision, task.preset_name(),
+        pretrained=fields.pretrained,
+    )  # fmt: skip
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
     return Subject(task, denoiser, folder.name if folder else path.stem, origin, fields.order, folder, device)
 

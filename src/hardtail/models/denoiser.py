@@ -1,4 +1,4 @@
-"""What a decoder needs from a model, and an adapter for our transformer.
+"""What a decoder needs from a model, and an adapter for networks.
 
 Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hardtail.models.precision import Precision, computing
-from hardtail.models.transformer import Transformer
+from hardtail.models.trainable import Trainable
 
 
 @runtime_checkable
@@ -41,13 +41,13 @@ class Function:
 
 
 class ModelDenoiser:
-    """Our transformer as a denoiser, in one of the precisions of training.
+    """A network as a denoiser, in one of the precisions of training: our transformer, or another project's model.
 
     `compiled` spends half a minute on a GPU once to make every forward pass faster, which pays off for many of them.
     """
 
     def __init__(
-        self, model: Transformer, mask_id: int, precision: Precision = "fp32", *, compiled: bool = False
+        self, model: Trainable, mask_id: int, precision: Precision = "fp32", *, compiled: bool = False
     ) -> None:
         self.model = model.eval().requires_grad_(False)
         self._forward = torch.compile(self.model, dynamic=False) if compiled else self.model

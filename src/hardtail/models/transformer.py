@@ -6,7 +6,7 @@ the full computation, up to a third less work.
 Shapes: B batch, L sequence, A answer cells, D width, H heads, V vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import torch
@@ -16,6 +16,7 @@ from torch.nn import functional as F  # noqa: N812
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne, Bounds, Checked
 from hardtail.models.attention import attend
+from hardtail.models.trainable import Trainable
 
 SPARE_POSITIONS = 8
 """The released model has eight more position rows than tokens; nothing reads them, but they count as parameters."""
@@ -81,7 +82,7 @@ class Block(nn.Module):
         return F.dropout(x, self.dropout, self.training)
 
 
-class Transformer(nn.Module):
+class Transformer(Trainable):
     """Token and position embeddings, blocks, a final norm and a head tied to the token embedding."""
 
     def __init__(self, shape: Shape) -> None:
@@ -103,6 +104,16 @@ class Transformer(nn.Module):
                 nn.init.ones_(module.weight)
                 nn.init.zeros_(module.bias)
         return self
+
+    def twin(self) -> "Transformer":
+        return Transformer(self.shape).to(self.embed.weight.device)
+
+    def header(self) -> dict[str, Any]:
+        return {"shape": asdict(self.shape)}
+
+    def fault(self, vocabulary: int, length: int) -> str | None:
+        fits = (self.shape.vocab_size, self.shape.seq_len) == (vocabulary, length)
+        return None if fits else "the weights are for other sequences or another vocabulary"
 
     def forward(self, tokens_BL: Tensor, at_BA: Tensor | slice, attention: torch.dtype | None = None) -> Tensor:
         """Logits over the whole vocabulary for the answer cells at `at_BA`."""
@@ -136,8 +147,14 @@ class _LookUp(torch.autograd.Function):
             return None, (chosen_BVL @ gradient_BLD).sum(dim=0)
 
 
+SMALL_TABLE = 256
+"""Rows of a table whose gradient is a product with one-hot vectors; for more, these vectors would fill the memory."""
+
+
 def looked_up(tokens_BL: Tensor, table_VD: Tensor) -> Tensor:
     """The table's row for each token."""
+    if len(table_VD) > SMALL_TABLE:
+        return F.embedding(tokens_BL, table_VD)
     out_BLD: Tensor = _LookUp.apply(tokens_BL, table_VD)  # type: ignore[no-untyped-call]
     return out_BLD
 

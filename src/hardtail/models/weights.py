@@ -18,16 +18,26 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, open_regular
 from hardtail.core.manifest import Count
 from hardtail.core.parsing import converted, decoded
+from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Shape, Transformer
 
 LARGEST_HEADER = 100_000_000
 """The most bytes that the format allows for a header."""
 
 
+def save_model(path: Path, model: Trainable, weights: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """Weights of a network's parameters, with its architecture; a tied matrix is one parameter and stored once."""
+    _save(path, {model.name_in_files(name): tensor for name, tensor in weights.items()}, model.header(), about)
+
+
 def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: dict[str, Any]) -> None:
-    """Weights by name with the model's shape; the tied matrix is one parameter and stored once."""
+    """Weights of our transformer by name, with its shape."""
+    _save(path, weights, {"shape": asdict(shape)}, about)
+
+
+def _save(path: Path, weights: dict[str, Tensor], architecture: dict[str, Any], about: dict[str, Any]) -> None:
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    header = json.dumps({"shape": asdict(shape), "about": about})
+    header = json.dumps({**architecture, "about": about})
     with atomic(path) as file:  # one entry only: the library writes several in an order that changes from run to run
         file.write(save_tensors(held, metadata={"hardtail": header}))
 
@@ -35,20 +45,27 @@ def save_weights(path: Path, weights: dict[str, Tensor], shape: Shape, about: di
 class _Header(Struct):
     """The entry `hardtail` in the header of weights."""
 
-    shape: dict[str, Any]
     about: dict[str, Any]
+    shape: dict[str, Any] | None = None
+    """Of our transformer."""
+    hf: dict[str, Any] | None = None
+    """Of another project's model, as `models.hf.saved` writes it."""
 
 
 class _Step(Struct):
     step: Count
 
 
-def load_weights(path: Path) -> tuple[Transformer, dict[str, Any]]:
+def load_weights(path: Path) -> tuple[Trainable, dict[str, Any]]:
     """A model in evaluation mode, and the description it was saved with."""
     held, metadata = read_tensors(path)
     header = _header(metadata, path)
+    if header.hf is not None:
+        from hardtail.models.hf.saved import rebuilt
+
+        return rebuilt(header.hf, held, str(path)).eval(), header.about
     try:
-        shape = Shape(**header.shape)
+        shape = Shape(**(header.shape or {}))
         with torch.device("meta"):  # a header may ask for a model of any size: compare before making one
             wanted = {} if shape.layers > len(held) else Transformer(shape).state_dict()
         if {name: tensor.shape for name, tensor in wanted.items()} != {name: held[name].shape for name in held}:

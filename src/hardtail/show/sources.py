@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.pretrained import PREFIX
 from hardtail.core.types import Trace
 from hardtail.study.runs import Run
 from hardtail.study.store import Store, default_results
@@ -33,6 +34,9 @@ class DecodePlan:
     """Seed of the instances; if None, the first model's training seed, so that all models solve the same problems."""
     device: str
     batch: int | None
+    template: str | None = None
+    """The text around a problem, for models of other projects."""
+    trust_remote_code: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,22 @@ def load_traces(paths: Sequence[Path]) -> list[Trace]:
 def load_models(names: Sequence[str], plan: DecodePlan, task: Task | None = None) -> "list[Subject]":
     """Load the models, each under its own name: two files called `last.safetensors` get their parent folders' names.
 
-    `task` is that of functions and modules, which do not name theirs.
+    `task` is that of functions, modules and models of other projects, which do not name theirs.
     """
-    from hardtail.measuring.models import is_own_object, subject_of
+    from hardtail.measuring.models import Reading, needs_task, subject_of
 
-    own = {name: task if is_own_object(name) else None for name in names}
-    subjects = [subject_of(name, own[name], kind=plan.kind, device=plan.device) for name in names]
+    own = {name: task if needs_task(name) else None for name in names}
+    foreign = Reading(plan.template, plan.trust_remote_code)
+    subjects = [
+        subject_of(
+            name,
+            own[name],
+            kind=plan.kind,
+            device=plan.device,
+            reading=foreign if name.startswith(PREFIX) else Reading(),
+        )
+        for name in names
+    ]
     titles = [subject.name for subject in subjects]
     longer = [f"{Path(name).absolute().parent.name}/{title}" for name, title in zip(names, titles, strict=True)]
     return [

@@ -20,7 +20,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.fields import check_fields
 from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream, words
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import Array, Instances, Tokens, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.parts import WRONG, Look, Pen, Profile, Roles, Scene, Showcase, Words
 from hardtail.tasks.strata import Stratum
@@ -109,8 +109,8 @@ class Task(ABC):
         """A: answer cells, hidden or not."""
 
     @property
-    def answer_characters(self) -> str:
-        """The characters that hidden cells can hold; others occur in prompts only."""
+    def answer_characters(self) -> Sequence[str]:
+        """The characters or words that hidden cells can hold; others occur in prompts only."""
         return self.vocabulary.characters
 
     @property
@@ -196,12 +196,14 @@ class Task(ABC):
         """An answer (the gold one by default) as a person writes it, without padding."""
         return self.vocabulary.decode(instances.answer(i) if answer_A is None else answer_A)
 
-    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+    def read_answer(self, instances: Instances, i: int, text: str) -> Tokens:
         """An answer to instance `i` that a person wrote, as tokens; the inverse of `answer_text`."""
-        text = "".join(text.split())
-        if len(text) != self.answer_len:
-            raise HardtailError(f"{self.name}: the answer has {len(text)} characters; give {self.answer_len}")
-        return self.vocabulary.encode(text)
+        vocabulary = self.vocabulary
+        text = vocabulary.separator.join(text.split())
+        if (given := len(vocabulary.split(text))) != self.answer_len:
+            what = "words" if vocabulary.separator else "characters"
+            raise HardtailError(f"{self.name}: the answer has {given} {what}; give {self.answer_len}")
+        return vocabulary.encode(text)
 
     # -- judgement ----------------------------------------------------------------------------------------------
 
@@ -272,7 +274,7 @@ class Task(ABC):
 
         text = Text(f"{self.render(one)[0]}  →  ")
         for cell in range(self.answer_len):
-            text.append(*look(cell))
+            text.append(self.vocabulary.separator if cell else "").append(*look(cell))
         return text
 
     def picture(self, instances: Instances, i: int, answer_A: Array | None = None) -> "Text":
@@ -281,8 +283,9 @@ class Task(ABC):
         gold_A = one.answer(0)
         shown_A = gold_A if answer_A is None else answer_A
         valid = bool(self.check(one, shown_A[None])[0])
-        written_A = self.meaningful(one)[0] | (np.arange(self.answer_len) < len(self.answer_text(one, 0, shown_A)))
-        signs = self.vocabulary.decode(shown_A)
+        written = len(self.vocabulary.split(self.answer_text(one, 0, shown_A)))
+        written_A = self.meaningful(one)[0] | (np.arange(self.answer_len) < written)
+        signs = self.vocabulary.signs_of(shown_A)
 
         def look(cell: int) -> tuple[str, str]:
             right = valid or shown_A[cell] == gold_A[cell]

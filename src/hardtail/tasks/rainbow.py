@@ -8,7 +8,7 @@ Shapes: N instances, L sequence, P longest prompt, A answer cells.
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.types import Array
+from hardtail.core.types import Array, Tokens
 from hardtail.core.vocabulary import Vocabulary
 
 EOS = "$"
@@ -42,7 +42,7 @@ def pad_codes(code_NA: Codes, length_N: Array) -> Codes:
     return np.where(after_NA >= 0, tail[np.maximum(after_NA, 0)], code_NA)
 
 
-def lay_out(vocabulary: Vocabulary, seq_len: int, prompt_NP: Codes, prompt_len_N: Array, answer_NA: Codes) -> Codes:
+def lay_out(vocabulary: Vocabulary, seq_len: int, prompt_NP: Codes, prompt_len_N: Array, answer_NA: Codes) -> Tokens:
     """`tokens_NL`: each prompt, its answer right behind it, padding to `seq_len`; prompts and answers are codes."""
     n, cells = answer_NA.shape
     code_NL = np.full((n, seq_len), ord(vocabulary.pad), dtype=np.uint8)

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from hardtail.core.errors import HardtailError, quoted
-from hardtail.core.files import load_instances
+from hardtail.core.files import load_instances, save_instances
 from hardtail.core.manifest import Manifest
+from hardtail.core.parquet import ENDING, save_parquet
 from hardtail.core.trace_files import load_trace
 from hardtail.core.types import Instances, Trace
 from hardtail.tasks.base import Task
@@ -24,6 +25,15 @@ def stored_instances(path: Path, shown: int | None = None) -> tuple[Task, Instan
     refuse_misshapen(task, instances, str(path))
     refuse_unsolved(task, instances.take(slice(0, shown)), str(path))
     return task, instances, manifest
+
+
+def store(path: Path, task: Task, instances: Instances, manifest: Manifest) -> None:
+    """Write a data set as `.npz` or, with its problems as text too, as `.parquet`."""
+    if path.suffix == ENDING:
+        answers = [task.answer_text(instances, i) for i in range(len(instances))]
+        save_parquet(path, instances, manifest, {"prompt": task.render(instances), "answer": answers})
+    else:
+        save_instances(path, instances, manifest)
 
 
 def stored_trace(path: Path) -> tuple[Task, Trace]:

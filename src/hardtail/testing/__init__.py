@@ -66,7 +66,8 @@ def _check_splits(task: Task) -> None:
 def _check_shapes(task: Task, instances: Instances) -> None:
     n, length, cells = len(instances), task.seq_len, task.answer_len
     assert instances.tokens_NL.shape == (n, length), "tokens_NL is not [n, seq_len]"
-    assert instances.tokens_NL.dtype == np.uint8, "tokens_NL is not uint8"
+    wanted = task.vocabulary.dtype
+    assert instances.tokens_NL.dtype == wanted, f"tokens_NL is not {wanted.__name__}"
     assert instances.tokens_NL.max() < task.vocabulary.size, "a token is outside the vocabulary"
     assert (instances.tokens_NL != task.vocabulary.mask_id).all(), "gold tokens contain the mask"
     assert instances.maskable_NA.shape == instances.scored_NA.shape == (n, cells), "masks are not [n, answer_len]"
@@ -134,7 +135,7 @@ def _check_judgement(task: Task, instances: Instances) -> None:
     for i in range(len(instances)):
         assert task.fault(instances, i, gold_NA[i]) is None, "a gold answer is faulted"
         assert (task.fault(instances, i, broken_NA[i]) is None) == verdict_N[i], "check and fault disagree"
-    masked_NA = np.where(instances.scored_NA, task.vocabulary.mask_id, gold_NA).astype(np.uint8)
+    masked_NA = np.where(instances.scored_NA, task.vocabulary.mask_id, gold_NA).astype(gold_NA.dtype)
     assert not task.check(instances, masked_NA).any(), "an answer that is all mask passes the check"
 
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.types import NO_EVENT, Array, Instances, Trace
+from hardtail.core.types import MOST_TOKENS, NO_EVENT, Array, Instances, Tokens, Trace, token_dtype
 
 UNKNOWN_RANK = -1
+MOST_CANVASES = int(np.iinfo(np.int16).max)
 
 
 def trace_of_canvases(
@@ -31,8 +31,12 @@ def trace_of_canvases(
     """
     if not len(canvases):
         raise HardtailError("there are no canvases; give the answers after every step of the decode")
+    if len(canvases) > MOST_CANVASES:
+        raise HardtailError(f"there are {len(canvases):,} canvases; a trace can have {MOST_CANVASES:,} steps")
     answers_SNA = np.stack([_answers(instances, np.asarray(canvas), step) for step, canvas in enumerate(canvases)])
     maskable_NA = instances.maskable_NA
+    if (strange := (answers_SNA < 0) | (answers_SNA >= MOST_TOKENS)).any():
+        raise HardtailError(f"the canvases have the token {answers_SNA[strange][0]}; ids are 0 to {MOST_TOKENS - 1:,}")
     if (hidden := (answers_SNA[-1] == mask_id) & maskable_NA).any():
         row, cell = (int(places[0]) for places in np.nonzero(hidden))
         raise HardtailError(f"the last canvas is not a whole answer: cell {cell} of instance {row} is still hidden")
@@ -45,6 +49,8 @@ def trace_of_canvases(
     used_N = np.bincount(row_K, minlength=len(instances))
     event_K = np.arange(len(row_K)) - np.repeat(np.cumsum(used_N) - used_N, used_N)
     shape = len(instances), int(used_N.max(initial=0))
+    wanted = token_dtype(int(max(answers_SNA.max(initial=0), mask_id)) + 1)
+    kind = np.promote_types(instances.tokens_NL.dtype, wanted)
 
     def events(name: str, values_K: Array | float, dtype: Any) -> Array:
         made = np.full(shape, NO_EVENT.get(name, 0), dtype=dtype)
@@ -54,10 +60,10 @@ def trace_of_canvases(
     return Trace(
         instances,
         mask_id,
-        answers_SNA[-1].astype(np.uint8),
+        answers_SNA[-1].astype(kind),
         cell_NT=events("cell_NT", cell_K, np.int16),
         step_NT=events("step_NT", step_K, np.int16),
-        token_NT=events("token_NT", answers_SNA[step_K, row_K, cell_K], np.uint8),
+        token_NT=events("token_NT", answers_SNA[step_K, row_K, cell_K], kind),
         prob_NT=events("prob_NT", np.nan, np.float32),
         gold_prob_NT=events("gold_prob_NT", np.nan, np.float32),
         gold_rank_NT=events("gold_rank_NT", UNKNOWN_RANK, np.int32),
@@ -67,11 +73,12 @@ def trace_of_canvases(
     )
 
 
-def canvases_of(trace: Trace) -> NDArray[np.uint8]:
+def canvases_of(trace: Trace) -> Tokens:
     """The answer after every step of a trace, [S, N, A]; what `trace_of_canvases` reads."""
     steps = int(trace.step_NT.max(initial=-1)) + 1
-    answer_NA = np.where(trace.instances.maskable_NA, trace.mask_id, trace.instances.answer_NA).astype(np.uint8)
-    found = np.empty((steps, *answer_NA.shape), dtype=np.uint8)
+    kind = trace.answer_NA.dtype
+    answer_NA = np.where(trace.instances.maskable_NA, trace.mask_id, trace.instances.answer_NA).astype(kind)
+    found = np.empty((steps, *answer_NA.shape), dtype=kind)
     for step in range(steps):
         row_K, event_K = np.nonzero(trace.happened_NT & (trace.step_NT == step))
         answer_NA[row_K, trace.cell_NT[row_K, event_K]] = trace.token_NT[row_K, event_K]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.types import Array, Trace
+from hardtail.core.types import Array, Tokens, Trace
 from hardtail.traces.states import standing
 from hardtail.traces.summary import mean, median, share
 
@@ -46,8 +46,8 @@ class Commits:
     cell_K: NDArray[np.int64]
     step_K: NDArray[np.int64]
     """The forward pass, from 0."""
-    token_K: NDArray[np.uint8]
-    gold_K: NDArray[np.uint8]
+    token_K: Tokens
+    gold_K: Tokens
     prob_K: NDArray[np.float32]
     gold_rank_K: NDArray[np.int32]
 

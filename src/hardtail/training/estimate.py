@@ -1,10 +1,12 @@
 """The cost of a recipe: parameters, operations and memory by counting, and time at measured rates."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
 from hardtail.models.transformer import Transformer, parameter_count
+from hardtail.training.begin import begun
 from hardtail.training.recipe import Recipe
 
 # Operations per second that whole steps reach at the middle of the study's shapes, data draw and optimiser included, on
@@ -25,20 +27,19 @@ class Cost:
     cpu_seconds: float
 
 
+class _Counted(NamedTuple):
+    parameters: int
+    forward: float
+    """Operations of one sequence's forward pass."""
+    activations: float
+    """Bytes that one sequence's forward pass keeps."""
+
+
 def estimate(recipe: Recipe) -> Cost:
-    """Count a forward pass once and a backward pass twice, the last block's queries and MLP at answer cells only."""
-    task, sizes = recipe.task, recipe.sizes
-    with torch.device("meta"):
-        parameters = parameter_count(Transformer(recipe.shape))
-    d, length, answer = sizes.width, task.seq_len, task.answer_len
-    sequences = recipe.batch * recipe.accumulate
-    per_block = {
-        cells: 2 * d * d * (2 * length + 2 * cells + 2 * sizes.mlp_ratio * cells) + 4 * d * length * cells
-        for cells in (length, answer)
-    }
-    forward = (sizes.layers - 1) * per_block[length] + per_block[answer] + 2 * d * task.vocabulary.size * answer
-    flops = 3.0 * sequences * forward
-    activations = recipe.batch * length * d * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4
+    """Count a forward pass once and a backward pass twice."""
+    counted = _ours(recipe) if recipe.model is None else _theirs(recipe)
+    parameters, flops = counted.parameters, 3.0 * recipe.batch * recipe.accumulate * counted.forward
+    activations = recipe.batch * counted.activations
     faster = recipe.attention == "bf16" and recipe.precision == "tf32"
     rate = GPU_RATE_BF16_ATTENTION if faster else GPU_RATE[recipe.precision]
     step = max(flops / rate, GPU_SHORTEST)
@@ -49,3 +50,29 @@ def estimate(recipe: Recipe) -> Cost:
         gpu_seconds=recipe.steps * step,
         cpu_seconds=recipe.steps * max(flops / CPU_RATE, CPU_SHORTEST),
     )
+
+
+def _ours(recipe: Recipe) -> _Counted:
+    """The last block's queries and MLP are computed at answer cells only."""
+    task, sizes = recipe.task, recipe.sizes
+    with torch.device("meta"):
+        parameters = parameter_count(Transformer(recipe.shape))
+    d, length, answer = sizes.width, task.seq_len, task.answer_len
+    per_block = {
+        cells: 2 * d * d * (2 * length + 2 * cells + 2 * sizes.mlp_ratio * cells) + 4 * d * length * cells
+        for cells in (length, answer)
+    }
+    forward = (sizes.layers - 1) * per_block[length] + per_block[answer] + 2 * d * task.vocabulary.size * answer
+    return _Counted(parameters, forward, length * d * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4)
+
+
+def _theirs(recipe: Recipe) -> _Counted:
+    """Two operations for each parameter and token: too many for embeddings, none for attention itself."""
+    from hardtail.models.hf.adapter import HfModel
+
+    model = begun(recipe)
+    assert isinstance(model, HfModel)
+    parameters, length = parameter_count(model), model.layout.length(recipe.task.seq_len)
+    width, layers = model.config.hidden_size, model.config.num_hidden_layers
+    kept = length * (width * layers * 22 + model.config.vocab_size) * 4
+    return _Counted(parameters, 2.0 * parameters * length, kept)

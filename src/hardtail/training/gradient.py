@@ -13,18 +13,22 @@ import torch
 from torch import Tensor
 
 from hardtail.models.precision import Precision, autocast
+from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus, Scheme, View
 
 
 class Predicted:
-    """Which answer cells a step predicts: as many for each instance as the one with the most maskable cells needs."""
+    """Which answer cells a step predicts: as many for each instance as the one with the most maskable cells needs.
 
-    def __init__(self, corpus: Corpus) -> None:
+    A model that needs `whole_answers` predicts all of them.
+    """
+
+    def __init__(self, corpus: Corpus, whole_answers: bool = False) -> None:
         self.answer_at_NA = corpus.answer_at_NA
         count = int(corpus.maskable_NA.sum(dim=1).max())
         self.cell_NK: Tensor | None = None
-        if count < corpus.maskable_NA.shape[1]:
+        if count < corpus.maskable_NA.shape[1] and not whole_answers:
             first_NA = corpus.maskable_NA.to(torch.int8).argsort(dim=1, descending=True, stable=True)
             self.cell_NK = first_NA[:, :count].sort(dim=1).values.to(torch.int16)
 
@@ -55,7 +59,7 @@ class Autograd(Gradient):
     """By PyTorch's autograd, in any precision, on any device."""
 
     def __init__(
-        self, model: Transformer, scheme: Scheme, predicted: Predicted, precision: Precision,
+        self, model: Trainable, scheme: Scheme, predicted: Predicted, precision: Precision,
         attention: torch.dtype | None,
     ) -> None:  # fmt: skip
         self.model, self.scheme, self.predicted = model, scheme, predicted
@@ -65,7 +69,7 @@ class Autograd(Gradient):
 
     def __call__(self, view: View) -> tuple[Tensor, Tensor, Tensor]:
         loss, logits_BAV = self.loss(view)
-        gradient_P = flatten(torch.autograd.grad(loss, self.parameters))
+        gradient_P = flatten(torch.autograd.grad(loss, self.parameters, materialize_grads=True))
         return loss.detach(), logits_BAV.detach(), gradient_P
 
     def forward(self, view: View) -> tuple[Tensor, Tensor]:

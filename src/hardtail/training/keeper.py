@@ -16,7 +16,7 @@ from hardtail.core.files import add_line, atomic, clear_parts, load_instances, s
 from hardtail.core.provenance import Origin
 from hardtail.core.recipes import RECIPE, read_recipe
 from hardtail.core.records import FINISHED, DataFile, Finished, LogLine, read_json, write_record
-from hardtail.models.weights import save_weights, saved_step
+from hardtail.models.weights import save_model, saved_step
 from hardtail.training.checkpoint import (
     ELSEWHERE,
     STATE,
@@ -184,7 +184,7 @@ class Keeper:
     def save_weights(self, kind: str, step: Step) -> None:
         about = {"recipe": self.described, "step": self.progress.step, "kind": kind}
         views = step.flat.views(step.flat.ema_P)
-        save_weights(self.folder / f"{kind}.safetensors", views, step.model.shape, about)
+        save_model(self.folder / f"{kind}.safetensors", step.model, views, about)
 
     def finish(self, how: str, origin: Origin, data: DataFile | None, patience: int | None) -> None:
         step, wall = self.progress.step, round(self.progress.wall, 3)

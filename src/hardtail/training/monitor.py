@@ -11,7 +11,7 @@ from hardtail.core.types import Instances
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import ModelDenoiser
-from hardtail.models.transformer import Transformer
+from hardtail.models.trainable import Trainable
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
@@ -31,7 +31,7 @@ class Monitor:
     def __init__(self, recipe: Recipe, measured: dict[str, Instances], step: Step, keeper: Keeper) -> None:
         task, device = recipe.task, step.device
         self.recipe, self.step, self.keeper, self.progress = recipe, step, keeper, keeper.progress
-        self.judge = Transformer(step.model.shape).to(device).eval().requires_grad_(False)
+        self.judge = step.model.twin().eval().requires_grad_(False)
         self.probe = Probe(Corpus.on(device, measured["probe"], task.vocabulary.mask_id), task.vocabulary.size)
         self.natural = measured.get("natural", measured["probe"].take(slice(recipe.watch.decoded)))
         self.hard = measured["hard"]
@@ -56,7 +56,7 @@ class Monitor:
     def probed(self) -> Probed:
         """Probe the weights, and keep them if they are the best so far."""
         found = self.probe.of(self._judge())
-        guessing = math.log(self.judge.shape.vocab_size)
+        guessing = math.log(self.recipe.task.vocabulary.size)
         if not found.nll < DIVERGENCE_FACTOR * guessing:
             raise self._diverged(f"the probe's NLL is {found.nll:.3g}, while guessing would give {guessing:.2g}")
         if found.nll < self.progress.best_probe:
@@ -73,9 +73,8 @@ class Monitor:
         if not bool(torch.isfinite(self.step.loss) & torch.isfinite(self.step.flat.weight_P).all()):
             raise self._diverged("the loss or a weight is no longer finite")
 
-    def _judge(self) -> Transformer:
-        self.judge.load_state_dict(self.step.flat.views(self.step.flat.ema_P))
-        return self.judge
+    def _judge(self) -> Trainable:
+        return self.judge.put(self.step.flat.views(self.step.flat.ema_P))
 
     def _diverged(self, sign: str) -> HardtailError:
         finer = "" if self.recipe.precision == "fp32" else f", or a higher precision than {self.recipe.precision}"

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from hardtail.core.describe import describe
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne, Bounds, Checked
+from hardtail.core.pretrained import Pretrained
 from hardtail.models.precision import Precision
 from hardtail.models.transformer import Shape
 from hardtail.schemes.base import Scheme
@@ -97,6 +98,8 @@ class Recipe(Checked):
     """The seed of data, initial weights and everything random in training."""
     name: str = "custom"
     """The name of the recipe in records."""
+    model: Pretrained | None = None
+    """Fine-tune this model (`hf:FOLDER-OR-NAME`) instead of training a new one; `sizes` then says nothing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,4 +115,6 @@ class Recipe(Checked):
         """The recipe as runs keep it: `describe`d, with its task as every file holds tasks."""
         described: dict[str, Any] = describe(self)
         described["fields"]["task"] = task_to_json(self.task)
+        if self.model is None:  # as in recipes from before there was a choice
+            del described["fields"]["model"]
         return described

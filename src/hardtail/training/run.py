@@ -17,11 +17,11 @@ from hardtail.core.records import DataFile, LogLine
 from hardtail.core.types import Instances
 from hardtail.decoding.workers import computing_threads
 from hardtail.models.precision import matmul_precision
-from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
 from hardtail.tasks.named import said_task, task_to_json
 from hardtail.tasks.stored import refuse_misshapen
+from hardtail.training.begin import begun
 from hardtail.training.checkpoint import generators, set_generators
 from hardtail.training.keeper import Keeper, counted, open_run
 from hardtail.training.monitor import Monitor, is_due
@@ -125,9 +125,8 @@ class _Run:
         parts = watch.parts(task).items() if ranks.first else ()
         measured = {name: data.draw(task, *part, recipe.seed) for name, part in parts}
         torch.manual_seed(ranks.seed(recipe.seed))
-        model = Transformer(recipe.shape).initialise(torch.Generator().manual_seed(recipe.seed)).to(device)
         self.step = Step(
-            model.train(),
+            begun(recipe).to(device).train(),
             recipe.scheme,
             self._corpus(data_file).share(ranks.rank, ranks.world),
             recipe.optimiser,

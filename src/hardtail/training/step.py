@@ -19,6 +19,7 @@ from hardtail.core.noise import Moment
 from hardtail.models.capture import captured
 from hardtail.models.kernels import fits
 from hardtail.models.precision import Precision, matmul_precision
+from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus, Scheme, View
 from hardtail.training.gradient import Autograd, Gradient, Predicted, Written
@@ -40,7 +41,7 @@ class Step:
 
     def __init__(
         self,
-        model: Transformer,
+        model: Trainable,
         scheme: Scheme,
         corpus: Corpus,
         settings: AdamW,
@@ -65,7 +66,7 @@ class Step:
         self.norm = torch.zeros((), device=self.device)
         self.seen = SeenStates(corpus, ranks)
         self._corrupt: Callable[..., View] = self.scheme.corrupt
-        self._predicted = Predicted(corpus)
+        self._predicted = Predicted(corpus, model.whole_answers)
         self._autograd = Autograd(
             model, scheme, self._predicted, precision, torch.bfloat16 if attention == "bf16" else None
         )
@@ -139,6 +140,8 @@ class Step:
         together = f", {self.ranks.world} processes" if self.ranks.world > 1 else ""
         if self.device.type != "cuda":
             return f"eager on the CPU{together}"
+        if not self.model.capturable:
+            return f"eager on the GPU, as other projects' models may wait for the host{together}"
         torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then run uncompiled
         gc.collect()  # an earlier run's step refers to itself and holds GPU memory until it is collected
         self._corrupt = torch.compile(self.scheme.corrupt, dynamic=False)
@@ -181,7 +184,7 @@ class Step:
 
     def _on_gpu(self) -> Gradient:
         """The fastest way to the gradient."""
-        if self.precision == "bf16" and fits(self.model.shape, self.device):
+        if self.precision == "bf16" and isinstance(self.model, Transformer) and fits(self.model.shape, self.device):
             return Written(self.model, self.scheme, self._predicted, self.flat.weight_P)
         return self._autograd.compiled()
 

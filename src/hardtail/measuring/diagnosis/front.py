@@ -18,6 +18,7 @@ from hardtail.measuring.diagnosis.by_stratum import by_stratum
 from hardtail.measuring.diagnosis.cells import mostly_wrong
 from hardtail.measuring.diagnosis.checks import checks
 from hardtail.measuring.diagnosis.coverage import Histogram, compare
+from hardtail.measuring.diagnosis.order import writing_order
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.measuring.diagnosis.record import Diagnosis, FirstWrong, Result
 from hardtail.tasks.base import Task
@@ -59,6 +60,7 @@ def diagnose(
         coverage=None if coverage is None else compare(trace, Histogram.of(coverage), counted_by),
         profile=task.profile(trace),
         checks=checks(trace),
+        order=writing_order(trace),
     )
 
 
@@ -92,6 +94,7 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
         "first_wrong": "first wrong commits",
         "checks": "commits that were looked at again",
         "readiness": "readiness",
+        "order": "order of writing",
         "coverage": "coverage",
         "profile": str(diagnosis.task),
         "cross": "solved",
@@ -102,7 +105,8 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
     def narrow(table: Table) -> Table:
         known = [kinds.get(part, {}) for kinds in (_SHORT_HEADINGS, own) for part in table.title.split(": ")]
         short = ChainMap(*map(dict, known))
-        return replace(table, columns=tuple(short.get(column, column) for column in table.columns))
+        title = table.title.replace("ar ness", "AR-ness by k")
+        return replace(table, title=title, columns=tuple(short.get(column, column) for column in table.columns))
 
     return [narrow(table) for name, title in titles.items() for table in tabulate(title, held.get(name, {}))]
 

@@ -146,9 +146,9 @@ def agreement(trace: Trace) -> dict[str, Agreement]:
         counts_NA = held.there_NA & block.instances.scored_NA
         for name, rank_NA in block.instances.orders.items():
             parts[name].append(rank_correlation(held.step_NA, rank_NA, counts_NA))
-    return {name: _mean_agreement(*map(np.concatenate, zip(*found, strict=True))) for name, found in parts.items()}
+    return {name: mean_agreement(*map(np.concatenate, zip(*found, strict=True))) for name, found in parts.items()}
 
 
-def _mean_agreement(tau_N: Array, gamma_N: Array) -> Agreement:
+def mean_agreement(tau_N: Array, gamma_N: Array) -> Agreement:
     tau_K, gamma_K = tau_N[~np.isnan(tau_N)], gamma_N[~np.isnan(gamma_N)]
     return Agreement(mean(tau_K), mean(gamma_K), tau_K.size)

@@ -13,6 +13,7 @@ from hardtail.measuring.diagnosis.cells import WorstCell
 from hardtail.measuring.diagnosis.checks import Checks
 from hardtail.measuring.diagnosis.coverage import Gap
 from hardtail.measuring.diagnosis.cross import Cross
+from hardtail.measuring.diagnosis.order import WritingOrder
 from hardtail.measuring.diagnosis.readiness import Readiness
 from hardtail.tasks.named import kind_named, profile_of_file
 from hardtail.tasks.parts import Profile
@@ -64,6 +65,8 @@ class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
     cross: Crossed | None = None
     checks: Checks | None = None
     """What became of commits that were hidden and written again; None if there were none."""
+    order: WritingOrder | None = None
+    """How much like reading the cells were written; None in records that are older than this."""
 
     def number(self, path: Sequence[str]) -> float | None:
         """The number at a path such as `("readiness", "accuracy", "ready", "commits")`; None if there is none."""

@@ -29,10 +29,20 @@ class Family(ABC):
     """Whether the logits for a position are those that the model returns one position earlier."""
     pads: ClassVar[bool] = True
     """Whether sequences of different lengths can share a batch."""
+    mask_is_last: ClassVar[bool] = False
+    """Whether the mask is the last token of the vocabulary where neither tokenizer nor configuration names one."""
+    needs: ClassVar[str] = ""
+    """What a plain call with token ids alone would leave out, and so silently get wrong."""
 
     @abstractmethod
     def logits(self, model: nn.Module, ids_BS: Tensor, real_BS: Tensor, mask_id: int) -> Tensor:
         """What the model returns for every position, [B, S, W]; `real_BS` is False at padding."""
+
+    def mask_id(self, tokenizer: Any, config: Any) -> int | None:
+        """The token of a hidden cell; None if there is none."""
+        named = (getattr(held, "mask_token_id", None) for held in (tokenizer, config))
+        last = config.vocab_size - 1 if self.mask_is_last else None
+        return next((found for found in named if found is not None), last)
 
     def fault(self, config: Any) -> str | None:
         """Why a model with this configuration cannot be a denoiser; None if it can."""
@@ -65,6 +75,7 @@ class Llada2(Family):
     """
 
     name = "LLaDA 2"
+    needs = "a block-causal, four-dimensional attention mask"
     auto_class = "AutoModelForCausalLM"
 
     def logits(self, model: nn.Module, ids_BS: Tensor, real_BS: Tensor, mask_id: int) -> Tensor:
@@ -80,6 +91,7 @@ class Dream(Family):
 
     name = "Dream"
     shifted = True
+    needs = "its logits moved by one position"
 
     def logits(self, model: nn.Module, ids_BS: Tensor, real_BS: Tensor, mask_id: int) -> Tensor:
         return model(ids_BS, attention_mask="full" if bool(real_BS.all()) else real_BS.long()).logits
@@ -90,6 +102,8 @@ class Mdlm(Family):
 
     name = "MDLM"
     auto_class = "AutoModelForMaskedLM"
+    mask_is_last = True
+    needs = "a noise level"
     pads = False
 
     def logits(self, model: nn.Module, ids_BS: Tensor, real_BS: Tensor, mask_id: int) -> Tensor:
@@ -105,6 +119,8 @@ class Bd3lm(Family):
 
     name = "BD3-LM"
     auto_class = "AutoModelForMaskedLM"
+    mask_is_last = True
+    needs = "its sample mode"
     pads = False
 
     def logits(self, model: nn.Module, ids_BS: Tensor, real_BS: Tensor, mask_id: int) -> Tensor:
@@ -124,6 +140,8 @@ class Sedd(Family):
 
     name = "SEDD"
     pads = False
+    mask_is_last = True
+    needs = "the noise level that fits its input"
 
     def logits(self, model: nn.Module, ids_BS: Tensor, real_BS: Tensor, mask_id: int) -> Tensor:
         share_B = (ids_BS == mask_id).float().mean(dim=1).clamp(max=1 - 1e-3)
@@ -167,11 +185,16 @@ def family_of(config: Any) -> Family:
     return family
 
 
-def _masked(config: Any) -> Family:
+def is_plain(model_type: str) -> bool:
+    """Whether a type is a masked language model whose code `transformers` itself has."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+    return model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and model_type not in FAMILIES
+
+
+def _masked(config: Any) -> Family:
     wanted = MaskedLanguageModel.auto_class
-    if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES or wanted in (getattr(config, "auto_map", None) or {}):
+    if is_plain(config.model_type) or wanted in (getattr(config, "auto_map", None) or {}):
         return MaskedLanguageModel()
     known = ", ".join(sorted(FAMILIES))
     raise HardtailError(

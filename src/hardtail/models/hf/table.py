@@ -1,16 +1,13 @@
-"""Our characters as a model's token ids, one to one."""
+"""Our signs as a model's token ids, one to one."""
 
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.vocabulary import Vocabulary
 
 
-def token_table(vocabulary: Vocabulary, tokenizer: Any, mask_id: int | None) -> Tensor:
-    """The model's id of each of our tokens, [V]; raise HardtailError where that is not one to one.
+def token_table(vocabulary: Vocabulary, tokenizer: Any, mask_id: int | None) -> list[int]:
+    """The model's id of each of our tokens; raise HardtailError where that is not one to one.
 
     The mask is the model's; our padding is its padding token, or else its end of text.
     """
@@ -19,15 +16,16 @@ def token_table(vocabulary: Vocabulary, tokenizer: Any, mask_id: int | None) -> 
     pad_id = next((found for name in ("pad", "eos") if (found := _special(tokenizer, name)) is not None), None)
     if pad_id is None:
         raise HardtailError("the tokenizer has neither a padding token nor an end of text for empty answer cells")
-    ids = [_single(tokenizer, character) for character in vocabulary.characters] + [mask_id, pad_id]
+    ids = [_single(tokenizer, sign, vocabulary.separator) for sign in vocabulary.characters] + [mask_id, pad_id]
     signs = [*vocabulary.characters, "the mask", "the padding"]
-    for place, found in enumerate(ids):
-        if (first := ids.index(found)) < place:
+    of_id: dict[int, str] = {}
+    for found, sign in zip(ids, signs, strict=True):
+        if (first := of_id.setdefault(found, sign)) != sign:
             raise HardtailError(
-                f"the tokenizer has the same id, {found}, for {signs[first]!r} and {signs[place]!r}; every character "
-                "of the task needs an id of its own"
+                f"the tokenizer has the same id, {found}, for {first!r} and {sign!r}; every token of the task needs an "
+                "id of its own"
             )
-    return torch.tensor(ids)
+    return ids
 
 
 def encoded(tokenizer: Any, text: str) -> list[int]:
@@ -39,19 +37,19 @@ def _special(tokenizer: Any, name: str) -> int | None:
     return getattr(tokenizer, f"{name}_token_id", None)
 
 
-def _single(tokenizer: Any, character: str) -> int:
-    """The id of one character on its own.
+def _single(tokenizer: Any, character: str, separator: str) -> int:
+    """The id of one character on its own, or of a word with the space before it.
 
     Some tokenizers put a space token before a single character; behind another character there is none.
     """
-    ids = encoded(tokenizer, character)
+    ids = encoded(tokenizer, f"{separator}{character}")
     if len(ids) != 1:
         before = encoded(tokenizer, "0")
-        both = encoded(tokenizer, f"0{character}")
+        both = encoded(tokenizer, f"0{separator}{character}")
         ids = both[len(before) :] if both[: len(before)] == before else ids
     if len(ids) != 1 or ids[0] == _special(tokenizer, "unk"):
         raise HardtailError(
-            f"the tokenizer writes {character!r} as the ids {ids}; every character of the task must be one token, "
+            f"the tokenizer writes {character!r} as the ids {ids}; every token of the task must be one of its own, "
             "so that a cell is one token"
         )
     return ids[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardtail.core.types import Array
+from hardtail.core.types import Array, Tokens
 
 _ALIGN = 4
 """A browser's typed arrays begin at multiples of their element's size."""
@@ -24,6 +24,10 @@ class Pack:
         place = {"at": len(self._bytes), "n": int(array.size), "type": kind}
         self._bytes += raw + bytes(-len(raw) % _ALIGN)
         return place
+
+    def add_tokens(self, token: Tokens) -> dict[str, Any]:
+        """Append token ids, in one byte each if they come so."""
+        return self.add(token, "u1" if token.dtype == np.uint8 else "u4")
 
     def add_shares(self, array: Array) -> dict[str, Any]:
         """Append numbers from 0 to 1, rounded to multiples of 1/65,535: finer than they are ever printed."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.types import Instances, Trace
+from hardtail.core.types import Instances, Tokens, Trace
 from hardtail.tasks.base import Task
 
 
@@ -50,7 +50,7 @@ class Replay:
         return self.events[-1].step + 1 if self.events else 0
 
     @property
-    def token_SA(self) -> NDArray[np.uint8]:
+    def token_SA(self) -> Tokens:
         """The answer in each state; in the first, every maskable cell is hidden."""
         return self._states[0]
 
@@ -60,8 +60,8 @@ class Replay:
         return self._states[1]
 
     @cached_property
-    def _states(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        start_A = np.where(self.one.maskable_NA[0], self.mask_id, self.one.answer(0)).astype(np.uint8)
+    def _states(self) -> tuple[Tokens, NDArray[np.int64]]:
+        start_A = np.where(self.one.maskable_NA[0], self.mask_id, self.one.answer(0))
         token_SA = np.tile(start_A, (self.steps + 1, 1))
         since_SA = np.full(token_SA.shape, -1, dtype=np.int64)
         for event in self.events:  # in the order of writing, each into all later states

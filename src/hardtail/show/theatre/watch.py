@@ -87,7 +87,7 @@ def _head(theatre: Theatre) -> Text:
 def _scene(theatre: Theatre) -> Text:
     replay, now = theatre.replay, theatre.now
     token_A, since_A, gold_A = replay.token_SA[now], replay.since_SA[now], replay.one.answer(0)
-    signs = theatre.task.vocabulary.decode(token_A)
+    signs = theatre.task.vocabulary.signs_of(token_A)
 
     def look(cell: int) -> tuple[str, str]:
         if token_A[cell] == replay.mask_id:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.seeds import below, words
-from hardtail.core.types import Array, Instances, Trace
+from hardtail.core.types import Array, Instances, Tokens, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.addition.solver import ROLES, Digits, Sum, add
 from hardtail.tasks.base import Part, Task, index_dtype
@@ -215,7 +215,7 @@ class Addition(Task):
             )
         return [[int(digit) for digit in reversed(number.zfill(self.digits))] for number in match.groups()]
 
-    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+    def read_answer(self, instances: Instances, i: int, text: str) -> Tokens:
         text = "".join(text.split())
         if not (text.isascii() and text.isdigit()) or len(text) > self.answer_len:
             raise HardtailError(f"addition: {quoted(text)} is not a sum; write at most {self.answer_len} digits")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Tokens
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks import reading
 from hardtail.tasks.base import Part, Task
@@ -202,7 +202,7 @@ class Countdown(Task):
     def answer_text(self, instances: Instances, i: int, answer_A: Array | None = None) -> str:
         return meaning(super().answer_text(instances, i, answer_A))
 
-    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+    def read_answer(self, instances: Instances, i: int, text: str) -> Tokens:
         chain = meaning("".join(text.split()))
         if len(chain) > _CELLS:
             raise HardtailError(f"countdown: the chain has {len(chain)} characters; the answer has room for {_CELLS}")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError, quoted
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Tokens
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
@@ -195,7 +195,7 @@ class ListOps(Task):
     def answer_text(self, instances: Instances, i: int, answer_A: Array | None = None) -> str:
         return meaning(super().answer_text(instances, i, answer_A))
 
-    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+    def read_answer(self, instances: Instances, i: int, text: str) -> Tokens:
         trace = meaning("".join(text.split()))
         nodes = int(self._trace_len(instances)[i])
         if not (trace.isascii() and trace.isdigit()) or len(trace) != nodes:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream
-from hardtail.core.types import Array, Instances
+from hardtail.core.types import Array, Instances, Tokens
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task, shuffled
 from hardtail.tasks.parts import Look, Roles, Showcase, Words
@@ -244,7 +244,7 @@ class Sudoku(Task):
             chosen.append(shuffled(inside, rng.child(tier))[: max(1, int(inside.size * SHARE_KEPT**i))])
         return instances.take(shuffled(np.concatenate(chosen), rng.child("shuffle")))
 
-    def read_answer(self, instances: Instances, i: int, text: str) -> NDArray[np.uint8]:
+    def read_answer(self, instances: Instances, i: int, text: str) -> Tokens:
         return files.read_boards([text], what="answer")[0]
 
     # -- judging ------------------------------------------------------------------------------------------------

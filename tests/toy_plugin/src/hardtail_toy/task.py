@@ -77,7 +77,7 @@ class Parity(Task):
         return text
 
     def roles(self, instances: Instances) -> Roles:
-        return Roles(ROLES, instances.tokens_NL[:, : self.bits])
+        return Roles(ROLES, instances.tokens_NL[:, : self.bits].astype(np.uint8))
 
     @classmethod
     def profile_type(cls) -> type[Any]:

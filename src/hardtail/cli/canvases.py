@@ -1,0 +1,35 @@
+"""The command that turns what other tools recorded into traces: import."""
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional
+
+from hardtail.cli import common
+from hardtail.cli.common import app
+from hardtail.cli.options import option
+from hardtail.core.errors import HardtailError
+from hardtail.core.files import manifest_path
+
+
+@app.command(name="import")
+def import_canvases(
+    canvases: Annotated[Positional[Path], option("canvases of another tool (.json; docs/models.md)", "FILE")],
+    /,
+    task: Annotated[str, option("the task of the problems: NAME or package.module:Class, with fields", "TASK")],
+    out: Annotated[Path | None, option("the trace to write (.npz) [FILE-trace.npz]", "FILE")] = None,
+) -> None:
+    """Turn a decode that another tool recorded, canvas by canvas, into a trace that all commands read."""
+    from hardtail.core.trace_files import save_trace
+    from hardtail.tasks.named import task_named
+    from hardtail.tasks.recorded import read_canvases
+
+    into = out or canvases.with_name(f"{canvases.stem}-trace.npz")
+    if manifest_path(into).resolve() == canvases.resolve():
+        raise HardtailError(f"--out {into}: its manifest would replace {canvases}; give another name")
+    common.refuse_special_out(into)
+    trace = read_canvases(canvases, task_named(task))
+    save_trace(into, trace)
+    steps = int(trace.step_NT.max(initial=-1)) + 1
+    right = int(trace.exact_N.sum())
+    print(f"{into}: {common.counted(len(trace), 'problem', 'problems')}, {right:,} solved, {steps:,} steps")

@@ -1,0 +1,187 @@
+"""The Hugging Face Hub: what is ours there, by name, always at one commit.
+
+`hf:user/name` is a model, or, for the functions that read data sets and traces, a data set; `hf:user/name@REVISION` is
+the same at a branch, a tag or a commit. A repository that has a `recipe.json` holds a model of ours; all others belong
+to the adapters of other people's models.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.pretrained import PREFIX as PREFIX
+from hardtail.core.recipes import RECIPE
+from hardtail.core.version import __version__
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+CARD = "README.md"
+CONFIG = "config.json"
+"""What every model of `transformers` has, and none of ours."""
+WEIGHTS = ("best_probe.safetensors", "last.safetensors")
+RECORDS = ("finished.json", "log.jsonl", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
+MODEL_FILES = (RECIPE, *WEIGHTS, *RECORDS)
+"""What a model consists of there: its run without the state that training resumes from."""
+DATA, TRACE = "data", "trace"
+"""The names of a data set's and of a trace's files there, without their endings."""
+DATA_FILES = {f"{stem}{ending}" for stem in (DATA, TRACE) for ending in (".npz", ".json", ".parquet")}
+Kind = Literal["model", "dataset"]
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_REVISION = re.compile(r"[A-Za-z0-9][\w./-]*", re.ASCII)
+
+
+class Address(NamedTuple):
+    """A repository at a revision; without one, its main branch as it is now."""
+
+    name: str
+    revision: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        name, at, revision = text.removeprefix(PREFIX).partition("@")
+        if not _NAME.fullmatch(name) or ".." in text or (at and not _REVISION.fullmatch(revision)):
+            raise HardtailError(
+                f"{quoted(text)} names no repository; give {PREFIX}user/name or {PREFIX}user/name@REVISION"
+            )
+        return cls(name, revision or None)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Files of a repository at one commit, in a folder that nobody writes to; or a folder of the user's own."""
+
+    folder: Path
+    address: Address | None = None
+    """None for a user's own folder."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it: `user/name@` and the beginning of the commit."""
+        if self.address is None:
+            return self.folder.resolve().name
+        return f"{self.address.name}@{(self.address.revision or '')[:7]}"
+
+
+def model_of(source: str) -> Snapshot | None:
+    """A model of ours in a folder or on the Hub; None if that holds someone else's model."""
+    folder = Path(source.removeprefix(PREFIX))
+    if folder.exists():
+        return Snapshot(folder) if is_ours(folder) else None
+    try:
+        address = Address.parse(source)
+    except HardtailError:  # such as a folder that does not exist; whoever loads other models says what is wrong
+        return None
+    return fetch(address, MODEL_FILES) if _has_recipe(address) else None
+
+
+def is_ours(folder: Path) -> bool:
+    return (folder / RECIPE).is_file()
+
+
+def fetch(address: Address, files: Sequence[str], kind: Kind = "model") -> Snapshot:
+    """Download those of the files that a repository has, once; without a network, those of an earlier download."""
+    with _speaking(address) as api:
+        held = api.snapshot_download(
+            address.name, repo_type=kind, revision=address.revision, allow_patterns=list(files)
+        )
+        folder = Path(held)
+    return Snapshot(folder, Address(address.name, folder.name))
+
+
+def data_file(source: str | Path, stem: str, endings: Sequence[str] = (".npz",)) -> Path:
+    """The file that a user names: a path, or on the Hub the data set's file of that name.
+
+    The name may end with the file's (`hf:user/name/trace.npz`), where only that tells a trace from a model.
+    """
+    text = str(source)
+    if not text.startswith(PREFIX):
+        return Path(source)
+    names = [f"{stem}{ending}" for ending in (*endings, ".json")]
+    named = next((name for name in names if text.endswith(f"/{name}")), "")
+    snapshot = fetch(Address.parse(text.removesuffix(f"/{named}")), names, "dataset")
+    for name in names[:-1]:
+        if (path := snapshot.folder / name).exists():
+            return path
+    raise HardtailError(f"{text} is a data set without {' or '.join(names[:-1])}; give one that `hardtail push` made")
+
+
+def upload(address: Address, files: Mapping[str, Path | bytes], *, kind: Kind, message: str, private: bool) -> Address:
+    """Add files to a repository in one commit; return the address at this commit. The repository is made if need be."""
+    if address.revision is not None:
+        raise HardtailError(f"a push makes a new commit on the main branch; leave out @{address.revision}")
+    replaced = set(MODEL_FILES) if kind == "model" else DATA_FILES
+    with _speaking(address) as api:
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+        api.create_repo(address.name, repo_type=kind, private=private, exist_ok=True)
+        held = set(api.list_repo_files(address.name, repo_type=kind)) - {".gitattributes", CARD}
+        ours = RECIPE in held if kind == "model" else held <= DATA_FILES
+        if held and not ours:
+            raise HardtailError(f"{PREFIX}{address.name} already holds something else ({min(held)}); give a new name")
+        changes: list[CommitOperationAdd | CommitOperationDelete] = [
+            CommitOperationAdd(name, content if isinstance(content, bytes) else str(content))
+            for name, content in files.items()
+        ]
+        changes += [CommitOperationDelete(name) for name in sorted(held & replaced - set(files))]  # of an earlier push
+        made = api.create_commit(address.name, changes, commit_message=message, repo_type=kind)
+    return Address(address.name, made.oid)
+
+
+def _has_recipe(address: Address) -> bool:
+    with _speaking(address) as api:
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+        try:
+            api.hf_hub_download(address.name, RECIPE, revision=address.revision)
+        except LocalEntryNotFoundError:  # without a network, what was downloaded says whose it is
+            if isinstance(try_to_load_from_cache(address.name, CONFIG, revision=address.revision), str):
+                return False
+            raise
+        except EntryNotFoundError:
+            return False
+    return True
+
+
+@contextmanager
+def _speaking(address: Address) -> "Iterator[HfApi]":
+    """The Hub's client; what it raises becomes one sentence about the repository."""
+    try:
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HfHubHTTPError, HTTPError, LocalEntryNotFoundError, RevisionNotFoundError
+        from huggingface_hub.utils import disable_progress_bars
+    except ImportError as error:
+        raise HardtailError(
+            f"{PREFIX}{address.name} is on the Hugging Face Hub: pip install 'hardtail[hub]'"
+        ) from error
+    name = f"{PREFIX}{address.name}" + (f"@{address.revision}" if address.revision else "")
+    disable_progress_bars()  # the command line shows its own
+    try:
+        yield HfApi(library_name="hardtail", library_version=__version__)
+    except RevisionNotFoundError as error:
+        raise HardtailError(f"{name}: the repository has no such revision; give a branch, a tag or a commit") from error
+    except LocalEntryNotFoundError as error:
+        raise HardtailError(
+            f"{name}: the Hub cannot be reached, and no earlier download is complete; connect to the network"
+        ) from error
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        if status in (401, 403, 404):
+            raise HardtailError(
+                f"{name}: there is no such repository, or it is not yours to use; check the name, and log in "
+                "(`hf auth login`)"
+            ) from error
+        raise HardtailError(f"{name}: the Hub answered {status}; try again later") from error
+    except HardtailError:
+        raise
+    except (HTTPError, OSError, RuntimeError, ValueError) as error:
+        raise HardtailError(f"{name}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

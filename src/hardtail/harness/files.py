@@ -1,0 +1,90 @@
+"""Our tasks as the YAML files of the harness: one for each stratum, one group for each task, one group for all."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from hardtail.core.files import atomic
+from hardtail.core.registry import TASKS
+from hardtail.harness.problems import SHOTS, TEST
+from hardtail.tasks.base import Task
+from hardtail.tasks.named import task_named
+
+GROUP = "hardtail"
+VERSION = 1
+"""Of the problems and their texts: a change that changes results raises it."""
+INSTRUCTIONS = {
+    "addition": "Add the two numbers.",
+    "maze": "A maze is written row by row: # is a wall, . is open, S is the start and E is the end. Write it again "
+    "with 1 for every open cell on the shortest path from S to E and 0 for every other open cell.",
+    "listops": "In [OP a b …], OP is X for the maximum, N for the minimum, D for the median (of an even number of "
+    "values the upper one) or S for the sum modulo 10. Write one digit for each bracket, its value, in the order in "
+    "which the brackets close.",
+    "countdown": "The last number is the target. Reach it from the numbers before it with +, -, * and /, using each "
+    "once. Write the steps, separated by commas, such as 58/2=29,67-23=44,29+44=73.",
+    "sudoku": "Solve the Sudoku, which is written row by row with 0 for a blank. Write the solved grid the same way.",
+}
+"""What a language model is told before the problem; the tasks of other packages say nothing."""
+
+
+def write_tasks(folder: Path, names: Sequence[str] = ()) -> list[str]:
+    """Write the files of the named tasks, by default all registered ones; return the names of the groups."""
+    chosen = [(name, task_named(name)) for name in names or TASKS.names()]
+    groups = []
+    for name, task in chosen:
+        members = {task_name(task, stratum): stratum for stratum in task.strata()}
+        for member, stratum in members.items():
+            _write(folder / f"{member}.yaml", _task(member, name, task, stratum))
+        groups.append(f"{GROUP}_{_plain(task.name)}")
+        _write(folder / f"{groups[-1]}.yaml", _group(groups[-1], list(members)))
+    _write(folder / f"{GROUP}.yaml", _group(GROUP, groups))
+    return [GROUP, *groups]
+
+
+def task_name(task: Task, stratum: str) -> str:
+    """Such as `hardtail_addition_chain_ge_28`."""
+    return f"{GROUP}_{_plain(task.name)}_{_plain(stratum)}"
+
+
+def _plain(text: str) -> str:
+    for sign, word in ((">=", "_ge_"), ("<=", "_le_"), (">", "_gt_"), ("<", "_lt_"), ("=", "_")):
+        text = text.replace(sign, word)
+    return re.sub(r"\W+", "_", text).strip("_")
+
+
+def _task(member: str, name: str, task: Task, stratum: str) -> str:
+    said = INSTRUCTIONS.get(task.name, "")
+    metric = {"aggregation": "mean", "higher_is_better": True}
+    entries: dict[str, object] = {
+        "task": member,
+        "test_split": TEST,
+        "fewshot_split": SHOTS,
+        "output_type": "generate_until",
+        "description": f"{said}\n\n" if said else "",
+        "doc_to_text": "Problem: {{prompt}}\nAnswer:",
+        "doc_to_target": "{{answer}}",
+        "generation_kwargs": {"until": ["\n"], "do_sample": False, "max_gen_toks": 2 * task.answer_len + 16},
+        "metric_list": [{"metric": "exact_match", **metric}, {"metric": "valid", **metric}],
+        "metadata": {"version": VERSION, "problems": name, "stratum": stratum},
+    }
+    functions = {"custom_dataset": "documents", "process_results": "judge"}
+    lines = [f"{key}: {json.dumps(value)}" for key, value in entries.items()]
+    lines += [f"{key}: !function hardtail.harness.problems.{function}" for key, function in functions.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _group(name: str, members: Sequence[str]) -> str:
+    mean = {"aggregation": "mean", "weight_by_size": False, "filter_list": ["none"]}
+    entries = {
+        "group": name,
+        "task": list(members),
+        "aggregate_metric_list": [{"metric": metric, **mean} for metric in ("exact_match", "valid")],
+        "metadata": {"version": VERSION},
+    }
+    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in entries.items())
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic(path) as file:
+        file.write(text.encode())

@@ -1,0 +1,187 @@
+"""Cards for the Hub: what a model, a data set or a trace is, written from its own records."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hardtail.core.describe import short_name
+from hardtail.core.hub import PREFIX
+from hardtail.core.manifest import Manifest
+from hardtail.core.records import Accuracy, Finished
+from hardtail.core.tables import Table
+from hardtail.core.types import Instances, Trace
+from hardtail.core.version import __version__
+from hardtail.measuring.diagnosis import Diagnosis, verdict
+from hardtail.measuring.subject import Subject
+from hardtail.tasks.base import Task
+from hardtail.zoo import Model
+
+ABOUT = (
+    "Made with hardtail {version}, which shows where masked diffusion models commit too early. Everything on this card "
+    "was written from recorded values."
+)
+
+
+def model_card(
+    name: str,
+    subject: Subject,
+    recipe: Mapping[str, Any],
+    *,
+    licence: str | None,
+    finished: Finished | None = None,
+    accuracies: Sequence[Accuracy] = (),
+    diagnoses: Sequence[Diagnosis] = (),
+    listed: Model | None = None,
+) -> str:
+    """The card of a model: how it was trained, what was measured of it, how to load it."""
+    fields = recipe["fields"]
+    task, origin = subject.task, subject.origin
+    facts = {
+        "task": f"`{task.name}`: {_settings(task.config())}",
+        "scheme": _named(fields.get("scheme")),
+        "sizes": None if origin.pretrained else _named(fields.get("sizes")),
+        "trained from": f"`{origin.pretrained.name}`, SHA-256 `{origin.pretrained.sha256}`"
+        if origin.pretrained
+        else None,
+        "recipe": f"`{origin.recipe}`, seed {origin.seed}",
+        "weights": f"`{origin.checkpoint}` of step {origin.step or 0:,} of {fields.get('steps') or 0:,}",
+        "trained": None
+        if finished is None
+        else f"{finished.wall:,.0f} s on {finished.device}, commit `{finished.commit}`",
+    }
+    index = [_result(task, held) for held in accuracies]
+    head = {
+        "library_name": "hardtail",
+        "license": _lower(licence),
+        "tags": ["hardtail", "masked-diffusion", task.name],
+        "model-index": [{"name": name.rpartition("/")[2], "results": index}] if index else None,
+    }
+    parts = [
+        _header(head),
+        f"# {name.rpartition('/')[2]}",
+        f"A masked diffusion model of the task `{task.name}`. {ABOUT.format(version=__version__)}",
+        _facts(facts),
+    ]
+    if listed is not None:
+        parts.append(_table(listed.about, listed.accuracy))
+    if accuracies:
+        by: dict[str, dict[str, float]] = {}
+        for held in accuracies:
+            by.setdefault(f"{held.stratum} (n = {held.n:,})", {})[held.policy] = held.exact_match
+        parts.append(_table("Exact match by stratum and decoding order", by))
+    if diagnoses:
+        parts.append(f"```text\n{verdict(diagnoses, task.words).text()}\n```")
+    call = f'model = ht.load("{PREFIX}{name}")  # at a commit: "{PREFIX}{name}@COMMIT"'
+    parts.append(_python("hub", call, "print(ht.evaluate(model, n=100))"))
+    return "\n\n".join(parts) + "\n"
+
+
+def data_card(name: str, task: Task, instances: Instances, manifest: Manifest, file: str, licence: str | None) -> str:
+    """The card of a data set: where its problems come from, and the first of them."""
+    facts = {
+        "task": f"`{task.name}`: {_settings(task.config())}",
+        "split": manifest.split,
+        "problems": f"{len(instances):,}, {manifest.distinct or 0:,} distinct",
+        "seed": None if manifest.seed is None else str(manifest.seed),
+        "from": manifest.file,
+        "train and test": manifest.train_and_test,
+        "strata": ", ".join(instances.strata) or None,
+    }
+    shown = "\n".join(_problem(task, instances, i) for i in range(min(3, len(instances))))
+    viewer = [{"config_name": "default", "data_files": file}] if file.endswith(".parquet") else None
+    return (
+        "\n\n".join(
+            [
+                _header(
+                    {"license": _lower(licence), "tags": ["hardtail", "masked-diffusion", task.name], "configs": viewer}
+                ),
+                f"# {name.rpartition('/')[2]}",
+                f"Problems of the task `{task.name}` with their answers and logical orders. "
+                f"{ABOUT.format(version=__version__)}",
+                _facts(facts),
+                f"```text\n{shown}\n```",
+                _python("hub,frames", f'instances, manifest = ht.load_instances("{PREFIX}{name}")'),
+            ]
+        )
+        + "\n"
+    )
+
+
+def trace_card(name: str, task: Task, trace: Trace, licence: str | None) -> str:
+    """The card of a trace: whose decode it is."""
+    plain = {key: value for key, value in trace.about.items() if isinstance(value, str | int | float) and value != ""}
+    facts = {"task": f"`{task.name}`: {_settings(task.config())}", "problems": f"{len(trace):,}"}
+    facts |= {key.replace("_", " "): f"`{value}`" for key, value in plain.items() if key != "task"}
+    return (
+        "\n\n".join(
+            [
+                _header({"license": _lower(licence), "tags": ["hardtail", "masked-diffusion", "trace", task.name]}),
+                f"# {name.rpartition('/')[2]}",
+                f"Every token that a model wrote while it decoded problems of `{task.name}`. "
+                f"{ABOUT.format(version=__version__)}",
+                _facts(facts),
+                _python("hub", f'trace = ht.load_trace("{PREFIX}{name}")', "print(ht.diagnose(trace))"),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _header(entries: Mapping[str, object]) -> str:
+    """The card's metadata. JSON is YAML, one line for each entry."""
+    lines = [f"{key}: {json.dumps(value)}" for key, value in entries.items() if value is not None]
+    return "\n".join(["---", *lines, "---"])
+
+
+def _result(task: Task, held: Accuracy) -> dict[str, Any]:
+    """An accuracy as the Hub lists it."""
+    name = f"{task.name} {held.stratum}, {held.policy}"
+    return {
+        "task": {"type": "masked-diffusion", "name": "decoding"},
+        "dataset": {"type": f"hardtail/{task.name}", "name": f"{task.name}, {held.stratum}"},
+        "metrics": [{"type": "exact_match", "name": f"exact match, {name}", "value": held.exact_match}],
+    }
+
+
+def _lower(licence: str | None) -> str | None:
+    """The Hub writes the names of licences in lower case."""
+    return licence.lower() if licence else None
+
+
+def _facts(facts: Mapping[str, str | None]) -> str:
+    rows = [f"| {key} | {_cell(value)} |" for key, value in facts.items() if value]
+    return "\n".join(["| | |", "| --- | --- |", *rows])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _table(title: str, by: Mapping[str, Mapping[str, float]]) -> str:
+    columns = list(dict.fromkeys(policy for of in by.values() for policy in of))
+    rows = tuple(
+        (stratum, *(None if (value := of.get(policy)) is None else f"{value:.3f}" for policy in columns))
+        for stratum, of in by.items()
+    )
+    return Table(title, ("stratum", *columns), rows).markdown().strip()
+
+
+def _named(described: Any) -> str | None:
+    """A class with its fields, as `describe` writes them."""
+    if not isinstance(described, dict) or not isinstance(kind := described.get("class"), str):
+        return None
+    return f"`{short_name(kind)}`: {_settings(described.get('fields', {}))}"
+
+
+def _settings(fields: Mapping[str, Any]) -> str:
+    plain = (f"{key}={value}" for key, value in fields.items() if isinstance(value, str | int | float | bool))
+    return ", ".join(plain) or "as it is"
+
+
+def _problem(task: Task, instances: Instances, i: int) -> str:
+    return f"{task.render(instances.take(slice(i, i + 1)))[0]}\n→ {task.answer_text(instances, i)}"
+
+
+def _python(extras: str, *lines: str) -> str:
+    call: Iterable[str] = ("import hardtail as ht", "", *lines)
+    return f"```console\npip install 'hardtail[{extras}]'\n```\n\n```python\n" + "\n".join(call) + "\n```"

@@ -1,0 +1,224 @@
+"""Push to and load from the Hub, with its own client against a server of its API on loopback."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from huggingface_hub import ModelCard, constants
+
+import hardtail as ht
+from hardtail import HardtailError
+from hardtail.core.hub import Address, model_of
+from hardtail.core.records import Accuracy, read_measurements
+from hardtail.core.trace_files import save_trace
+from hardtail.study.recipes import recipe_named
+from hardtail.training.run import train
+from tests.conftest import Command
+from tests.diagnose_toys import gold_trace
+from tests.hf_toys import saved
+from tests.hub_server import TOKEN, Hub, serving
+
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the Hub's client, in its uploads
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a few steps."""
+    recipe = recipe_named("addition-puma-smoke")
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    train(replace(recipe, steps=20, watch=replace(recipe.watch, eval_every=10)), folder)
+    return folder
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """The server, as the Hub that the client speaks to, with a user who is logged in and an empty cache."""
+    with serving() as served:
+        monkeypatch.setattr(constants, "ENDPOINT", served.url)
+        template = served.url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield served
+
+
+def test_a_run_is_pushed_and_loaded_back_at_its_commit(run: Path, hub: Hub, hardtail_command: Command) -> None:
+    assert hardtail_command("eval", str(run), "--policies", "top1", "--strata", "natural", "-n", "4")[0] == 0
+    code, out, err = hardtail_command("push", str(run), "hf:me/try", "--licence", "apache-2.0")
+    assert code == 0, err
+    pinned = out.split()[-1]
+    digest, files = hub.repositories["model", "me/try"].commits[-1]
+    assert pinned == f"hf:me/try@{digest}"
+    assert set(files) - {".gitattributes"} == {
+        "README.md",
+        "recipe.json",
+        "best_probe.safetensors",
+        "last.safetensors",
+        "finished.json",
+        "log.jsonl",
+        "coverage.json",
+        "evaluations.jsonl",
+    }
+    assert files["last.safetensors"] == (run / "last.safetensors").read_bytes()
+
+    here, there = ht.load(run), ht.load(pinned)
+    problems = here.task.sample(5, "chain>=4", seed=0)
+    assert (ht.decode(here, problems).answer_NA == ht.decode(there, problems).answer_NA).all()
+    assert there.name == f"me/try@{digest[:7]}"
+    assert there.coverage == here.coverage is not None
+    assert ht.load("hf:me/try", checkpoint="last").origin.checkpoint == "last"
+
+    code, out, err = hardtail_command("eval", "hf:me/try", "--policies", "top1", "--strata", "natural", "-n", "4")
+    assert code == 0, err
+    assert "me/try@" in out
+    assert "records added" not in out  # the copy of what is on the Hub stays what it is
+    assert there.folder is not None
+    assert (there.folder / "evaluations.jsonl").read_bytes() == files["evaluations.jsonl"]
+
+
+def test_the_card_says_what_was_recorded(run: Path, hub: Hub, tmp_path: Path, hardtail_command: Command) -> None:
+    run = shutil.copytree(run, tmp_path / "measured", ignore=shutil.ignore_patterns("evaluations.jsonl"))
+    assert hardtail_command("eval", str(run), "--policies", "top1", "--strata", "natural", "-n", "4")[0] == 0
+    ht.push(run, "hf:me/card", licence="apache-2.0")
+    text = hub.repositories["model", "me/card"].commits[-1][1]["README.md"].decode()
+    card = ModelCard(text)  # the Hub's own reader
+    assert (card.data.library_name, card.data.license) == ("hardtail", "apache-2.0")
+    assert "`addition`: digits=" in text
+    assert "`Puma`" in text
+    assert "of step 20 of 20" in text or "of step 10 of 20" in text
+    assert 'ht.load("hf:me/card")' in text
+    assert card.data.eval_results is not None
+    (accuracy,) = [held for held in read_measurements(run / "evaluations.jsonl") if isinstance(held, Accuracy)]
+    (listed,) = card.data.eval_results
+    assert (listed.metric_type, listed.metric_value) == ("exact_match", accuracy.exact_match)
+
+
+def test_a_revision_stays_what_it_was(run: Path, hub: Hub) -> None:
+    first = ht.push("zoo:addition-random", "hf:me/model")
+    second = ht.push(run, "hf:me/model", message="Another model")
+    assert hub.repositories["model", "me/model"].messages[-1] == "Another model"
+    assert ht.load(first).task.config()["digits"] == 32
+    assert ht.load(second).task == ht.load("hf:me/model").task == recipe_named("addition-puma-smoke").task
+    with pytest.raises(HardtailError, match="has no such revision"):
+        ht.load("hf:me/model@nothing")
+
+
+def test_a_push_replaces_what_an_earlier_one_left(run: Path, hub: Hub) -> None:
+    ht.push(run, "hf:me/model")
+    ht.push("zoo:addition-random", "hf:me/model")
+    files = hub.repositories["model", "me/model"].commits[-1][1]
+    assert {name for name in files if name.endswith(".safetensors")} == {"last.safetensors"}
+    assert "log.jsonl" not in files
+    assert ht.load("hf:me/model").origin.checkpoint == "last"  # though its recipe selects the other
+
+
+def test_weights_alone_are_a_model(run: Path, hub: Hub) -> None:
+    ht.push(run / "last.safetensors", "hf:me/weights")
+    loaded = ht.load("hf:me/weights")
+    assert (loaded.origin.checkpoint, loaded.origin.step) == ("last", 20)
+
+
+def test_data_sets_and_traces_come_back_as_they_were(hub: Hub, tmp_path: Path, hardtail_command: Command) -> None:
+    for ending in ("npz", "parquet"):
+        path = tmp_path / f"x.{ending}"
+        words = ("data", "addition", "--split", "test", "-n", "6", "--set", "digits=8", "--out", str(path))
+        assert hardtail_command(*words)[0] == 0
+        ht.push(path, f"hf:me/{ending}")
+        (ours, manifest), (theirs, same) = ht.load_instances(path), ht.load_instances(f"hf:me/{ending}")
+        assert manifest == same
+        assert all((ours.arrays()[name] == array).all() for name, array in theirs.arrays().items())
+    assert b"data_files" in hub.repositories["dataset", "me/parquet"].commits[-1][1]["README.md"]
+
+    task = ht.task("addition", digits=4)
+    instances = task.sample(3, "natural", seed=0)
+    about = {"task": task.name, "config": task.config(), "model": "mine"}
+    trace = replace(gold_trace(task, instances, instances.orders["lsb"]), about=about)
+    save_trace(tmp_path / "t.npz", trace)
+    pinned = ht.push(tmp_path / "t.npz", "hf:me/trace")
+    assert np.array_equal(ht.load_trace(pinned).answer_NA, trace.answer_NA)
+    code, out, err = hardtail_command("diagnose", "hf:me/trace/trace.npz")
+    assert code == 0, err
+    assert "fails on none of 3 sums" in out
+
+
+def test_what_is_downloaded_is_used_without_a_network(run: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned = ht.push(run, "hf:me/model")
+    ht.load("hf:me/model")
+    hub.failing = 503
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert ht.load("hf:me/model").name == ht.load(pinned).name
+    with pytest.raises(HardtailError, match="cannot be reached"):
+        ht.load("hf:me/other")
+
+
+def test_refusals(run: Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bad in ("hf:name", "hf:a/b/c", "hf:a/../b", "hf:a/b@", "hf:a/b c", "hf:/b"):
+        with pytest.raises(HardtailError, match="names no repository"):
+            Address.parse(bad)
+    with pytest.raises(HardtailError, match="give where to push to as hf:user/name"):
+        ht.push(run, "me/try")
+    with pytest.raises(HardtailError, match="leave out @main"):
+        ht.push(run, "hf:me/try@main")
+    with pytest.raises(HardtailError, match="no such repository, or it is not yours"):
+        ht.load("hf:me/nothing")
+    broken = shutil.copytree(run, tmp_path / "broken")
+    raw = (broken / "best_probe.safetensors").read_bytes()
+    (broken / "best_probe.safetensors").write_bytes(raw[:-1])
+    with pytest.raises(HardtailError, match="damaged"):
+        ht.push(broken, "hf:me/broken")
+    assert ("model", "me/broken") not in hub.repositories  # it was refused before anything was made
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    with pytest.raises(HardtailError, match="log in"):
+        ht.push(run, "hf:me/try")
+
+
+def test_a_repository_of_something_else_is_neither_loaded_nor_overwritten(run: Path, hub: Hub) -> None:
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    api.create_repo("me/bert")
+    api.upload_file(path_or_fileobj=b"{}", path_in_repo="config.json", repo_id="me/bert")
+    assert model_of("hf:me/bert") is None
+    with pytest.raises(HardtailError, match=r"already holds something else \(config.json\)"):
+        ht.push(run, "hf:me/bert")
+    assert set(hub.repositories["model", "me/bert"].commits[-1][1]) == {".gitattributes", "config.json"}
+
+
+def test_private_repositories_need_the_token(run: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    ht.push(run, "hf:me/secret", private=True)
+    assert hub.repositories["model", "me/secret"].private
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    with pytest.raises(HardtailError, match="not yours to use"):
+        ht.load("hf:me/secret")
+
+
+def test_a_folder_of_ours_is_a_run(run: Path) -> None:
+    found = model_of(f"hf:{run}")
+    assert found is not None
+    assert ht.load(f"hf:{run}").origin == ht.load(run).origin
+    assert model_of(f"hf:{run.parent}") is None
+
+
+def test_a_model_of_another_project_is_loaded_by_its_name(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`hf:user/name` without a recipe.json goes to the adapters, from the Hub and from its cache."""
+    from huggingface_hub import HfApi
+
+    folder = saved(tmp_path / "bert", "bert").removeprefix("hf:")
+    api = HfApi()
+    api.create_repo("me/bert")
+    api.upload_folder(folder_path=folder, repo_id="me/bert")
+    problems = ht.task("addition", digits=4).sample(3, seed=0)
+    here, there = (ht.load(name, task="addition,digits=4") for name in (f"hf:{folder}", "hf:me/bert"))
+    answers = [ht.decode(model, problems).answer_NA for model in (here, there)]
+    assert (answers[0] == answers[1]).all()
+    hub.failing = 503
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert model_of("hf:me/bert") is None
+    assert (ht.decode(ht.load("hf:me/bert", task="addition,digits=4"), problems).answer_NA == answers[0]).all()
