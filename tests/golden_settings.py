@@ -1,0 +1,80 @@
+"""What people's files, names and recipes mean: the types of all records, every recipe and grid, every policy's decode.
+
+python -m tests.golden_settings    # record it anew, after a change that is meant to change a meaning
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from hardtail.core.files import content_hash
+from hardtail.core.manifest import Manifest, TraceManifest
+from hardtail.core.recipes import RecipeFields
+from hardtail.core.records import Accuracy, Coverage, Finished, LogLine, Paired, Probe, Reveal, RunEntry, Trust
+from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.diagnosis.record import Diagnosis
+from hardtail.policies.base import Commit
+from hardtail.policies.named import policy_named
+from hardtail.study.grids import GRIDS, grid_named
+from hardtail.study.names import RECIPES
+from hardtail.study.pack import Pack
+from hardtail.study.recipes import recipe_named
+from tests.decoding_toys import NAMES, TOY, problems
+from tests.golden_figures import FOLDER, shortened
+
+PATH = FOLDER / "settings.json"
+RECORDS = (
+    *(Manifest, TraceManifest, Accuracy, Probe, Reveal, Paired, Trust, LogLine, Finished, RunEntry, Coverage),
+    *(RecipeFields, Pack, Diagnosis),
+)
+
+
+def records() -> dict[str, Any]:
+    """The fields of every record with their types, limits and defaults."""
+    _, found = msgspec.json.schema_components(RECORDS)
+    return {name: kind.get("properties", {}) for name, kind in sorted(found.items())}
+
+
+def recipes() -> dict[str, Any]:
+    return {name: recipe_named(name).as_json() for name in RECIPES.names()}
+
+
+def grids() -> dict[str, Any]:
+    return {name: {entry.name: entry.recipe.as_json() for entry in grid_named(name)} for name in GRIDS}
+
+
+def decodes() -> dict[str, Any]:
+    """What every policy writes of problems without meaning, in which order, and what it takes for the runner-up."""
+    held = problems(24, seed=5)
+    found = {}
+    for name in NAMES:
+        policy = policy_named(name, ("zigzag",))
+        for how, decoding in (("", Decoding()), (", sampled", Decoding(seed=3, temperature=1.5))):
+            found[name + how] = decode(TOY, held, policy, decoding)
+    found["top1, 3 a step"] = decode(TOY, held, policy_named("top1"), Decoding(commit=Commit(3)))
+    arrays = "cell_NT", "step_NT", "token_NT", "runner_up_NT", "gold_rank_NT"
+    return {
+        name: {array: content_hash({"": getattr(trace, array)})[:12] for array in arrays}
+        for name, trace in found.items()
+    }
+
+
+PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
+    "records": (records, 1),
+    "recipes": (recipes, 0),
+    "grids": (grids, 0),
+    "decodes": (decodes, 1),
+}
+"""Each part, and the levels of it that are written out."""
+
+
+def settings(part: str) -> dict[str, Any]:
+    make, deep = PARTS[part]
+    return {name: shortened(value, deep) for name, value in make().items()}
+
+
+if __name__ == "__main__":
+    PATH.write_text(json.dumps({part: settings(part) for part in PARTS}, indent=0) + "\n")
