@@ -10,6 +10,7 @@ Shapes: N instances, B batch, A answer cells.
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ FEW = 4
 """Instances of each stratum."""
 DEEP = 4
 """Levels of JSON that are written out."""
-PASSING = ("wall", "commit", "device")
+PASSING = ("wall", "commit", "device", "how")
 """What differs from day to day."""
 
 
@@ -121,12 +122,12 @@ def _kept(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """Numbers to five digits: the last ones depend on the processor."""
+    """Numbers to six digits; `differences` allows for the processor's last ones."""
     if isinstance(value, dict):
         return {str(key): rounded(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [rounded(inner) for inner in value]
-    return float(f"{value:.5g}") if isinstance(value, float) else value
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def figures(name: str) -> dict[str, Any]:
@@ -135,16 +136,31 @@ def figures(name: str) -> dict[str, Any]:
 
 
 def shortened(value: Any, deep: int = DEEP) -> Any:
-    """JSON whose parts below some levels are a hash each: what changed is found by its place."""
+    """JSON whose parts below some levels are a digest each: what changed is found by its place."""
     if isinstance(value, dict) and deep:
         return {key: shortened(inner, deep - 1) for key, inner in value.items()}
     if isinstance(value, list) and deep:
         return [shortened(inner, deep - 1) for inner in value]
-    return _hash(value) if isinstance(value, dict | list) else value
+    return _digest(value) if isinstance(value, dict | list) else value
 
 
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12]
+def _digest(value: Any) -> list[Any]:
+    """A hash of everything but the fractions, and a sum of these, each weighted by its place."""
+    fractions: list[float] = []
+
+    def without(inner: Any) -> Any:
+        if isinstance(inner, dict):
+            return {key: without(held) for key, held in inner.items()}
+        if isinstance(inner, list):
+            return [without(held) for held in inner]
+        if isinstance(inner, float):
+            fractions.append(inner)
+            return "a fraction"
+        return inner
+
+    text = json.dumps(without(value))
+    total = sum(place * fraction for place, fraction in enumerate(fractions, start=1))
+    return [hashlib.sha256(text.encode()).hexdigest()[:12], *([float(f"{total:.6g}")] if fractions else [])]
 
 
 def differences(was: Any, now: Any, at: str = "") -> list[str]:
@@ -154,6 +170,8 @@ def differences(was: Any, now: Any, at: str = "") -> list[str]:
         return [found for key in keys for found in differences(was.get(key), now.get(key), f"{at}/{key}")]
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         return [found for i in range(len(was)) for found in differences(was[i], now[i], f"{at}/{i}")]
+    if isinstance(was, float) and isinstance(now, float):
+        return [] if math.isclose(was, now, rel_tol=1e-4, abs_tol=1e-6) else [f"{at}: was {was}, is {now}"]
     return [] if was == now else [f"{at}: was {was!r}, is {now!r}"]
 
 

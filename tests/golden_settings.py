@@ -5,6 +5,9 @@ python -m tests.golden_settings    # record it anew, after a change that is mean
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -22,8 +25,10 @@ from hardtail.study.grids import GRIDS, grid_named
 from hardtail.study.names import RECIPES
 from hardtail.study.pack import Pack
 from hardtail.study.recipes import recipe_named
+from hardtail.training.estimate import estimate
+from hardtail.training.run import train
 from tests.decoding_toys import NAMES, TOY, problems
-from tests.golden_figures import FOLDER, shortened
+from tests.golden_figures import FOLDER, PASSING, rounded, shortened
 
 PATH = FOLDER / "settings.json"
 RECORDS = (
@@ -62,11 +67,37 @@ def decodes() -> dict[str, Any]:
     }
 
 
+def costs() -> dict[str, Any]:
+    """What every recipe is estimated to take."""
+    return {name: rounded(asdict(estimate(recipe_named(name)))) for name in RECIPES.names()}
+
+
+def runs() -> dict[str, Any]:
+    """The log, the coverage and the files of short runs that measure and save themselves at odd moments."""
+    watch = {"log_every": 2, "eval_every": 10, "gen_every": 4, "save_every": 5, "probe_size": 8, "decoded": 3}
+    found = {}
+    for name in ("addition-papl-smoke", "maze-puma-smoke", "listops-mixture-smoke"):
+        recipe = recipe_named(name)
+        few = replace(recipe, steps=14, batch=4, accumulate=2, train_size=24, watch=replace(recipe.watch, **watch))
+        moved: list[int] = []
+        with TemporaryDirectory() as folder:
+            outcome = train(few, Path(folder), device="cpu", progress=moved.append)
+            files = sorted(path.name for path in Path(folder).iterdir())
+            log = [json.loads(line) for line in (Path(folder) / "log.jsonl").read_bytes().splitlines()]
+            seen = json.loads((Path(folder) / "coverage.json").read_bytes())
+        lines = [{key: value for key, value in line.items() if key not in PASSING} for line in log]
+        found[name] = {"log": lines, "coverage": seen, "files": files, "moved": moved, "step": outcome.step}
+    held: dict[str, Any] = rounded(found)
+    return held
+
+
 PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "records": (records, 1),
     "recipes": (recipes, 0),
     "grids": (grids, 0),
     "decodes": (decodes, 1),
+    "costs": (costs, 1),
+    "runs": (runs, 3),
 }
 """Each part, and the levels of it that are written out."""
 
