@@ -21,6 +21,7 @@ NOT_RUN = tuple(
     f"test_{name}.py" for name in ("page", "view", "gpu", "docs", "readme", "demo", "imports", "benchmarks")
 )
 """Tests that need a browser, a GPU or minutes, and hardly test the core."""
+PINNED = "tests/test_golden.py"
 BUDGET = 30.0
 """Seconds of tests, as the map has them, that a mutant gets at most."""
 
@@ -63,7 +64,10 @@ class Map:
         return cls(tests_of, seconds)
 
     def tests(self, mutation: Mutation) -> list[str]:
-        """The tests of a mutation, the quickest first, within the budget; at least one if there is any."""
+        """The tests of a mutation, the quickest first, within the budget; at least one if there is any.
+
+        Tests of pinned figures that touch the file come last in any case.
+        """
         in_file = self.tests_of.get(mutation.path, {})
         found = in_file.get(functions(ROOT / "src/hardtail" / mutation.path).get(mutation.line, ""), set())
         found = found or {test for tests in in_file.values() for test in tests}
@@ -76,7 +80,8 @@ class Map:
             if chosen and (spent := spent + self.seconds[test]) > BUDGET:
                 break
             chosen.append(test)
-        return chosen
+        pinned = {test for tests in in_file.values() for test in tests if test.startswith(PINNED)} - set(chosen)
+        return chosen + sorted(pinned, key=lambda test: self.seconds[test])
 
 
 def in_stages(tests: Sequence[str]) -> list[list[str]]:

@@ -35,7 +35,7 @@ from typing import Any
 import pytest
 
 from arguments import how_many
-from mutant_tests import Map, in_stages, record, record_missing
+from mutant_tests import Map, functions, in_stages, record, record_missing
 from mutations import Mutation, compiles, mutations
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,9 +45,11 @@ PACKAGES = (
 """Each gives the same number of mutants. The others are what people type and look at."""
 NOT_HERE = (
     *("models/kernels/", "models/capture.py", "models/fused.py", "models/aside.py", "models/attended.py"),
+    *(f"models/attention.py:{name}" for name in ("rounds", "_", "pays", "fused")),
+    *("training/gradient.py:Written", "training/step.py:Step.compile", "training/step.py:Step._on_gpu"),
     *("figures.py", "draw.py"),
 )
-"""Code that only a GPU runs, and pictures."""
+"""Code that only a GPU runs, and pictures: parts of a path, or of a path and the function."""
 BROKEN = 99
 """The exit code of a fork in which pytest itself failed."""
 PATIENCE = 40.0
@@ -64,6 +66,11 @@ def copied(tree: Path) -> None:
         shutil.copytree(ROOT / name, tree / name, dirs_exist_ok=True)
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile"):
         shutil.copy2(ROOT / name, tree / name)
+
+
+def _here(source: Path, mutation: Mutation) -> bool:
+    place = f"{mutation.path}:{functions(source / mutation.path).get(mutation.line, '')}"
+    return not any(part in place for part in NOT_HERE)
 
 
 def sample(n: int, seed: int) -> list[Mutation]:

@@ -74,7 +74,14 @@ def costs() -> dict[str, Any]:
 
 def runs() -> dict[str, Any]:
     """The log, the coverage and the files of short runs that measure and save themselves at odd moments."""
-    watch = {"log_every": 2, "eval_every": 10, "gen_every": 4, "save_every": 5, "probe_size": 8, "decoded": 3}
+    watch: dict[str, Any] = {
+        "log_every": 2,
+        "eval_every": 10,
+        "gen_every": 4,
+        "save_every": 5,
+        "probe_size": 8,
+        "decoded": 3,
+    }
     found = {}
     for name in ("addition-papl-smoke", "maze-puma-smoke", "listops-mixture-smoke"):
         recipe = recipe_named(name)
