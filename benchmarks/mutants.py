@@ -169,6 +169,7 @@ def run(work: Path, known: Map, drawn: Sequence[Mutation], jobs: int, kept: Path
     sys.dont_write_bytecode = True
     done = read_found(kept)
     left = [mutation for mutation in drawn if mutation.name not in done]
+    random.Random(0).shuffle(left)  # so that a run that is stopped has some of every package
     children = []
     for job in range(jobs):
         children.append(os.fork())

@@ -171,7 +171,7 @@ def differences(was: Any, now: Any, at: str = "") -> list[str]:
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         return [found for i in range(len(was)) for found in differences(was[i], now[i], f"{at}/{i}")]
     if isinstance(was, float) and isinstance(now, float):
-        return [] if math.isclose(was, now, rel_tol=1e-4, abs_tol=1e-6) else [f"{at}: was {was}, is {now}"]
+        return [] if math.isclose(was, now, rel_tol=1e-4, abs_tol=1e-5) else [f"{at}: was {was}, is {now}"]
     return [] if was == now else [f"{at}: was {was!r}, is {now!r}"]
 
 

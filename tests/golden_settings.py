@@ -29,6 +29,7 @@ from hardtail.training.estimate import estimate
 from hardtail.training.run import train
 from tests.decoding_toys import NAMES, TOY, problems
 from tests.golden_figures import FOLDER, PASSING, rounded, shortened
+from tests.golden_schemes import schemes, stages
 
 PATH = FOLDER / "settings.json"
 RECORDS = (
@@ -105,13 +106,15 @@ PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "decodes": (decodes, 1),
     "costs": (costs, 1),
     "runs": (runs, 3),
+    "schemes": (schemes, 2),
+    "stages": (stages, 1),
 }
 """Each part, and the levels of it that are written out."""
 
 
 def settings(part: str) -> dict[str, Any]:
     make, deep = PARTS[part]
-    return {name: shortened(value, deep) for name, value in make().items()}
+    return {name: shortened(rounded(value), deep) for name, value in make().items()}
 
 
 if __name__ == "__main__":
