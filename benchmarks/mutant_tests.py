@@ -22,8 +22,6 @@ NOT_RUN = tuple(
 )
 """Tests that need a browser, a GPU or minutes, and hardly test the core."""
 PINNED = "tests/test_golden.py"
-BUDGET = 30.0
-"""Seconds of tests, as the map has them, that a mutant gets at most."""
 
 
 @cache
@@ -63,7 +61,7 @@ class Map:
                     tests_of.setdefault(file, {}).setdefault(name, set()).update(tests)
         return cls(tests_of, seconds)
 
-    def tests(self, mutation: Mutation) -> list[str]:
+    def tests(self, mutation: Mutation, budget: float) -> list[str]:
         """The tests of a mutation, the quickest first, within the budget; at least one if there is any.
 
         Tests of pinned figures that touch the file come last in any case.
@@ -77,7 +75,7 @@ class Map:
         chosen: list[str] = []
         spent = 0.0
         for test in sorted(found, key=lambda test: (self.seconds[test], test)):
-            if chosen and (spent := spent + self.seconds[test]) > BUDGET:
+            if chosen and (spent := spent + self.seconds[test]) > budget:
                 break
             chosen.append(test)
         pinned = {test for tests in in_file.values() for test in tests if test.startswith(PINNED)} - set(chosen)

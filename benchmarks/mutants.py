@@ -46,7 +46,12 @@ PACKAGES = (
 NOT_HERE = (
     *("models/kernels/", "models/capture.py", "models/fused.py", "models/aside.py", "models/attended.py"),
     *(f"models/attention.py:{name}" for name in ("rounds", "_", "pays", "fused")),
-    *("training/gradient.py:Written", "training/step.py:Step.compile", "training/step.py:Step._on_gpu"),
+    *(
+        "training/gradient.py:Written",
+        "training/gradient.py:Autograd.compiled",
+        "training/step.py:Step.compile",
+        "training/step.py:Step._on_gpu",
+    ),
     *("figures.py", "draw.py"),
 )
 """Code that only a GPU runs, and pictures: parts of a path, or of a path and the function."""
@@ -139,9 +144,9 @@ def outcome(tree: Path, tests: Sequence[str], limit: float, log: Path, *options:
     return "hangs"
 
 
-def judge(tree: Path, known: Map, mutation: Mutation, log: Path) -> dict[str, Any]:
+def judge(tree: Path, known: Map, mutation: Mutation, budget: float, log: Path) -> dict[str, Any]:
     """What the tests say of a mutant, and how it differs."""
-    tests = known.tests(mutation)
+    tests = known.tests(mutation, budget)
     path = tree / "src/hardtail" / mutation.path
     source, times = path.read_bytes(), path.stat()
     began, found = time.monotonic(), "untested"
@@ -160,14 +165,17 @@ def judge(tree: Path, known: Map, mutation: Mutation, log: Path) -> dict[str, An
     return {"found": found, "by": failed, "seconds": took, "tests": len(tests), "diff": mutation.diff(source)}
 
 
-def run(work: Path, known: Map, drawn: Sequence[Mutation], jobs: int, kept: Path) -> None:
-    """Judge the mutants that `kept` does not have yet, each job in a copy of its own, and add what they find to it."""
+def run(work: Path, known: Map, drawn: Sequence[Mutation], jobs: int, budget: float, kept: Path) -> None:
+    """Judge the mutants that `kept` does not have yet, each job in a copy of its own, and add what they find to it.
+
+    Survivors of a smaller budget are judged again.
+    """
     for name in HEAVY:
         import_module(name)
     import_module("torch").set_num_threads(1)
     os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     sys.dont_write_bytecode = True
-    done = read_found(kept)
+    done = {name for name, held in read_found(kept).items() if held["found"] != "survived" or held["budget"] >= budget}
     left = [mutation for mutation in drawn if mutation.name not in done]
     random.Random(0).shuffle(left)  # so that a run that is stopped has some of every package
     children = []
@@ -177,7 +185,7 @@ def run(work: Path, known: Map, drawn: Sequence[Mutation], jobs: int, kept: Path
             tree, log = work / f"tree-{job}", work / f"last-{job}.log"
             os.environ["PYTHONPATH"] = str(tree / "src")
             for mutation in left[job::jobs]:
-                found = judge(tree, known, mutation, log)
+                found = judge(tree, known, mutation, budget, log) | {"budget": budget}
                 with kept.open("a") as file:
                     file.write(json.dumps({"name": mutation.name} | found) + "\n")
                 print(
@@ -219,6 +227,9 @@ def main() -> None:
     parser.add_argument("-n", type=how_many, default=200, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0, help="which sample")
     parser.add_argument("--jobs", type=how_many, default=1, help="how many mutants at a time")
+    parser.add_argument(
+        "--budget", type=float, default=30.0, help="seconds of tests, as the map has them, for a mutant"
+    )
     parser.add_argument("--record", metavar="FILE", help="only map this test file of the copy anew")
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this")
     asked = parser.parse_args()
@@ -233,7 +244,7 @@ def main() -> None:
     record_missing(first, maps)
     drawn = [made for made in sample(asked.n, asked.seed) if asked.only in made.path]
     kept = work / f"found-{asked.seed}.jsonl"
-    run(work, Map.read(maps), drawn, asked.jobs, kept)
+    run(work, Map.read(maps), drawn, asked.jobs, asked.budget, kept)
     print(summary(drawn, read_found(kept)))
 
 
