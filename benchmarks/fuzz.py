@@ -24,7 +24,7 @@ import traceback
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -196,7 +196,7 @@ def main() -> None:
             tally.add(in_a_fork(held, [f"{asked.seed}/{tally.batches}/{place}" for place in range(BATCH)]))
             if kept:
                 with atomic(kept) as file:
-                    file.write(json.dumps(asdict(tally)).encode())
+                    file.write(json.dumps(vars(tally)).encode())
             if tally.batches % 10 == 0:
                 print(tally, flush=True)
         os.chdir(ROOT)
