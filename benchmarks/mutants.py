@@ -152,7 +152,7 @@ def judge(tree: Path, known: Map, mutation: Mutation, budget: float, log: Path) 
     began, found = time.monotonic(), "untested"
     try:
         path.write_bytes(mutation.applied(source))
-        for stage in in_stages(tests):
+        for stage in in_stages(tests, known):
             limit = PATIENCE + 5 * sum(known.seconds[test] for test in stage)
             found = outcome(tree, stage, limit, log, "-x")
             if found != "survived":
