@@ -64,21 +64,27 @@ class Map:
     def tests(self, mutation: Mutation, budget: float) -> list[str]:
         """The tests of a mutation, the quickest first, within the budget; at least one if there is any.
 
-        Tests of pinned figures that touch the file come last in any case.
+        Tests of pinned figures that touch its folder come last in any case: compiled code leaves no traces.
         """
         in_file = self.tests_of.get(mutation.path, {})
         found = in_file.get(functions(ROOT / "src/hardtail" / mutation.path).get(mutation.line, ""), set())
         found = found or {test for tests in in_file.values() for test in tests}
         folder = str(Path(mutation.path).parent).removesuffix("/solver")
-        near = (of for file, of in self.tests_of.items() if file.startswith(f"{folder}/"))
-        found = found or {test for of in near for tests in of.values() for test in tests}
+        near = {
+            test
+            for file, of in self.tests_of.items()
+            if file.startswith(f"{folder}/")
+            for tests in of.values()
+            for test in tests
+        }
+        found = found or near
         chosen: list[str] = []
         spent = 0.0
         for test in sorted(found, key=lambda test: (self.seconds[test], test)):
             if chosen and (spent := spent + self.seconds[test]) > budget:
                 break
             chosen.append(test)
-        pinned = {test for tests in in_file.values() for test in tests if test.startswith(PINNED)} - set(chosen)
+        pinned = {test for test in near if test.startswith(PINNED)} - set(chosen)
         return chosen + sorted(pinned, key=lambda test: self.seconds[test])
 
 

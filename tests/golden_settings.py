@@ -12,15 +12,20 @@ from typing import Any
 
 import msgspec
 
+import hardtail
+from hardtail.core.describe import describe
 from hardtail.core.files import content_hash
 from hardtail.core.manifest import Manifest, TraceManifest
 from hardtail.core.recipes import RecipeFields
 from hardtail.core.records import Accuracy, Coverage, Finished, LogLine, Paired, Probe, Reveal, RunEntry, Trust
+from hardtail.core.registry import POLICIES, SCHEMES, TASKS
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis.record import Diagnosis
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
+from hardtail.study.claims.base import Check
+from hardtail.study.claims.ledger import source_named, source_names
 from hardtail.study.grids import GRIDS, grid_named
 from hardtail.study.names import RECIPES
 from hardtail.study.pack import Pack
@@ -99,6 +104,31 @@ def runs() -> dict[str, Any]:
     return held
 
 
+def defaults() -> dict[str, Any]:
+    """What a task, a scheme or a policy is if nobody sets its fields, and the presets of tasks."""
+    found: dict[str, Any] = {}
+    for registry in (TASKS, SCHEMES, POLICIES):
+        found |= {f"{registry.kind} {name}": describe(registry.load(name)()) for name in registry.names()}
+    for name in TASKS.names():
+        found |= {f"{name}, {preset}": describe(hardtail.task(name, preset)) for preset in TASKS.load(name).presets}
+    return found
+
+
+def claims() -> dict[str, Any]:
+    """What every claim says, and the rule and the figures that judge it."""
+    return {
+        claim.id: [claim.sentence, claim.where, claim.caveat, claim.paper, [_check(check) for check in claim.checks]]
+        for source in source_names()
+        for claim in source_named(source).claims()
+    }
+
+
+def _check(check: Check) -> list[Any]:
+    numbers = {key: value for key, value in vars(check).items() if isinstance(value, int | float | str)}
+    cells = [[cell.figure.label, cell.paper, cell.n] for cell in check.cells]
+    return [type(check).__name__, check.about, check.printed, check.paper_number, numbers, cells]
+
+
 PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "records": (records, 1),
     "recipes": (recipes, 0),
@@ -108,6 +138,8 @@ PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "runs": (runs, 3),
     "schemes": (schemes, 2),
     "stages": (stages, 1),
+    "defaults": (defaults, 1),
+    "claims": (claims, 0),
 }
 """Each part, and the levels of it that are written out."""
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hardtail.measuring.statistics import Interval
+from hardtail.measuring.statistics import Interval, wilson
 from hardtail.study.claims import Results, Verdict
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.differences import contrast, log_ratio
-from hardtail.study.claims.evidence import Estimate, Value, hull, mean_of, pooled_wilson
+from hardtail.study.claims.evidence import Estimate, Sample, Value, hull, mean_of, pooled_wilson
 from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.plain import Computed
 from hardtail.study.claims.recovery import Recovery, Unrecovered, repaired
@@ -166,6 +166,13 @@ def test_means_and_intervals_over_seeds() -> None:
         "1,234",
         "+0.5",
     )
+
+
+def test_the_interval_of_one_record() -> None:
+    sample = Sample("run", 42, "last", "top1", "natural", 200, 0.9, True, "abc", "cpu")
+    assert sample.interval == wilson(180, 200)
+    assert replace(sample, share=False).interval is None
+    assert replace(sample, n=None).interval is None
 
 
 def test_differences_and_ratios(tmp_path: Path) -> None:
