@@ -43,18 +43,14 @@ PACKAGES = (
     *("core", "traces", "tasks", "models", "schemes", "policies", "decoding", "measuring", "training", "study"),
 )
 """Each gives the same number of mutants. The others are what people type and look at."""
-NOT_HERE = (
-    *("models/kernels/", "models/capture.py", "models/fused.py", "models/aside.py", "models/attended.py"),
+PICTURES = "figures.py", "draw.py"
+GPU_FILES = "models/kernels/", "models/capture.py", "models/fused.py", "models/aside.py", "models/attended.py"
+GPU_FUNCTIONS = (
     *(f"models/attention.py:{name}" for name in ("rounds", "_", "pays", "fused")),
-    *(
-        "training/gradient.py:Written",
-        "training/gradient.py:Autograd.compiled",
-        "training/step.py:Step.compile",
-        "training/step.py:Step._on_gpu",
-    ),
-    *("figures.py", "draw.py"),
+    *(f"training/gradient.py:{name}" for name in ("Written", "Autograd.compiled")),
+    *(f"training/step.py:Step.{name}" for name in ("compile", "_on_gpu")),
 )
-"""Code that only a GPU runs, and pictures: parts of a path, or of a path and the function."""
+"""Code that only a GPU runs: the beginnings of paths, and of paths with the function."""
 BROKEN = 99
 """The exit code of a fork in which pytest itself failed."""
 PATIENCE = 40.0
@@ -74,8 +70,9 @@ def copied(tree: Path) -> None:
 
 
 def _here(source: Path, mutation: Mutation) -> bool:
+    """Whether a CPU runs it."""
     place = f"{mutation.path}:{functions(source / mutation.path).get(mutation.line, '')}"
-    return not any(part in place for part in NOT_HERE)
+    return not place.startswith(GPU_FUNCTIONS)
 
 
 def sample(n: int, seed: int) -> list[Mutation]:
@@ -85,11 +82,14 @@ def sample(n: int, seed: int) -> list[Mutation]:
     for place, package in enumerate(PACKAGES):
         files = [str(path.relative_to(source)) for path in sorted((source / package).rglob("*.py"))]
         found = [
-            made for file in files if not any(part in file for part in NOT_HERE) for made in mutations(source, file)
+            made
+            for file in files
+            for made in mutations(source, file)
+            if not file.endswith(PICTURES) and not file.startswith(GPU_FILES)
         ]
         share = (n + len(PACKAGES) - 1 - place) // len(PACKAGES)
         random.Random(f"{seed}/{package}").shuffle(found)
-        drawn += list(islice((made for made in found if compiles(source, made)), share))
+        drawn += islice((made for made in found if _here(source, made) and compiles(source, made)), share)
     return drawn
 
 
