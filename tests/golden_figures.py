@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 import hardtail
 from hardtail import Instances
@@ -26,6 +27,7 @@ from hardtail.core.types import Array
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import diagnose
+from hardtail.measuring.diagnosis.verdict import verdict
 from hardtail.measuring.evaluate import evaluate_all, measured_instances, records_of
 from hardtail.measuring.explain import explain_model
 from hardtail.measuring.subject import Subject
@@ -92,12 +94,14 @@ def measured(name: str) -> dict[str, Any]:
     every = Instances.concat(held)
     subject = Subject(task, moody(task, _distinct(every)), "moody")
     policies = {policy: policy_named(policy, task.order_names) for policy in (*MEASURED, *task.order_names[:1])}
-    found = evaluate_all(subject, policies, strata, FEW, Decoding(), data_seed=3, trust=True)
+    evaluated = evaluate_all(subject, policies, strata, FEW, Decoding(), data_seed=3, trust=True)
     explained = explain_model(subject, (*EXPLAINED, *task.order_names), strata, FEW, Decoding(), data_seed=3)
     trace = decode(subject.denoiser, every, policy_named("random"), Decoding(seed=1, temperature=0.5))
     compared = diagnose(task, trace, _trained(every, task.order_names[0]))
+    plain = [structs.replace(record, profile=None) for record in explained]  # as of a task that has no profile
     return {
-        "records": [_kept(as_json(record)) for record in records_of(list(found))],
+        "said": [list(verdict(found, task.words).lines) for found in (explained[:2], plain[1:2], plain[:1])],
+        "records": [_kept(as_json(record)) for record in records_of(list(evaluated))],
         "diagnoses": [_kept(as_json(record)) for record in (*explained, compared)],
         "sampled": {array: content_hash({"": getattr(trace, array)})[:12] for array in ("cell_NT", "token_NT")},
     }

@@ -16,7 +16,7 @@ from hardtail.core.errors import LONGEST, MOST_QUOTED, quoted
 from hardtail.core.fields import Bounds, check_fields, configured, read_fields
 from hardtail.core.files import append_bytes, read_lines, read_regular, sole_writer
 from hardtail.core.registry import Registry
-from hardtail.core.tables import Table, tabulate, text
+from hardtail.core.tables import Table, percent, tabulate, text
 from hardtail.core.terminal import MOST_OF_AN_ERROR, Screen, shortened, visible
 from hardtail.tasks.addition.task import Addition
 
@@ -238,3 +238,22 @@ def test_errors_of_a_file_say_why(tmp_path: Path) -> None:
         files.refuse_special(Path("a\0b"))
     with pytest.raises(HardtailError, match="cannot be written: File name too long"):
         files.refuse_special(tmp_path / ("x" * 300))
+
+
+def test_a_table_fits_the_screen_exactly_or_in_parts() -> None:
+    """Nothing gives way while everything fits; then the widest column that can wrap does, and no word is broken."""
+    table = Table("", ("name", "words", "n"), (("a", "some long words", 1),))
+    assert table.width == 24
+    fits, wraps = (table.plain(width).splitlines() for width in (24, 23))
+    assert fits[-1] == "a     some long words  1"
+    assert [line.rstrip() for line in wraps[-2:]] == ["a     some long       1", "      words"]
+    assert [part.columns for part in table.parts(14)] == [("name", "words", "n")]
+    assert [part.columns for part in table.parts(13)] == [("name", "words"), ("name", "n")]
+    titled = Table("t", ("name", "words", "n"), (("a", "some long words", 1),))
+    assert [part.title for part in titled.parts(13)] == ["t", "t, continued"]
+
+
+def test_shares_in_words() -> None:
+    shares = [None, 0.0, 0.001, 0.0099, 0.01, 0.5, 0.99, 0.991, 0.999, 1.0]
+    said = ["–", "0 %", "under 1 %", "under 1 %", "1 %", "50 %", "99 %", "over 99 %", "over 99 %", "100 %"]
+    assert [percent(share) for share in shares] == said

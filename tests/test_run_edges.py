@@ -17,6 +17,7 @@ from hardtail.decoding.loop import decode, in_flight, refuse_strangers, tile
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import batch_rows
 from hardtail.models.precision import Precision, computing
+from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.named import policy_named
 from hardtail.schemes.base import Corpus, Rows
 from hardtail.study.recipes import recipe_named
@@ -33,6 +34,7 @@ from hardtail.training.monitor import DIVERGENCE_FACTOR, Monitor
 from hardtail.training.optimiser import AdamW
 from hardtail.training.probe import Probed
 from hardtail.training.run import train
+from hardtail.training.step import Step
 from tests.planted import adder, lookahead
 
 # -- runs ---------------------------------------------------------------------------------------------------------
@@ -243,3 +245,38 @@ def test_a_split_in_few_instances_keeps_every_part() -> None:
         parts_of(task, "sweep", len(parts) - 1)
     with pytest.raises(HardtailError, match="there is no split 'x'; give one of train"):
         parts_of(task, "x", None)
+
+
+def test_the_parts_of_a_trace_are_numbered_from_0(tmp_path: Path) -> None:
+    task = Addition(digits=4)
+    path = tmp_path / "trace.npz"
+    save_trace(path, decode(adder(task), task.sample(3, Streams(0).named("edges")), policy_named("top1")))
+    with np.load(path) as held:
+        renamed = {name.replace("000000/", "000001/"): held[name] for name in held.files}
+    np.savez(path, allow_pickle=False, **renamed)
+    said = json.loads(manifest_path(path).read_bytes())
+    manifest_path(path).write_text(json.dumps(said | {"sha256": file_hash(path)}))
+    with pytest.raises(HardtailError, match="it does not have the 1 parts that its manifest says"):
+        load_trace(path)
+
+
+def test_initial_weights_do_not_depend_on_what_was_there() -> None:
+    shape = Shape(layers=1, heads=2, width=8, vocab_size=5, seq_len=4)
+    fresh, used = Transformer(shape), Transformer(shape)
+    with torch.no_grad():
+        for parameter in used.parameters():
+            parameter.fill_(3.0)
+    for model in (fresh, used):
+        model.initialise(torch.Generator().manual_seed(1))
+    for name, tensor in fresh.state_dict().items():
+        assert torch.equal(tensor, used.state_dict()[name]), name
+    assert fresh.norm.weight.tolist() == [1.0] * 8
+    assert not fresh.blocks[0].qkv.bias.any()  # type: ignore[union-attr, operator]
+
+
+@pytest.mark.parametrize(("row", "known"), [(0, True), (19, True), (-1, False), (20, False)])
+def test_chains_go_on_with_rows_that_the_data_has(row: int, known: bool) -> None:
+    step = object.__new__(Step)
+    step.corpus = range(20)  # type: ignore[assignment]
+    step.state = {"first/row_B": torch.tensor([3, row]), "stage_B": torch.tensor([99])}
+    assert step.knows_its_rows() == known
