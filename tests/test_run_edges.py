@@ -18,6 +18,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import batch_rows
 from hardtail.models.precision import Precision, computing
 from hardtail.models.transformer import Shape, Transformer
+from hardtail.models.weights import read_tensors
 from hardtail.policies.named import policy_named
 from hardtail.schemes.base import Corpus, Rows
 from hardtail.study.recipes import recipe_named
@@ -111,6 +112,22 @@ def test_what_is_not_finite_has_diverged() -> None:
         Holder.loss, Holder.flat.weight_P = torch.tensor(loss), torch.tensor([1.0, weight])  # type: ignore[attr-defined]
         with pytest.raises(HardtailError, match="no longer finite"):
             monitor.refuse_divergence()
+
+
+def test_a_state_that_has_diverged_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing was due to be measured: the state before it is what a person wants back."""
+    real = Step._once
+
+    def spoiled(step: Step) -> None:
+        real(step)
+        step.loss.fill_(math.nan)
+
+    monkeypatch.setattr(Step, "_once", spoiled)
+    recipe = recipe_named("addition-random-smoke")
+    watch = replace(recipe.watch, log_every=50, eval_every=500, gen_every=0, save_every=1, probe_size=4, decoded=2)
+    with pytest.raises(HardtailError, match=r"has diverged: at step 1 the loss .*; nothing had been saved yet"):
+        train(replace(recipe, steps=90, train_size=20, watch=watch), tmp_path)
+    assert not (tmp_path / STATE).exists()
 
 
 def test_the_learning_rate_step_by_step() -> None:
@@ -258,6 +275,16 @@ def test_the_parts_of_a_trace_are_numbered_from_0(tmp_path: Path) -> None:
     manifest_path(path).write_text(json.dumps(said | {"sha256": file_hash(path)}))
     with pytest.raises(HardtailError, match="it does not have the 1 parts that its manifest says"):
         load_trace(path)
+
+
+def test_a_file_of_no_tensors_is_read_as_one(tmp_path: Path) -> None:
+    header = json.dumps({"__metadata__": {"a": "b"}}).encode()
+    path = tmp_path / "none.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    assert read_tensors(path) == ({}, {"a": "b"})
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(HardtailError, match="its header describes another number of bytes"):
+        read_tensors(path)
 
 
 def test_initial_weights_do_not_depend_on_what_was_there() -> None:
