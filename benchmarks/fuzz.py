@@ -119,7 +119,8 @@ def in_a_fork(held: Sequence[Door], keys: Sequence[str]) -> dict[str, Any]:
         return found
     door = drawn(held, keys[place])[0]
     what = "hang" if time.monotonic() - since > HANG else f"the process ended ({os.waitstatus_to_exitcode(status)})"
-    return {"counts": {door.name: place + 1}, "finds": [(door.name, what, keys[place], "")]}
+    counts = Counter(drawn(held, key)[0].name for key in keys[: place + 1])
+    return {"counts": counts, "finds": [(door.name, what, keys[place], "")]}
 
 
 @dataclass
