@@ -78,7 +78,7 @@ def _here(source: Path, mutation: Mutation) -> bool:
 def sample(n: int, seed: int) -> list[Mutation]:
     """The same number of mutations of every package, drawn without replacement."""
     source = ROOT / "src/hardtail"
-    drawn = []
+    drawn: list[Mutation] = []
     for place, package in enumerate(PACKAGES):
         files = [str(path.relative_to(source)) for path in sorted((source / package).rglob("*.py"))]
         found = [

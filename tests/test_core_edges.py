@@ -249,6 +249,7 @@ def test_what_counts_as_plainly_decoded() -> None:
 
     assert plain.plainly_decoded
     assert structs.replace(plain, data_seed=7).plainly_decoded
+    assert structs.replace(plain, decode_precision="bf16").plainly_decoded
     others: list[dict[str, Any]] = [
         {"data_seed": 8},
         {"data": DataFile(file="x", sha256="y")},
@@ -256,7 +257,6 @@ def test_what_counts_as_plainly_decoded() -> None:
         {"commit_rule": "2 a step"},
         {"restrict": True},
         {"temperature": 0.5},
-        {"decode_precision": "bf16"},
     ]
     assert not any(structs.replace(plain, **other).plainly_decoded for other in others)
 
