@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 
+from hardtail.core.trace_files import load_trace
 from hardtail.core.types import Array
 from hardtail.measuring.diagnosis import diagnose
 from hardtail.measuring.given import GivenProblems
@@ -16,7 +17,6 @@ from hardtail.study.pack import pack, unpack
 from hardtail.study.store import Store
 from hardtail.tasks.addition.task import Addition
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
-from hardtail.traces.files import load_trace
 from tests.fuzz_doors import ROOT, Door, text_door, written
 from tests.fuzz_inputs import damaged_arrays, damaged_bytes, damaged_json
 

@@ -13,6 +13,7 @@ from hardtail import HardtailError, Streams
 from hardtail.core.files import file_hash, manifest_path
 from hardtail.core.provenance import origin
 from hardtail.core.records import LogLine
+from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.decoding.loop import decode, in_flight, refuse_strangers, tile
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import batch_rows
@@ -27,7 +28,6 @@ from hardtail.tasks.datasets import build, parts_of
 from hardtail.tasks.maze.task import Maze
 from hardtail.testing import same
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
-from hardtail.traces.files import load_trace, save_trace
 from hardtail.training.checkpoint import STATE
 from hardtail.training.gradient import Predicted
 from hardtail.training.keeper import Keeper

@@ -22,7 +22,7 @@ def plain_lines(words: Callable[[], str]) -> Iterator[None]:
     ended, began = Event(), monotonic()
 
     def talk() -> None:
-        with suppress(OSError, ValueError):  # nobody reads standard error any more
+        with suppress(OSError, ValueError):  # nobody reads standard error any longer
             while not ended.wait(EVERY):
                 print(f"{words()}, {monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 

@@ -14,7 +14,7 @@ from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 
 HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy", "random")
-"""Orders besides confidence and logic, which the page shows only on request."""
+"""Orders other than confidence and logic, which the page shows only on request."""
 
 
 def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
