@@ -34,10 +34,12 @@ SCHEMES: dict[str, Scheme] = {
     "puma, around": Puma(stages=Fixed(3), law="around", threshold=None),
     "puma, paper": paper(Ramp(2, 6)),
     "puma, official": official(Ramp(2, 5)),
+    "puma, rebuilt": official(Ramp(2, 4, over=0.7)),
     "puma, collapse": official(Fixed(4), threshold=0.3),
     "puma, logical": oracle_order(Fixed(4)),
     "puma, refilled": Puma(stages=Fixed(3), refill="fraction", threshold=0.25),
     "mixture": Mixture(Puma(stages=Fixed(3)), Random(weighting="batch"), share=0.3, share_end=0.8),
+    "mixture, rate": Mixture(Puma(stages=Fixed(3)), Random(at_least_one=False, weighting="rate"), share=0.5),
     "mixture, two chains": Mixture(Puma(stages=Fixed(3)), official(Fixed(4)), share=0.5),
 }
 STAGES: dict[str, Stages] = {

@@ -45,7 +45,7 @@ RECORDS = (
 
 def records() -> dict[str, Any]:
     """The fields of every record with their types, limits and defaults."""
-    _, found = msgspec.json.schema_components(RECORDS)
+    _, found = msgspec.json.schema_components(RECORDS, schema_hook=lambda kind: {"title": kind.__name__})
     return {name: kind.get("properties", {}) for name, kind in sorted(found.items())}
 
 
