@@ -133,8 +133,8 @@ class Killer:
 
 
 def refuse_left_over(folder: Path) -> None:
-    """End everything if a killed writer's temporary file or lock is still there."""
-    if left := [str(path.relative_to(folder)) for path in folder.rglob(".*")]:
+    """End everything if a killed writer's temporary file is still there; a lock stays until that file is written."""
+    if left := [str(path.relative_to(folder)) for path in folder.rglob(".*.part")]:
         raise SystemExit(f"{folder} still has what a killed process left: {left}")
 
 
