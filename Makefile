@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu wheel-test docs lint browser bench-data clean
+.PHONY: demo test test-gpu wheel-test docs lint audit browser bench-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hardtail demo
@@ -29,6 +29,13 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# Known vulnerabilities in what a user gets, looked up on the network; before a release.
+audit:
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/pip install --quiet --disable-pip-version-check . pip-audit
+	$(VENV)-audit/bin/pip-audit --strict --skip-editable
+	rm -rf $(VENV)-audit
 
 # Debian's Chromium; as root, or else through sudo.
 browser:
@@ -59,5 +66,5 @@ $(VENV)/.bench: $(VENV)/.ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-audit .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

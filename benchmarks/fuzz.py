@@ -1,12 +1,13 @@
 """Attack every parser and file kind with damaged inputs for some minutes, and count what gets through.
 
     python benchmarks/fuzz.py --minutes 30 --seed 1
+    python benchmarks/fuzz.py --minutes 30 --seed 1 --keep fuzz.json     # again to go on, with the counts of both
 
 The doors and the damage are those of `tests/fuzz_doors.py`; `make test` tries some of each. Inputs are brought in by
 forked processes, a batch at a time, in a folder of their own. An input is a find if it raises anything but a
 HardtailError (a raw error), gives a message that repeats a huge input, takes longer than ten seconds (a hang), ends its
 process, or takes the process above 1 GB. Finds are printed with the key that makes the input again
-(`--again KEY`); the exit code is 1 if there are any.
+(`--again KEY`); the exit code is 1 if there are any. `--keep` writes the counts to a file after every batch.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import traceback
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,6 +36,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tests.fuzz_doors import Door, doors, refused  # noqa: E402
+
+from hardtail.core.files import atomic  # noqa: E402
+from hardtail.core.provenance import code_version  # noqa: E402
 
 BATCH = 2000
 HANG = 10.0
@@ -114,7 +119,57 @@ def in_a_fork(held: Sequence[Door], keys: Sequence[str]) -> dict[str, Any]:
         return found
     door = drawn(held, keys[place])[0]
     what = "hang" if time.monotonic() - since > HANG else f"the process ended ({os.waitstatus_to_exitcode(status)})"
-    return {"counts": {door.name: place + 1}, "finds": [(door.name, what, keys[place], "")]}
+    counts = Counter(drawn(held, key)[0].name for key in keys[: place + 1])
+    return {"counts": counts, "finds": [(door.name, what, keys[place], "")]}
+
+
+@dataclass
+class Tally:
+    """What was found so far, over all batches; as JSON it is what `--keep` writes."""
+
+    seed: int
+    commit: str
+    batches: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    slowest: dict[str, float] = field(default_factory=dict)
+    peak: int = 0
+    finds: list[list[str]] = field(default_factory=list)
+
+    @classmethod
+    def begun(cls, seed: int, kept: Path | None) -> "Tally":
+        if kept is None or not kept.exists():
+            return cls(seed, code_version())
+        held = json.loads(kept.read_bytes())
+        if (held["seed"], held["commit"]) != (seed, code_version()):
+            raise SystemExit(f"{kept} is of seed {held['seed']} and commit {held['commit']}; give another file")
+        return cls(**held | {"counts": Counter(held["counts"]), "refused": Counter(held["refused"])})
+
+    def add(self, found: dict[str, Any]) -> None:
+        self.batches += 1
+        self.counts.update(found["counts"])
+        self.refused.update(found.get("refused", {}))
+        for name, seconds in found.get("slowest", {}).items():
+            self.slowest[name] = max(self.slowest.get(name, 0.0), seconds)
+        self.peak = max(self.peak, found.get("peak", 0))
+        for find in found["finds"]:
+            self.finds.append(find)
+            print("FIND", *find, flush=True)
+
+    def table(self) -> str:
+        lines = ["| door | inputs | refused | slowest |", "| --- | ---: | ---: | ---: |"]
+        for name, count in self.counts.items():
+            lines.append(
+                f"| {name} | {count:,} | {self.refused[name] / count:.0%} | {self.slowest.get(name, 0):.2f} s |"
+            )
+        lines += ["", f"{self} and {len(self.finds)} finds:"]
+        kinds = Counter((find[0], find[1]) for find in self.finds)
+        return "\n".join(lines + [f"  {count:6} {name}: {what}" for (name, what), count in kinds.most_common()])
+
+    def __str__(self) -> str:
+        total, doors = self.counts.total(), len(self.counts)
+        known = f"seed {self.seed}, commit {self.commit}; at most {self.peak / 1e9:.2f} GB"
+        return f"{total:,} inputs at {doors} doors, {known}"
 
 
 def main() -> None:
@@ -122,41 +177,32 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--inputs", type=how_many, help="stop after this many inputs")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="go on where the run with this file stopped")
     parser.add_argument("--again", metavar="KEY", help="bring in the one input of a find, and show its error")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     shared = Path("/dev/shm")
-    counts, turned_away, slowest, peak = Counter[str](), Counter[str](), defaultdict[str, float](float), 0
-    finds: list[tuple[str, str, str, str]] = []
+    kept = asked.keep and asked.keep.absolute()
+    tally = Tally.begun(asked.seed, kept)
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+        os.chdir(folder)  # whatever a command line makes stays here
         held = doors(Path(folder))
         if asked.again:
             door, rng = drawn(held, asked.again)
             print(door.name)
             refused(door, door.draw(rng))
             return
-        until, batch = time.monotonic() + 60 * asked.minutes, 0
-        while time.monotonic() < until and counts.total() < (asked.inputs or sys.maxsize):
-            found = in_a_fork(held, [f"{asked.seed}/{batch}/{place}" for place in range(BATCH)])
-            counts.update(found["counts"])
-            turned_away.update(found.get("refused", {}))
-            for name, seconds in found.get("slowest", {}).items():
-                slowest[name] = max(slowest[name], seconds)
-            peak = max(peak, found.get("peak", 0))
-            for find in found["finds"]:
-                finds.append(find)
-                print("FIND", *find, flush=True)
-            batch += 1
-            if batch % 10 == 0:
-                print(f"{counts.total():,} inputs, {len(finds)} finds, {peak / 1e9:.2f} GB", flush=True)
-    print("\n| door | inputs | refused | slowest |\n| --- | ---: | ---: | ---: |")
-    for door in held:
-        share = turned_away[door.name] / max(counts[door.name], 1)
-        print(f"| {door.name} | {counts[door.name]:,} | {share:.0%} | {slowest[door.name]:.2f} s |")
-    print(f"\n{counts.total():,} inputs, seed {asked.seed}; at most {peak / 1e9:.2f} GB; {len(finds)} finds:")
-    for (name, what), count in Counter((find[0], find[1]) for find in finds).most_common():
-        print(f"  {count:6} {name}: {what}")
-    sys.exit(bool(finds))
+        until = time.monotonic() + 60 * asked.minutes
+        while time.monotonic() < until and tally.counts.total() < (asked.inputs or sys.maxsize):
+            tally.add(in_a_fork(held, [f"{asked.seed}/{tally.batches}/{place}" for place in range(BATCH)]))
+            if kept:
+                with atomic(kept) as file:
+                    file.write(json.dumps(vars(tally)).encode())
+            if tally.batches % 10 == 0:
+                print(tally, flush=True)
+        os.chdir(ROOT)
+    print(tally.table())
+    sys.exit(bool(tally.finds))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ imported torch. They run `train` (every scheme), `study advance`, `eval --out` a
 - `study advance` trains, measures and records two runs: every record is there once, with an unbroken study's figures.
 - `eval --out`: afterwards the file has all of the old lines, and all of the new ones or none.
 - `report`: the page is the old one or the whole new one.
+
+What the killed left unfinished is gone after the next whole run of the same command.
 """
 
 import argparse
@@ -130,6 +132,12 @@ class Killer:
         return int(os.read(read, 20)), time.monotonic() - began
 
 
+def refuse_left_over(folder: Path) -> None:
+    """End everything if a killed writer's temporary file is still there; a lock stays until that file is written."""
+    if left := [str(path.relative_to(folder)) for path in folder.rglob(".*.part")]:
+        raise SystemExit(f"{folder} still has what a killed process left: {left}")
+
+
 # -- the commands -----------------------------------------------------------------------------------------------------
 
 
@@ -207,7 +215,7 @@ def advance(folder: Path) -> None:
 def recorded(folder: Path) -> dict[str, list[str]]:
     """Every record of the results, but for times, sorted; one that was recorded twice is there twice."""
     held = {}
-    for path in sorted((folder / "results").rglob("[!.]*.json*")):  # a killed writer's part has a name with a dot
+    for path in sorted((folder / "results").rglob("[!.]*.json*")):
         whole = path.read_text()
         lines = map(json.loads, whole.splitlines() if path.suffix == ".jsonl" else [whole])
         kept = [line for line in lines if path.name != "log.jsonl" or "how" not in line]
@@ -227,6 +235,7 @@ def kill_advance(killer: Killer, folder: Path, kills: int) -> None:
         killer.run(partial(advance, own))
         if recorded(own) != wanted:
             raise SystemExit(f"{own} has other records than an unbroken study")
+        refuse_left_over(own)
         shutil.rmtree(own)
         studies += 1
     print(f"study advance: {done} kills, {studies} studies, {calls} calls each; every record is there once", flush=True)
@@ -250,6 +259,7 @@ def kill_eval(killer: Killer, folder: Path, kills: int) -> None:
             raise SystemExit(f"{out} has lost or torn lines: {len(held)} before, {len(after)} after")
         held, whole = after, whole + bool(added)
     killer.run(work)
+    refuse_left_over(folder)
     print(f"eval --out: {done} kills, {whole} of them after all lines were added; none added a part", flush=True)
 
 
@@ -265,6 +275,8 @@ def kill_report(killer: Killer, folder: Path, kills: int) -> None:
         if (found := page.read_bytes()) not in (b"old", new):
             raise SystemExit(f"{page} is neither the old page nor the new one: {len(found)} bytes")
         whole += found == new
+    killer.run(work)
+    refuse_left_over(folder)
     print(f"report: {done} kills, {whole} of them with the new page in place; none left a part of it", flush=True)
 
 

@@ -59,6 +59,11 @@ class Mutation:
     end: int
     text: str
 
+    @property
+    def name(self) -> str:
+        """What tells it from all others."""
+        return f"{self.path}:{self.line} ({self.kind}) {self.start}-{self.end} {self.text}"
+
     def applied(self, source: bytes) -> bytes:
         return source[: self.start] + self.text.encode() + source[self.end :]
 

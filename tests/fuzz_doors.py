@@ -4,12 +4,9 @@ What comes in is also used the way commands use it: what a check lets through mu
 and `test_fuzz` share these.
 """
 
-import contextlib
 import gzip
 import io
 import json
-import signal
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +17,7 @@ import numpy as np
 import torch
 
 import hardtail
-from hardtail import HardtailError, Streams, cli
+from hardtail import HardtailError, Streams
 from hardtail.core.fields import read_fields
 from hardtail.core.files import content_hash, file_hash, manifest_path, read_lines, save_instances
 from hardtail.core.records import Coverage, Finished, LogLine, RunEntry, read_json, read_jsonl, read_measurements
@@ -84,9 +81,12 @@ def refused(door: Door, given: Any) -> bool:
 
 def doors(folder: Path) -> list[Door]:
     """All doors; `folder` is an empty one for the files they need."""
+    from tests.fuzz_commands import command_doors
+    from tests.fuzz_newer import newer_doors
+
     task = Addition(digits=4)
     made = text_doors(), record_doors(folder), array_doors(folder, task), model_doors(folder / "run", task)
-    return [door for group in (*made, command_doors(folder)) for door in group]
+    return [door for group in (*made, newer_doors(folder), command_doors(folder)) for door in group]
 
 
 # -- text ---------------------------------------------------------------------------------------------------------
@@ -99,20 +99,20 @@ def text_doors() -> list[Door]:
     schemes = ("random", "papl,alpha=5,tau=0.5", "random,draw=count,weighting=rate", "puma", "my.module:Scheme")
 
     def sets(kind: type[Any], *words: str) -> Door:
-        return _text(f"--set of {kind.__name__}", words, lambda word: kind(**read_fields(kind, [word], "it")))
+        return text_door(f"--set of {kind.__name__}", words, lambda word: kind(**read_fields(kind, [word], "it")))
 
     return [
         *made,
-        _text("policy", policies, lambda text: policy_named(text, task.order_names), 3),
-        _text("scheme", schemes, scheme_named, 3),
+        text_door("policy", policies, lambda text: policy_named(text, task.order_names), 3),
+        text_door("scheme", schemes, scheme_named, 3),
         sets(Addition, "digits=8", "operands=full", "planting=isolated"),
         sets(SCHEMES.load("random"), "draw=count", "at_least_one=false", "weighting=batch"),
         sets(SCHEMES.load("papl"), "alpha=5.0", "tau=0.5", "planner=matched"),
-        _text("recipe", ("addition-puma", "maze-random-small", "a.b:c"), recipe_named),
+        text_door("recipe", ("addition-puma", "maze-random-small", "a.b:c"), recipe_named),
     ]
 
 
-def _text(name: str, seeds: Sequence[str], enter: Enter, weight: float = 1.0) -> Door:
+def text_door(name: str, seeds: Sequence[str], enter: Enter, weight: float = 1.0) -> Door:
     return Door(name, seeds[0], lambda rng: damaged_text(rng.choice(seeds), rng, seeds), enter, weight)
 
 
@@ -137,10 +137,10 @@ def _task_doors(task: Task) -> list[Door]:
         small.fault(held, 1, small.read_answer(held, 1, answer))
 
     return [
-        _text(f"{task.name}: problem", prompts, solved, 4),
-        _text(f"{task.name}: file", [listing, f"question,answer\n{prompts[0]},\n"], listed, 2),
-        _text(f"{task.name}: answer", [answers[1], *answers, *prompts], judged, 6),
-        _text(f"{task.name}: stratum", strata, task.stratum, 8),
+        text_door(f"{task.name}: problem", prompts, solved, 4),
+        text_door(f"{task.name}: file", [listing, f"question,answer\n{prompts[0]},\n"], listed, 2),
+        text_door(f"{task.name}: answer", [answers[1], *answers, *prompts], judged, 6),
+        text_door(f"{task.name}: stratum", strata, task.stratum, 8),
     ]
 
 
@@ -160,24 +160,24 @@ def record_doors(folder: Path) -> list[Door]:
     own.mkdir(parents=True, exist_ok=True)
 
     def opened(content: bytes) -> None:
-        found = Run.of_folder(_written(own / "run" / "recipe.json", content).parent)
+        found = Run.of_folder(written(own / "run" / "recipe.json", content).parent)
         found.task, found.arm, found.seed  # noqa: B018
 
     recorded = own / "results"
     named = next(line for line in index if json.loads(line)["name"] == run.name)
     for name, held in lines.items():
-        _written(recorded / run.name / name, b"\n".join(held[:3]))
+        written(recorded / run.name / name, b"\n".join(held[:3]))
 
     def listed(content: bytes) -> None:
-        _written(recorded / "index.jsonl", content)
+        written(recorded / "index.jsonl", content)
         for found in Store(recorded).runs():
             found.log, found.measured, found.explained, found.coverage  # noqa: B018
 
     def text_file(content: bytes) -> None:
-        read_lines(_written(own / "some.txt", content))
+        read_lines(written(own / "some.txt", content))
 
     def packed(content: bytes) -> None:
-        read_lines(_written(own / "some.txt.gz", content))
+        read_lines(written(own / "some.txt.gz", content))
 
     sums = Addition(digits=3)
     canvases = {"problems": ["123+456", "999+001"], "mask": "_", "canvases": [["__79", "1_00"], ["0579", "1009"]]}
@@ -212,10 +212,10 @@ def _records(name: str, lines: Sequence[bytes], folder: Path, read: Callable[[Pa
     def draw(rng: Random) -> bytes:
         return b"\n".join([damaged_json(rng.choice(lines), rng), rng.choice(lines)][: rng.randint(1, 2)])
 
-    return Door(name, lines[0], draw, lambda content: read(_written(folder / name, content)), weight)
+    return Door(name, lines[0], draw, lambda content: read(written(folder / name, content)), weight)
 
 
-def _written(path: Path, content: bytes) -> Path:
+def written(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
@@ -246,13 +246,13 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
         found.exact_N.sum()
 
     def data_archive(content: bytes) -> None:
-        _written(data, content)
-        _written(manifest_path(data), json.dumps(side).encode())
+        written(data, content)
+        written(manifest_path(data), json.dumps(side).encode())
         use_data()
 
     def data_manifest(content: bytes) -> None:
-        _written(data, whole)
-        _written(manifest_path(data), content)
+        written(data, whole)
+        written(manifest_path(data), content)
         use_data()
 
     def data_arrays(arrays: dict[str, Array]) -> None:
@@ -260,17 +260,17 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
             np.savez(file, allow_pickle=False, **arrays)
         count = len(next(iter(arrays.values()))) if arrays and next(iter(arrays.values())).ndim else 0
         said = side | {"sha256": content_hash(arrays), "count": count}
-        _written(manifest_path(data), json.dumps(said).encode())
+        written(manifest_path(data), json.dumps(said).encode())
         use_data()
 
     def trace_archive(content: bytes) -> None:
-        _written(traced, content)
-        _written(manifest_path(traced), json.dumps(beside | {"sha256": file_hash(traced)}).encode())
+        written(traced, content)
+        written(manifest_path(traced), json.dumps(beside | {"sha256": file_hash(traced)}).encode())
         use_trace()
 
     def trace_manifest(content: bytes) -> None:
-        _written(traced, recorded)
-        _written(manifest_path(traced), content)
+        written(traced, recorded)
+        written(manifest_path(traced), content)
         use_trace()
 
     def trace_arrays(arrays: dict[str, Array]) -> None:
@@ -314,17 +314,17 @@ def model_doors(run: Path, task: Addition) -> list[Door]:
     two = task.sample(1, Streams(0).named("fuzz"))
 
     def from_weights(content: bytes) -> None:
-        subject = load_subject(str(_written(path, content)))
+        subject = load_subject(str(written(path, content)))
         decode(subject.denoiser, subject.task.sample(1, Streams(0).named("fuzz")), policy_named("top1"))
 
     def from_run(content: bytes) -> None:
-        _written(path, weights)
-        _written(described, content)
+        written(path, weights)
+        written(described, content)
         subject = load_subject(str(run), kind="last")
         decode(subject.denoiser, two, policy_named("top1"))
 
     def resumed(content: bytes) -> None:
-        _written(run / STATE, content)
+        written(run / STATE, content)
         state_step(run)
         load_state(run, tensors)
 
@@ -348,55 +348,3 @@ def damaged_header(raw: bytes, rng: Random) -> bytes:
     else:
         damaged = damaged_json(raw[8:end], rng)
     return len(damaged).to_bytes(8, "little") + damaged + raw[end:]
-
-
-# -- commands -----------------------------------------------------------------------------------------------------
-
-
-def command_doors(folder: Path) -> list[Door]:
-    """Lines that people type; only commands that write nothing. The files they name are those of other doors."""
-    lines = [
-        ["sample", "addition", "--stratum", "chain>=3", "--set", "digits=8"],
-        ["sample", "listops", "--preset", "paper", "--seed", "3", "--json"],
-        ["solve", "countdown", "86,28,13,31,96", "--json"],
-        ["check", "listops", "[X 3 [N 2 5] 7]", "37"],
-        ["solve", "addition", "12+34=", "--set", "digits=2"],
-        ["inspect", str(folder / "data.npz"), "--json"],
-        ["view", str(folder / "trace.npz"), "--instance", "1"],
-        ["diagnose", str(folder / "trace.npz"), "--json"],
-        ["train", "addition-random-smoke", "--steps", "5", "--scheme", "papl,alpha=5", "--dry-run"],
-        ["claims", "addition.puma.lower", "--json"],
-    ]
-
-    def draw(rng: Random) -> list[str]:
-        words = list(rng.choice(lines))
-        at = rng.randrange(len(words))
-        if (fault := rng.random()) < 0.1:
-            del words[at]
-        elif fault < 0.2:
-            words.insert(at, rng.choice(rng.choice(lines)))
-        else:
-            words[at] = damaged_text(words[at], rng, [word for line in lines for word in line])
-        return [word for word in words if word not in ("-n", "--out")]
-
-    return [Door("command line", lines[0], draw, typed, 0.05)]
-
-
-def typed(words: Sequence[str]) -> None:
-    """`hardtail WORDS`; exit codes are those of a sentence, an answer that is not valid, or nothing wrong."""
-    before = sys.argv, sys.stdin, list(sys.path), signal.getsignal(signal.SIGTERM)
-    sys.argv, sys.stdin = ["hardtail", *words], io.TextIOWrapper(io.BytesIO())
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            cli.main()
-    except SystemExit as stop:
-        if stop.code not in (None, 0, 1, 2):
-            raise ValueError(f"exit code {stop.code}") from None
-        if "Traceback" in err.getvalue() or (stop.code == 2 and not err.getvalue().strip()):
-            raise ValueError("a stack trace, or not a word") from None
-        if stop.code == 2:
-            raise HardtailError(err.getvalue()) from None
-    finally:
-        sys.argv, sys.stdin, sys.path[:] = before[:3]
-        signal.signal(signal.SIGTERM, before[3])

@@ -17,16 +17,10 @@ from hardtail.models.weights import saved_step
 from hardtail.study.store import Store
 from hardtail.tasks.addition.task import Addition
 from hardtail.training.checkpoint import state_step
-from tests.fuzz_doors import (
-    Door,
-    array_doors,
-    command_doors,
-    model_doors,
-    record_doors,
-    refused,
-    text_doors,
-)
+from tests.fuzz_commands import command_doors
+from tests.fuzz_doors import Door, array_doors, model_doors, record_doors, refused, text_doors
 from tests.fuzz_inputs import DEEP, LONG
+from tests.fuzz_newer import newer_doors
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of numpy and torch, about what is then refused
 
@@ -61,10 +55,12 @@ def test_weights_and_states(tmp_path: Path) -> None:
     attack(model_doors(tmp_path, Addition(digits=4)), 25)
 
 
-def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newer_doors_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     array_doors(tmp_path, Addition(digits=4))
-    attack(command_doors(tmp_path), 30)
+    model_doors(tmp_path / "run", Addition(digits=4))
+    attack(newer_doors(tmp_path), 25)
+    attack(command_doors(tmp_path), 15)
 
 
 def unlucky(strategy: st.SearchStrategy[Any], examples: int) -> Callable[[Any], Any]:

@@ -277,3 +277,22 @@ def test_all_consoles_clean_their_text() -> None:
     makers = [path for path in root.rglob("*.py") if re.search(r"Console\((?!Console\))", path.read_text())]
     assert {path.relative_to(root).as_posix() for path in makers} == {"core/terminal.py", "core/tables.py"}
     assert not OBEYED.search(plain(Text(ESCAPES)))  # what the second one makes is text, and clean
+
+
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_a_run_in_a_folder_of_a_name_that_no_table_can_show(
+    command: str, tmp_path: Path, hardtail_command: Command
+) -> None:
+    run = untrained_run(tmp_path / "e\x1b[2J")
+    code, _, err = hardtail_command(command, str(run))
+    assert code == 2
+    assert "is no name for a run: tables and pages cannot show it; rename its folder" in err
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("words", [["s" + "," * 100_000], ["solve", "addition", "1" * 100_001]])
+def test_a_word_without_an_end_is_refused_before_it_is_parsed(words: list[str], hardtail_command: Command) -> None:
+    """Found by a long run: the parser looked for commands like it for seconds."""
+    code, out, err = hardtail_command(*words)
+    assert (code, out) == (2, "")
+    assert err == "hardtail: a word has 100,001 characters; give long problems in a file\n"

@@ -166,3 +166,92 @@ def test_a_holder_that_is_killed_leaves_its_lock_to_the_next(tmp_path: Path) -> 
     assert lock_of(path).exists()
     with sole_writer(path):
         assert not free(lock_of(path))
+
+
+# -- what killed writers leave -----------------------------------------------------------------------------------------
+
+
+def killed_while_writing(path: Path) -> None:
+    """A process that dies by SIGKILL in the middle of an atomic write."""
+
+    def write_half() -> None:
+        with atomic(path) as file:
+            file.write(b"half of the ne")
+            file.flush()
+            signal.raise_signal(signal.SIGKILL)
+
+    writer = multiprocessing.get_context("fork").Process(target=write_half)
+    writer.start()
+    writer.join()
+    assert writer.exitcode == -signal.SIGKILL
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_next_write_into_a_folder_removes_what_killed_writers_left(tmp_path: Path) -> None:
+    for name in ("page.html", "records.jsonl"):
+        killed_while_writing(tmp_path / name)
+        (left,) = names_in(tmp_path)
+        assert left.startswith(f".{name}.")
+    with atomic(tmp_path / "another") as file:
+        file.write(b"whole")
+    assert names_in(tmp_path) == ["another"]
+
+
+def test_only_the_parts_of_the_dead_are_removed(tmp_path: Path) -> None:
+    """Not a living writer's, not a user's own hidden file, not what a link of such a name points to."""
+    own = [".notes.part", ".page.html.0123abcd", "page.html.0123abcd.part", ".page.html.0123ABCD.part"]
+    for name in own:
+        (tmp_path / name).write_text("mine")
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".link.0123abcd.part").symlink_to(victim)
+    (tmp_path / ".folder.0123abcd.part").mkdir()
+    with atomic(tmp_path / "slow") as slow:
+        slow.write(b"still ")
+        with atomic(tmp_path / "quick") as quick:
+            quick.write(b"done")
+        slow.write(b"there")
+    assert (tmp_path / "slow").read_bytes() == b"still there"
+    assert names_in(tmp_path) == sorted(
+        [*own, "victim", ".link.0123abcd.part", ".folder.0123abcd.part", "slow", "quick"]
+    )
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_part_that_is_taken_for_a_dead_writers_is_made_again(
+    locked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between making and locking it, another writer may find it without a lock, and lock it or have removed it."""
+    real, asked = fcntl.flock, 0
+
+    def flock(file: IO[bytes], operation: int) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            (part,) = tmp_path.iterdir()
+            part.unlink()
+            if locked:
+                raise BlockingIOError
+        real(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with atomic(tmp_path / "file") as file:
+        file.write(b"whole")
+    assert (tmp_path / "file").read_bytes() == b"whole"
+    assert asked == 2
+
+
+def test_a_file_system_without_locks_is_written_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_while_writing(tmp_path / "file")
+    left = names_in(tmp_path)
+
+    def flock(file: IO[bytes], operation: int) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with atomic(tmp_path / "file") as file:
+        file.write(b"whole")
+    assert names_in(tmp_path) == [*left, "file"]

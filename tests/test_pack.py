@@ -1,6 +1,7 @@
 """Runs in pieces: what comes back is the run, bit for bit, and nothing else is let in."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,3 +127,22 @@ def test_from_the_command_line(started: Path, tmp_path: Path, hardtail_command: 
     ):
         code, _, said = hardtail_command("study", *words)
         assert (code, sentence in " ".join(said.split())) == (2, True), said
+
+
+def test_a_piece_that_is_no_file_of_a_pieces_size_is_not_read(started: Path, tmp_path: Path) -> None:
+    """A terabyte of nothing, or a pipe, would be read for ever, whatever the manifest says of it."""
+    pack(started, tmp_path / "packed")
+    piece, side = tmp_path / "packed" / "mine-s42.000", tmp_path / "packed" / "mine-s42.pack.json"
+    said = json.loads(side.read_text())
+    whole = 1 << 40
+    said["files"][-1]["size"] += whole - said["pieces"][0]["size"]
+    said["pieces"][0]["size"] = whole
+    side.write_text(json.dumps(said))
+    with piece.open("r+b") as file:
+        file.truncate(whole)
+    with pytest.raises(HardtailError, match="a file of this kind has at most 16,777,216"):
+        unpack(side, tmp_path / "runs")
+    piece.unlink()
+    os.mkfifo(piece)
+    with pytest.raises(HardtailError, match="is a pipe"):
+        unpack(side, tmp_path / "runs")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hardtail.core.errors import HardtailError
 from hardtail.tasks import datasets as data
-from hardtail.tasks.sudoku.files import fetch
+from hardtail.tasks.sudoku.files import fetch, read_puzzles
 from tests.test_sudoku_task import ANSWER, INKALA, INKALA_ANSWER, PUZZLE, TASK, changed
 
 
@@ -154,3 +154,8 @@ def test_hub_failures_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     raised[0] = offline("no connection")
     with pytest.raises(HardtailError, match="cannot be reached"):
         fetch("hub:")
+
+
+def test_comments_may_come_before_a_table() -> None:
+    held = read_puzzles(["# from somewhere", "  # by somebody", "question,answer", f"{PUZZLE},{ANSWER}"])
+    assert (list(held.question), list(held.answer)) == ([PUZZLE], [ANSWER])

@@ -12,6 +12,7 @@ from hardtail.cli.common import app
 from hardtail.cli.measure import numbered_gallery
 from hardtail.cli.options import OPTIONAL
 from hardtail.core.errors import HardtailError
+from hardtail.core.files import LONGEST_LINE
 from hardtail.core.registry import SEARCHED
 from hardtail.core.terminal import guard, screens, shortened
 
@@ -93,6 +94,10 @@ def main() -> None:
 def _main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # an exit cleans up
     try:
+        if (
+            longest := max(map(len, sys.argv[1:]), default=0)
+        ) > LONGEST_LINE:  # the parser takes seconds for such a word
+            raise HardtailError(f"a word has {longest:,} characters; give long problems in a file")
         folders, sys.argv[1:] = _folders(sys.argv[1:])
         SEARCHED[:] = [*folders, str(Path.cwd())]  # for a user's own classes, such as `my_policies:MyPolicy`
         app.cli(

@@ -4,17 +4,17 @@ Only regular files are written: a device, a pipe, a folder or a symbolic link is
 """
 
 import fcntl
-import glob
 import gzip
 import hashlib
 import io
 import os
+import re
 import secrets
 import stat
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -33,6 +33,8 @@ MOST_TEXT = 1 << 30
 """The most memory that a text may take, unless a user allows more (`--limit`): a small `.gz` can hold any amount."""
 LONGEST_LINE = 100_000
 """The most characters of a line of text: no problem of any task is as long."""
+PART = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
+"""The name of a temporary file: that of the file it becomes, with a number of its own."""
 AGAIN = "build it again"
 BYTES_OF_A_LINE = 64
 """What a line takes in memory in addition to its characters."""
@@ -43,20 +45,49 @@ BYTES_OF_A_LINE = 64
 
 @contextmanager
 def atomic(path: Path) -> Iterator[IO[bytes]]:
-    """Write `path` through a temporary file next to it: readers see the old file or the whole new one, never a part."""
+    """Write `path` through a temporary file next to it: readers see the old file or the whole new one, never a part.
+
+    The temporary file is locked while its writer lives; those of writers that were killed are removed first.
+    """
     refuse_special(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    clear_parts(path.parent)
+    part, file = _new_part(path)
     try:
-        with part.open("xb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        refuse_special(path)  # a device that took the name meanwhile stays
-        part.replace(path)
+            refuse_special(path)  # a device that took the name meanwhile stays
+            part.replace(path)  # before the file is closed: without its lock it could be taken for a dead writer's
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _new_part(path: Path) -> tuple[Path, IO[bytes]]:
+    """A new temporary file for `path`, locked; before it is, `clear_parts` may take it for a dead writer's."""
+    while True:
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        file = part.open("xb")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            continue
+        except OSError:  # a file system without locks, where nobody can remove it either
+            return part, file
+        if part.exists():
+            return part, file
+        file.close()
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove the temporary files in a folder whose writers are dead; a living one holds a lock on its own."""
+    for name in [entry.name for entry in os.scandir(folder) if PART.fullmatch(entry.name)]:
+        with suppress(OSError), _opened(folder / name, os.O_WRONLY) as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (folder / name).unlink()
 
 
 def refuse_special(path: Path) -> None:
@@ -69,12 +100,6 @@ def refuse_special(path: Path) -> None:
         raise HardtailError(f"{path} cannot be written: {_reason(error)}") from error
     if not stat.S_ISREG(mode):
         raise HardtailError(f"{path} is {_kind(mode)}; give a new name or a regular file to write")
-
-
-def clear_parts(path: Path) -> None:
-    """Remove the temporary files of writers of `path` that were killed; only its sole writer may call this."""
-    for part in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
-        part.unlink(missing_ok=True)
 
 
 @contextmanager

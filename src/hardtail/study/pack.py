@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save as save_tensors
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import atomic, sole_writer
+from hardtail.core.files import atomic, read_regular, sole_writer
 from hardtail.core.records import FINISHED, Count, Positive, names_a_folder, read_json, write_record
 from hardtail.models.weights import read_tensors
 from hardtail.training.checkpoint import STATE, state_step
@@ -128,13 +128,12 @@ def _manifest(given: Path) -> Path:
 def _checked(path: Path, piece: _Piece) -> bytes:
     """The bytes of a piece; raise HardtailError unless they are those that were written."""
     try:
-        size = path.stat().st_size
-        content = path.read_bytes() if size == piece.size else b""
+        content = read_regular(path, PIECE)
     except OSError as error:
         raise HardtailError(
             f"{path} cannot be read: {error.strerror or error}; all pieces of a run are needed"
         ) from error
-    if size != piece.size or hashlib.sha256(content).hexdigest() != piece.sha256:
+    if len(content) != piece.size or hashlib.sha256(content).hexdigest() != piece.sha256:
         raise HardtailError(f"{path} is not the piece that was packed; copy it again")
     return content
 

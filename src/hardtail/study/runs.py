@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.recipes import RECIPE, recipe_of
 from hardtail.core.records import (
     FINISHED,
@@ -25,6 +25,7 @@ from hardtail.core.records import (
     LogLine,
     Measurement,
     RunEntry,
+    names_a_folder,
     read_json,
     read_jsonl,
     read_measurements,
@@ -50,6 +51,10 @@ class Run:
         if fields.seed is None or fields.steps is None:
             raise HardtailError(f"{folder / RECIPE}: fields.seed or fields.steps is missing; the record is damaged")
         ended, name = read_json(folder / FINISHED, Finished), folder.resolve().name
+        if not names_a_folder(name):
+            raise HardtailError(
+                f"{quoted(name)} is no name for a run: tables and pages cannot show it; rename its folder"
+            )
         task, steps = (
             task_of({"task": fields.task}, str(folder)).name,
             ended.step if ended and ended.patience else fields.steps,

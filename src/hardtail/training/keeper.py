@@ -33,7 +33,6 @@ from hardtail.training.step import Step
 
 BEST = "best_probe.safetensors"
 LOG_FILE = "log.jsonl"
-FILES = RECIPE, "coverage.json", FINISHED, STATE, "last.safetensors", BEST, LOG_FILE
 
 
 @contextmanager
@@ -43,8 +42,7 @@ def open_run(recipe: Recipe, folder: Path) -> Iterator["Keeper"]:
     with sole_writer(folder):
         keeper = Keeper(recipe, folder)
         keeper.refuse_another()
-        for name in FILES:
-            clear_parts(folder / name)
+        clear_parts(folder)
         yield keeper
 
 
