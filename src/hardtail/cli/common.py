@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
-    from hardtail.core.records import LogLine
     from hardtail.core.tables import Table
     from hardtail.measuring.subject import Kind, Subject
     from hardtail.models.precision import Precision
@@ -195,12 +194,6 @@ def busy(words: str) -> Iterator[None]:
     screen = console(stderr=True)
     with screen.status(Text(words)) if screen.is_terminal else plain_lines(lambda: words):
         yield
-
-
-def measured(line: "LogLine") -> dict[str, float]:
-    """Return the measurements of a log line, without its progress."""
-    names = "loss", "norm", "probe_nll", "probe_guessed", "natural", "hard", "hard_logical"
-    return {name: value for name in names if (value := getattr(line, name)) is not None}
 
 
 @contextmanager

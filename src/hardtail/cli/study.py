@@ -155,6 +155,7 @@ def _advance(
     patience: int | None,
     data: Path | None,
 ) -> None:
+    from hardtail.cli.watching import Watcher
     from hardtail.study.advance import SPARE, advance
     from hardtail.training.run import refuse_no_patience
 
@@ -164,16 +165,18 @@ def _advance(
     if not minutes > SPARE / 60:
         raise HardtailError(f"--minutes {minutes} is too short: {SPARE:.0f} seconds are reserved for saving")
 
-    began = False
+    watcher = Watcher()
 
     def report(entry: "Entry", line: "LogLine") -> None:
-        nonlocal began
-        began = True
-        shown = "  ".join(f"{key} {value:.4g}" for key, value in common.measured(line).items())
-        print(f"{entry.name}  step {line.step:,}/{entry.recipe.steps:,}  {shown}", flush=True)
+        watcher.report(line, entry.recipe.steps, entry.name)
+
+    def progress(entry: "Entry", what: str, done: int, total: int) -> None:
+        watcher.move(entry.name, what, done, total)
 
     entries, device = _entries(names, data), common.usable_device(device)
-    with common.asked_to_stop(lambda: began) as stopping:
+    common.say(f"working on {' '.join(names)} for at most {minutes:g} minutes; the same command continues")
+    watcher.begin("", "preparing", 0)
+    with common.asked_to_stop(lambda: watcher.began) as stopping, watcher.shown():
         found = advance(
             entries,
             runs,
@@ -183,7 +186,9 @@ def _advance(
             n=n,
             patience=patience,
             data_file=data,
+            say=watcher.say,
             report=report,
+            progress=progress,
             should_stop=stopping,
         )
         stopped = stopping()

@@ -14,7 +14,7 @@ from hardtail.core.records import FINISHED, Accuracy, Head, LogLine, read_measur
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
-from hardtail.measuring.explain import diagnosed, explain_model
+from hardtail.measuring.explain import diagnosed, explain_model, to_decode
 from hardtail.measuring.subject import Kind, Subject, load_subject
 from hardtail.study.grids import Entry
 from hardtail.study.store import HOW_TO_REWRITE, Store, finished_of
@@ -26,6 +26,8 @@ from hardtail.training.run import refuse_no_patience, train, usual_device
 SPARE = 20.0
 """Seconds that are kept for saving."""
 CONFIDENCE = ("top1", "max-logit", "margin", "entropy")
+Progress = Callable[[Entry, str, int, int], None]
+"""Called with a run, what is done with it (`step` or `measuring`), how far that has come, and how far it goes."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def advance(
     data_file: Path | None = None,
     say: Callable[[str], None] = print,
     report: Callable[[Entry, LogLine], None] = lambda entry, line: None,
+    progress: Progress = lambda entry, what, done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Status]:
     """Work through the entries for this many minutes. Unfinished work is saved in time and continues at the next call.
@@ -93,6 +96,7 @@ def advance(
             continue
         store.refuse_unwritable()
         folder, reported = runs / entry.name, partial(report, entry)
+        stepped = partial(_stepped, progress, entry)
         try:
             outcome = train(
                 entry.recipe,
@@ -101,6 +105,7 @@ def advance(
                 data_file=data_file,
                 patience=patience,
                 report=reported,
+                progress=stepped,
                 should_stop=over,
             )
             if not outcome.finished:
@@ -111,7 +116,7 @@ def advance(
             with sole_writer(folder):
                 if entry.name in store.names():
                     continue
-                if not measure(folder, device=device, n=n, over=over):
+                if not measure(folder, device=device, n=n, over=over, progress=partial(progress, entry, "measuring")):
                     say(f"{entry.name}: trained; measuring continues at the next call")
                     break
                 store.add(entry.name, entry.arm, folder)
@@ -127,11 +132,23 @@ def advance(
     return [replace(item, failure=failures.get(item.entry.name, "")) for item in status(entries, runs, store)]
 
 
-def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lambda: False) -> bool:
+def _stepped(progress: Progress, entry: Entry, step: int) -> None:
+    progress(entry, "step", step, entry.recipe.steps)
+
+
+def measure(
+    folder: Path,
+    *,
+    device: str,
+    n: int,
+    over: Callable[[], bool] = lambda: False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> bool:
     """Evaluate and diagnose a finished run, in every order, on every stratum, for both kinds of weights.
 
     If the run ran out of patience, its last weights are not those of its whole training: only the best are measured.
     Each stratum is kept once it is measured and not measured again. False if time was `over` before all was done.
+    `progress` gets the number of decodes that are done, and of all there are.
     """
     evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
     finished = finished_of(folder)
@@ -146,8 +163,12 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
     for kind, remedy in remedies.items():
         if not (weights := folder / f"{kind}.safetensors").exists():
             raise HardtailError(f"{weights} is missing; put it back, or {remedy}")
+    count = _Count(progress)
     for kind in remedies:
         subject = load_subject(str(folder), kind=kind, device=device)
+        parts, explaining = study_parts(subject.task, n), to_decode(subject.task, (), (), None)
+        decodes = {part: part.n * (len(names) + subject.task.reveals) for part, names in parts}
+        count.total = len(remedies) * (sum(decodes.values()) + explaining)
         ended, step = finished and finished.step, subject.origin.step
         if kind == "last" and step != ended:  # older weights may have been put in their place
             steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
@@ -157,21 +178,36 @@ def measure(folder: Path, *, device: str, n: int, over: Callable[[], bool] = lam
             for record in read_measurements(evaluations)
             if isinstance(record, Accuracy) and _counts(record, subject)
         ]
-        for part, names in study_parts(subject.task, n):
+        for part, names in parts:
             if all((part.stratum, name, part.n) in done for name in names):
+                count(decodes[part])
                 continue
             if over():
                 return False
             policies = chosen_policies(subject.task, names)
-            found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=subject.seed)
+            seed = subject.seed
+            found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=seed, progress=count)
             keep(evaluations, records_of(list(found)))
         wanted = diagnosed(subject.task, (), None)
         explained = [record for record in read_diagnoses(diagnoses) if _counts(record, subject)]
-        if not any(_explains(record, wanted) for record in explained):
-            if over():
-                return False
-            keep(diagnoses, explain_model(subject, (), (), None, decoding))
+        if any(_explains(record, wanted) for record in explained):
+            count(explaining)
+            continue
+        if over():
+            return False
+        keep(diagnoses, explain_model(subject, (), (), None, decoding, progress=count))
     return True
+
+
+class _Count:
+    """Counts the decodes of a measurement, also those of earlier calls."""
+
+    def __init__(self, progress: Callable[[int, int], None]) -> None:
+        self.progress, self.done, self.total = progress, 0, 0
+
+    def __call__(self, made: int) -> None:
+        self.done += made
+        self.progress(self.done, self.total)
 
 
 def _counts(record: Head, subject: Subject) -> bool:
