@@ -13,7 +13,7 @@ from tyro.conf import Positional
 
 from hardtail import task as make_task
 from hardtail.cli.options import option
-from hardtail.cli.progress import counted_lines, plain_lines
+from hardtail.cli.progress import counted_lines, duration, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import MOST_TEXT, refuse_special
 from hardtail.core.registry import TASKS
@@ -184,6 +184,15 @@ def counted(n: int, one: str, many: str) -> str:
 def say(words: str) -> None:
     """Say what a command is about to do, on standard error, so that a pipe carries results only."""
     print(words, file=sys.stderr, flush=True)
+
+
+def say_decodes(words: str, decodes: "Iterable[tuple[Subject, int]]") -> None:
+    """Say what is about to be decoded and, if that can be known, how long it takes."""
+    from hardtail.measuring.cost import decode_seconds
+
+    times = [decode_seconds(subject, count) for subject, count in decodes]
+    known = [seconds for seconds in times if seconds is not None]
+    say(f"{words}, about {duration(sum(known))}" if len(known) == len(times) else words)
 
 
 @contextmanager

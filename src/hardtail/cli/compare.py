@@ -46,7 +46,10 @@ def compare(
     if given.models:
         plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
         subjects = comparing.on_the_same_problems(sources.load_models(given.models, plan, own))
-        common.say(f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}")
+        common.say_decodes(
+            f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}",
+            [(subject, sources.rounds([subject], plan)) for subject in subjects],
+        )
         with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:
             traces += sources.decoded(subjects, plan, advance)
     found = comparing.compared(traces)

@@ -56,7 +56,10 @@ def report(
     if given.models:
         plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
         subjects = sources.load_models(given.models, plan, own)
-        common.say(f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}")
+        common.say_decodes(
+            f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}",
+            [(subject, sources.rounds([subject], plan)) for subject in subjects],
+        )
         with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:
             traces += sources.decoded(subjects, plan, advance)
     with busy("writing the page"):

@@ -12,7 +12,8 @@ from tyro.conf import FlagCreatePairsOff, arg
 
 from hardtail.cli.common import Device, Patience, asked_to_stop, say, usable_device
 from hardtail.cli.options import OPTIONAL, option
-from hardtail.cli.watching import Watcher, duration
+from hardtail.cli.progress import duration
+from hardtail.cli.watching import Watcher
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import LogLine
 from hardtail.core.terminal import console, guard

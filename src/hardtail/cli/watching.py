@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from hardtail.cli.common import new_bar, open_console
-from hardtail.cli.progress import plain_lines
+from hardtail.cli.progress import duration, plain_lines
 from hardtail.core.tables import SCREEN
 
 if TYPE_CHECKING:
@@ -103,11 +103,3 @@ def filled(pieces: Iterable[str], width: int = SCREEN) -> str:
         else:
             lines.append(f"  {piece}" if lines else piece)
     return "\n".join(lines)
-
-
-def duration(seconds: float) -> str:
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    whole = max(round(seconds), 1)
-    return f"{whole} second{'s' if whole > 1 else ''}"

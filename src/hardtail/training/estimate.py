@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from hardtail.models.cost import forward_flops
 from hardtail.models.transformer import Transformer, parameter_count
 from hardtail.training.recipe import Recipe
 
@@ -26,19 +27,12 @@ class Cost:
 
 
 def estimate(recipe: Recipe) -> Cost:
-    """Count a forward pass once and a backward pass twice, the last block's queries and MLP at answer cells only."""
+    """Count a forward pass once and a backward pass twice."""
     task, sizes = recipe.task, recipe.sizes
     with torch.device("meta"):
         parameters = parameter_count(Transformer(recipe.shape))
-    d, length, answer = sizes.width, task.seq_len, task.answer_len
-    sequences = recipe.batch * recipe.accumulate
-    per_block = {
-        cells: 2 * d * d * (2 * length + 2 * cells + 2 * sizes.mlp_ratio * cells) + 4 * d * length * cells
-        for cells in (length, answer)
-    }
-    forward = (sizes.layers - 1) * per_block[length] + per_block[answer] + 2 * d * task.vocabulary.size * answer
-    flops = 3.0 * sequences * forward
-    activations = recipe.batch * length * d * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4
+    flops = 3.0 * recipe.batch * recipe.accumulate * forward_flops(recipe.shape, task.answer_len)
+    activations = recipe.batch * task.seq_len * sizes.width * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4
     faster = recipe.attention == "bf16" and recipe.precision == "tf32"
     rate = GPU_RATE_BF16_ATTENTION if faster else GPU_RATE[recipe.precision]
     step = max(flops / rate, GPU_SHORTEST)

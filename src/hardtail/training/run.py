@@ -21,12 +21,15 @@ from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
 from hardtail.tasks.named import said_task, task_to_json
 from hardtail.tasks.stored import refuse_misshapen
+from hardtail.training.estimate import estimate
 from hardtail.training.keeper import Keeper, open_run
 from hardtail.training.monitor import Monitor
 from hardtail.training.recipe import Recipe
 from hardtail.training.step import Step
 
 Report = Callable[[LogLine], None]
+WORTH_SPLITTING = 0.2e9
+"""Operations of the smallest step whose products several cores share: below, they wait longer than they gain."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ def train(
         run = _Run(recipe, keeper, used, data_file)
         try:
             run.resume()
-            threads = min(torch.get_num_threads(), usable_cores())  # torch does not know of a quota
-            with matmul_precision(recipe.precision if used.type == "cuda" else "fp32"), computing_threads(threads):
+            precision, threads = recipe.precision if used.type == "cuda" else "fp32", cpu_threads(recipe)
+            with matmul_precision(precision), computing_threads(threads):
                 return run.go(report, progress, should_stop, patience)
         except BrokenPipeError:  # from the reader of the reports
             raise
@@ -83,6 +86,16 @@ def train(
 def refuse_no_patience(patience: int | None) -> None:
     if patience is not None and patience < 1:
         raise HardtailError(f"the patience is {patience}; it must be a number of steps, at least 1")
+
+
+def cpu_threads(recipe: Recipe) -> int:
+    """The threads that share a training step: one if it is tiny, and never more than there are cores.
+
+    The number depends on nothing that changes from one call to the next, as it changes how sums are rounded.
+    """
+    if estimate(recipe).flops_per_step < WORTH_SPLITTING:
+        return 1
+    return min(torch.get_num_threads(), usable_cores())  # torch does not know of a quota
 
 
 def usual_device() -> str:

@@ -52,7 +52,9 @@ def print_commits(theatre: Theatre, console: Console) -> None:
     """Print every commit of the instance on a line of its own, then the result."""
     console.print(_head(theatre), soft_wrap=True)
     lines = [(event.step, _briefly(theatre, event)) for event in theatre.replay.events]
-    widths = [max(len(part) for part in column) for column in zip_longest(*(parts for _, parts in lines), fillvalue="")]
+    widths = [
+        max(len(part) for part in column) for column in zip_longest(*(parts for _, parts in lines), fillvalue=Text())
+    ]
     for step, parts in lines:
         for part, width in zip(parts[:-1], widths, strict=False):
             part.pad_right(width - len(part))
