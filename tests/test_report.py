@@ -169,6 +169,10 @@ def test_tables_list_runs_that_never_learned_and_leave_them_out(tmp_path: Path) 
     puma = {one.name: one for one in chart.series if one.hue == "puma" and one.style == "top1" and not one.printed}
     assert set(puma) == {"puma-tf32 · top1", "puma-tf32, seed 42 (never learned) · top1"}
     assert puma["puma-tf32 · top1"].lines[0].points[0].y == pytest.approx(0.872)
+    for chart in run_charts(Store(folder).runs()):  # listed in all others as well, and in no mean
+        arms = {one.group: [line.label for line in one.lines] for one in chart.series if one.hue == "puma"}
+        assert "puma-tf32, seed 42 (never learned)" in arms or chart.section == "cost", chart.title
+        assert not any("seed 42" in label for label in arms.get("puma-tf32", [])), chart.title
 
 
 def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:
