@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 
 import tyro
@@ -148,6 +149,20 @@ def refuse_special_out(path: "Path | None") -> None:
     """Refuse what could not be written before the work is done: a device, a pipe, a folder, a link."""
     if path is not None:
         refuse_special(path)
+
+
+def refuse_unwritable_out(path: "Path | None") -> None:
+    """Refuse, before the work is done, what its result could not be written to; for commands that only write it."""
+    if path is None:
+        return
+    refuse_special(path)
+    there = next(parent for parent in (path.absolute().parent, *path.absolute().parents) if parent.exists())
+    try:
+        with TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        sentence = f"{path} cannot be written: {error.strerror or error}; give another place"
+        raise HardtailError(sentence) from error
 
 
 def memory(limit: int) -> int:

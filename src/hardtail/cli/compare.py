@@ -35,6 +35,8 @@ def compare(
     from hardtail.show import sources
 
     common.positive("-n", n)
+    for path in (out, latex):
+        common.refuse_unwritable_out(path)
     if out is not None:
         from hardtail.show.figures import ensure_matplotlib
 
