@@ -196,7 +196,7 @@ def advance(folder: Path) -> None:
         entries.append(Entry(arm, replace(recipe, steps=4, watch=watch, train_size=30, batch=4)))
     few = [Part("natural", 3)]
     real = moving.explain_model
-    moving.study_parts = lambda task, n: [(part, ("top1", "lsb")) for part in (*few, Part("chain>=4", 3))]
+    moving.study_parts = lambda task, n, **_: [(part, ("top1", "lsb")) for part in (*few, Part("chain>=4", 3))]
     moving.diagnosed = lambda task, strata, n: few
     moving.explain_model = lambda subject, orders, strata, n, decoding: real(subject, (), ["natural"], 3, decoding)
     found = moving.advance(entries, folder / "runs", Store(folder / "results"), minutes=5, device="cpu")

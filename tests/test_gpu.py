@@ -20,6 +20,7 @@ from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Top1
+from hardtail.policies.named import policy_named
 from hardtail.policies.remask import LeaveOneOut
 from hardtail.schemes import Corpus, Scheme
 from hardtail.training.gradient import Written
@@ -83,6 +84,24 @@ def test_every_look_has_the_same_number_of_rows(batch: int | None) -> None:
 
     decode(Function(watched, MASK), problems(40), LeaveOneOut(), Decoding(device="cuda", batch=batch))
     assert rows == {batch or 64}
+
+
+def test_calls_share_a_captured_step_and_decode_as_if_each_had_its_own() -> None:
+    shared, fresh = tiny(ADDITION).denoiser, tiny(ADDITION).denoiser
+    assert isinstance(shared, ModelDenoiser)
+    assert isinstance(fresh, ModelDenoiser)
+    for each in (shared, fresh):
+        each.model.to(LAST_GPU)
+    parts = [ADDITION.sample(n, Streams(0).named(f"gpu/{n}")) for n in (300, 500, 20)]
+    policies = (Top1(), policy_named("lsb", ADDITION.order_names), Top1())
+    for instances in parts:
+        for policy in policies:
+            fresh.loops.clear()
+            one, two = (decode(each, instances, policy, Decoding(device=LAST_GPU)) for each in (shared, fresh))
+            np.testing.assert_array_equal(one.answer_NA, two.answer_NA)
+            np.testing.assert_array_equal(one.cell_NT, two.cell_NT)
+            np.testing.assert_array_equal(one.prob_NT, two.prob_NT)
+    assert len(shared.loops) == 4  # two policies, batches of 512 and of 32
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])

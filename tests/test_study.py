@@ -19,15 +19,19 @@ from hardtail.core.records import LogLine
 from hardtail.measuring.diagnosis import Diagnosis
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.subject import Subject
+from hardtail.models.weights import load_weights, save_weights
 from hardtail.study import advance as moving
 from hardtail.study import store as storing
 from hardtail.study.advance import advance, measure, prepare, status
+from hardtail.study.advance import study_parts as whole_study
+from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.grids import GRIDS, Entry, entries_named, grid_named
 from hardtail.study.recipes import recipe_named
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part
+from hardtail.tasks.named import task_named
 from hardtail.training import checkpoint
 from hardtail.training.probe import Probe, Probed
 from hardtail.training.run import train
@@ -56,7 +60,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure a finished run on little."""
     orders = ("top1", "lsb")
     parts = [(Part("natural", 5), orders), (Part("chain>=4", 5), orders), (Part("natural", 8), orders[:1])]
-    monkeypatch.setattr(moving, "study_parts", lambda task, n: parts)
+    monkeypatch.setattr(moving, "study_parts", lambda task, n, **_: parts)
     monkeypatch.setattr(moving, "explain_model", _diagnosed)
     monkeypatch.setattr(moving, "to_decode", lambda *given: 0)
 
@@ -154,7 +158,8 @@ def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.M
     assert (cut / "last.safetensors").read_bytes() == (tmp_path / "whole" / "last.safetensors").read_bytes()
 
 
-def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path) -> None:
+def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "_same_weights", lambda one, two: False)
     run = entry()
     train(run.recipe, tmp_path)
     late = iter([False] * 4 + [True])  # three parts, one diagnosis, then it is late
@@ -173,6 +178,46 @@ def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path) -> None:
     ]
     assert len(found) == len(set(found)) == 2 * (2 * 2 + 1)
     assert [record["checkpoint"] for record in read_records(tmp_path / "diagnoses.jsonl")] == ["last", "best_probe"]
+
+
+def test_weights_that_are_the_last_and_the_best_are_measured_once(tmp_path: Path) -> None:
+    train(entry().recipe, tmp_path)
+    looks = iter([False] * 4)  # three parts, one diagnosis
+    assert measure(tmp_path, device="cpu", n=5, over=lambda: next(looks))
+    for name in ("evaluations.jsonl", "diagnoses.jsonl"):
+        records = read_records(tmp_path / name)
+        last, best = (
+            [record | {"checkpoint": None} for record in records if record["checkpoint"] == kind]
+            for kind in ("last", "best_probe")
+        )
+        assert last == best
+        assert last
+    assert measure(tmp_path, device="cpu", n=5)
+    assert read_records(tmp_path / "diagnoses.jsonl") == records
+
+
+def test_weights_of_the_same_step_that_differ_are_measured_apart(tmp_path: Path) -> None:
+    train(entry().recipe, tmp_path)
+    path = tmp_path / "best_probe.safetensors"
+    model, about = load_weights(path)
+    held = {name: tensor + 1e-3 for name, tensor in model.state_dict().items()}
+    save_weights(path, held, model.shape, about)
+    looks = iter([False] * 8)
+    assert measure(tmp_path, device="cpu", n=5, over=lambda: next(looks))
+    assert next(looks, True)  # it asked eight times
+
+
+def test_the_ledger_alone_asks_for_less() -> None:
+    """Every figure of the paper that is an accuracy is still measured."""
+    for task in map(task_named, ("addition", "maze", "listops", "countdown", "sudoku")):
+        every = {(part.stratum, part.n): set(orders) for part, orders in whole_study(task, 50)}
+        few = {(part.stratum, part.n): set(orders) for part, orders in whole_study(task, 50, ledger_only=True)}
+        assert all(orders <= every[at] for at, orders in few.items())
+        assert sum(map(len, few.values())) < sum(map(len, every.values()))
+        for (of, _, policy), strata in printed_accuracy().items():
+            if of == task.name:
+                assert all(policy in few[stratum, 50] | {"one pass, half revealed"} for stratum in strata)
+        assert "top1" in few["natural", 50]
 
 
 def test_what_was_measured_of_other_weights_or_of_less_is_measured_again(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional
 
@@ -16,6 +16,7 @@ from hardtail.core.errors import HardtailError
 if TYPE_CHECKING:
     from hardtail.core.records import LogLine
     from hardtail.core.tables import Table
+    from hardtail.models.precision import Precision
     from hardtail.study.grids import Entry
     from hardtail.study.store import Store
 
@@ -38,6 +39,12 @@ def study(
         int,
         option("instances of each stratum, for every policy, when a finished run is measured", "N", aliases=["-n"]),
     ] = 500,
+    precision: Annotated[
+        Literal["fp32", "tf32", "bf16"], option("precision of the forward pass when a finished run is measured")
+    ] = "fp32",
+    ledger_only: Annotated[
+        bool, option("measure a finished run only on what the ledger's claims are about, not in every order")
+    ] = False,
     patience: Patience = None,
     data: Annotated[
         Path | None,
@@ -68,7 +75,7 @@ def study(
     elif words[:1] == ("unpack",):
         _unpack(words[1:], runs)
     elif words[:1] == ("advance",):
-        _advance(words[1:], runs, store, minutes, device, n, patience, data)
+        _advance(words[1:], runs, store, minutes, device, n, precision, ledger_only, patience, data)
     else:
         with busy("reading"):
             table = _runs_table(words, runs, store, data) if words else _grids_table(runs, store)
@@ -152,6 +159,8 @@ def _advance(
     minutes: float,
     device: str | None,
     n: int,
+    precision: "Precision",
+    ledger_only: bool,
     patience: int | None,
     data: Path | None,
 ) -> None:
@@ -184,6 +193,8 @@ def _advance(
             minutes=minutes,
             device=device,
             n=n,
+            precision=precision,
+            ledger_only=ledger_only,
             patience=patience,
             data_file=data,
             say=watcher.say,

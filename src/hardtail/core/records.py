@@ -67,10 +67,10 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     @property
     def plainly_decoded(self) -> bool:
         """Whether decoding committed one cell per step, without sampling or restriction, on the instances and random
-        orders of the run's own seed, in the precision that all runs are measured in."""
+        orders of the run's own seed; in any precision."""
         own = self.data is None and self.data_seed in (None, self.seed) and self.decode_seed == 0
         rule = self.commit_rule, self.restrict, self.temperature
-        return own and rule == ("1 a step", False, 0.0) and self.decode_precision == "fp32"
+        return own and rule == ("1 a step", False, 0.0)
 
 
 class _Measured(Head, frozen=True, kw_only=True):

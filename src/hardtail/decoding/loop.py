@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from hardtail.decoding.events import MOST_STEPS, MOST_TOKENS, Events, Segment, j
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress, batch_rows, spread, worker_count
 from hardtail.models.capture import captured
-from hardtail.models.denoiser import Denoiser
+from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked
 
 PLAIN = Decoding()
@@ -38,6 +39,8 @@ CPU_BATCH = 32
 TILE_TOKENS = 2048
 """Tokens of a forward pass on a CPU: activations stay in its caches, and matrix products are still large."""
 GPU_BATCH = 512
+KEPT_LOOPS = 8
+"""Captured steps that a denoiser on a GPU keeps."""
 WINDOW = 16
 """Batches among which rows of similar length are grouped."""
 LOOK_EVERY = 8
@@ -84,12 +87,13 @@ def decode_stream(
     batches = (instances.take(order_N[at : at + rows]) for order_N in orders for at in range(0, len(order_N), rows))
 
     def begin(denoiser: Denoiser, moved: Progress) -> Callable[[Instances], Trace]:
-        loops: list[_Loop] = []  # one, made from the first batch
+        loop: _Loop | None = None  # from the first batch on
 
         def run(batch: Instances) -> Trace:
-            if not loops:
-                loops.append(_Loop(denoiser, policy, decoding, batch, rows))
-            return loops[0].run(batch, dict(about or {}), moved)
+            nonlocal loop
+            if loop is None:
+                loop = _begun(denoiser, policy, decoding, batch, rows)
+            return loop.run(batch, dict(about or {}), moved)
 
         return run
 
@@ -100,11 +104,16 @@ def decode_stream(
 
 
 def in_flight(n: int, decoding: Decoding) -> int:
-    """How many of `n` rows are decoded at a time."""
+    """How many rows are decoded at a time if there are `n`.
+
+    On a GPU a batch that is more than half full has as many as any other, so that all of them share a compiled step.
+    """
     kind = torch.device(decoding.device).type
     rows = decoding.batch or (GPU_BATCH if kind == "cuda" else CPU_BATCH)
     if kind == "cpu":
         rows = -(-rows // CPU_BATCH) * CPU_BATCH
+    elif 2 * n > rows:
+        return rows
     return min(rows, -(-n // CPU_BATCH) * CPU_BATCH)
 
 
@@ -126,6 +135,26 @@ def refuse_strangers(most: int, size: int) -> None:
             f"the right answers have tokens up to {most}, but the denoiser predicts only {size} tokens; its "
             "vocabulary differs from that of the instances"
         )
+
+
+def _begun(denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int) -> "_Loop":
+    """A loop for batches like this one. A GPU's are kept with our own denoisers, since capturing a step takes longer
+    than many of its replays: strata, and calls one after another, share them."""
+    if not isinstance(denoiser, ModelDenoiser) or torch.device(decoding.device).type != "cuda":
+        return _Loop(denoiser, policy, decoding, like, rows)
+    weights = denoiser.precision, next(denoiser.model.parameters()).data_ptr()  # which moving a model changes
+    shape = rows, like.tokens_NL.shape[1], like.answer_len, tuple(like.orders)
+    alike = (policy, decoding, weights, shape, get_ident())  # another thread decodes in tensors of its own
+    try:
+        kept = denoiser.loops.get(alike)
+    except TypeError:  # fields that cannot be compared
+        return _Loop(denoiser, policy, decoding, like, rows)
+    if kept is None:
+        kept = denoiser.loops[alike] = _Loop(denoiser, policy, decoding, like, rows)
+        while len(denoiser.loops) > KEPT_LOOPS:
+            denoiser.loops.pop(next(iter(denoiser.loops)))
+    assert isinstance(kept, _Loop)
+    return kept
 
 
 class _Loop:

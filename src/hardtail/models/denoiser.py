@@ -3,7 +3,7 @@
 Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -54,6 +54,8 @@ class ModelDenoiser:
         self.compiled = compiled
         self.mask_id = mask_id
         self.precision = precision
+        self.loops: dict[Hashable, object] = {}
+        """Decoding loops whose step a GPU has captured, by what they decode; they hold this denoiser's weights."""
 
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         with computing(self.precision, tokens_BL.device):

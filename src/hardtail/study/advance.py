@@ -7,6 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
+
+import torch
+from msgspec.structs import replace as replace_fields
 
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
@@ -16,6 +20,9 @@ from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
 from hardtail.measuring.explain import diagnosed, explain_model, to_decode
 from hardtail.measuring.subject import Kind, Subject, load_subject
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.precision import Precision
+from hardtail.study.claims.ledger import judged_orders
 from hardtail.study.grids import Entry
 from hardtail.study.store import HOW_TO_REWRITE, Store, finished_of
 from hardtail.tasks import datasets as data
@@ -23,6 +30,7 @@ from hardtail.tasks.base import Part, Task
 from hardtail.training.checkpoint import STATE, state_step
 from hardtail.training.run import refuse_no_patience, train, usual_device
 
+R = TypeVar("R", bound=Head)
 SPARE = 20.0
 """Seconds that are kept for saving."""
 CONFIDENCE = ("top1", "max-logit", "margin", "entropy")
@@ -68,6 +76,8 @@ def advance(
     minutes: float,
     device: str | None = None,
     n: int = 500,
+    precision: Precision = "fp32",
+    ledger_only: bool = False,
     patience: int | None = None,
     data_file: Path | None = None,
     say: Callable[[str], None] = print,
@@ -78,8 +88,8 @@ def advance(
     """Work through the entries for this many minutes. Unfinished work is saved in time and continues at the next call.
 
     Several processes may work on one grid: each takes a run that no other is working on. A run that fails does not hold
-    up the others, except if the disk is full or results cannot be written. `patience` and `data_file` are `train`'s;
-    entries on a data file are those of `Entry.on`.
+    up the others, except if the disk is full or results cannot be written. `patience` and `data_file` are `train`'s,
+    `precision` and `ledger_only` are `measure`'s; entries on a data file are those of `Entry.on`.
     """
     refuse_no_patience(patience)
     deadline = time.monotonic() + 60 * minutes - SPARE
@@ -116,7 +126,10 @@ def advance(
             with sole_writer(folder):
                 if entry.name in store.names():
                     continue
-                if not measure(folder, device=device, n=n, over=over, progress=partial(progress, entry, "measuring")):
+                measuring = partial(
+                    measure, folder, device=device, n=n, precision=precision, ledger_only=ledger_only, over=over
+                )
+                if not measuring(progress=partial(progress, entry, "measuring")):
                     say(f"{entry.name}: trained; measuring continues at the next call")
                     break
                 store.add(entry.name, entry.arm, folder)
@@ -141,11 +154,14 @@ def measure(
     *,
     device: str,
     n: int,
+    precision: Precision = "fp32",
+    ledger_only: bool = False,
     over: Callable[[], bool] = lambda: False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> bool:
     """Evaluate and diagnose a finished run, in every order, on every stratum, for both kinds of weights.
 
+    `ledger_only` leaves out what no claim is about. If the best weights are the last, they are measured once.
     If the run ran out of patience, its last weights are not those of its whole training: only the best are measured.
     Each stratum is kept once it is measured and not measured again. False if time was `over` before all was done.
     `progress` gets the number of decodes that are done, and of all there are.
@@ -164,19 +180,30 @@ def measure(
         if not (weights := folder / f"{kind}.safetensors").exists():
             raise HardtailError(f"{weights} is missing; put it back, or {remedy}")
     count = _Count(progress)
+    measured: Subject | None = None
     for kind in remedies:
-        subject = load_subject(str(folder), kind=kind, device=device)
-        parts, explaining = study_parts(subject.task, n), to_decode(subject.task, (), (), None)
+        subject = load_subject(
+            str(folder), kind=kind, device=device, precision=precision, compiled=torch.device(device).type == "cuda"
+        )
+        parts = study_parts(subject.task, n, ledger_only=ledger_only)
         decodes = {part: part.n * (len(names) + subject.task.reveals) for part, names in parts}
+        explaining = to_decode(subject.task, (), (), None)
         count.total = len(remedies) * (sum(decodes.values()) + explaining)
         ended, step = finished and finished.step, subject.origin.step
         if kind == "last" and step != ended:  # older weights may have been put in their place
             steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
             raise HardtailError(f"{folder / 'last.safetensors'} {steps}; {HOW_TO_REWRITE}")
+        held = [record for record in read_measurements(evaluations) if record.plainly_decoded]
+        explained = [record for record in read_diagnoses(diagnoses) if record.plainly_decoded]
+        if measured is not None and _same_weights(measured, subject):
+            keep(evaluations, _copied(held, measured, subject))
+            keep(diagnoses, _copied(explained, measured, subject))
+            count(count.total // len(remedies))
+            continue
         done = [
             (record.stratum, record.policy, record.n)
-            for record in read_measurements(evaluations)
-            if isinstance(record, Accuracy) and _counts(record, subject)
+            for record in held
+            if isinstance(record, Accuracy) and _is_of(record, subject)
         ]
         for part, names in parts:
             if all((part.stratum, name, part.n) in done for name in names):
@@ -189,13 +216,13 @@ def measure(
             found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=seed, progress=count)
             keep(evaluations, records_of(list(found)))
         wanted = diagnosed(subject.task, (), None)
-        explained = [record for record in read_diagnoses(diagnoses) if _counts(record, subject)]
-        if any(_explains(record, wanted) for record in explained):
+        if any(_explains(record, wanted) for record in explained if _is_of(record, subject)):
             count(explaining)
-            continue
-        if over():
+        elif over():
             return False
-        keep(diagnoses, explain_model(subject, (), (), None, decoding, progress=count))
+        else:
+            keep(diagnoses, explain_model(subject, (), (), None, decoding, progress=count))
+        measured = subject
     return True
 
 
@@ -210,11 +237,25 @@ class _Count:
         self.progress(self.done, self.total)
 
 
-def _counts(record: Head, subject: Subject) -> bool:
-    """Whether the ledger counts a record and it is about these very weights, not those of an earlier step."""
+def _is_of(record: Head, subject: Subject) -> bool:
+    """Whether a record is about these very weights, not those of an earlier step, in the same precision."""
     origin = subject.origin
     alike = (record.checkpoint, record.step, record.decode_precision)
-    return alike == (origin.checkpoint, origin.step, origin.decode_precision) and record.plainly_decoded
+    return alike == (origin.checkpoint, origin.step, origin.decode_precision)
+
+
+def _same_weights(one: Subject, two: Subject) -> bool:
+    """Whether the weights of two kinds are the same: the last step may also have had the best probe."""
+    assert isinstance(one.denoiser, ModelDenoiser)
+    assert isinstance(two.denoiser, ModelDenoiser)
+    pairs = zip(one.denoiser.model.parameters(), two.denoiser.model.parameters(), strict=True)
+    return one.origin.step == two.origin.step and all(torch.equal(mine, other) for mine, other in pairs)
+
+
+def _copied(records: Sequence[R], source: Subject, target: Subject) -> list[R]:
+    """The records of the one as records of the other, without those that it has already."""
+    copies = [replace_fields(of, checkpoint=target.origin.checkpoint) for of in records if _is_of(of, source)]
+    return [copy for copy in copies if copy not in records]
 
 
 def _explains(record: Diagnosis, wanted: Sequence[Part]) -> bool:
@@ -242,14 +283,22 @@ def prepare(entries: Sequence[Entry], *, n: int = 500) -> int:
     return made
 
 
-def study_parts(task: Task, n: int) -> list[tuple[Part, tuple[str, ...]]]:
+def study_parts(task: Task, n: int, *, ledger_only: bool = False) -> list[tuple[Part, tuple[str, ...]]]:
     """What every run is measured on, with the orders it is decoded in: every stratum in all orders.
 
     The natural problems of the study's own test set are also decoded by top-1 confidence, since only a large number of
-    them shows rare failures.
+    them shows rare failures. `ledger_only` keeps the natural problems, confidence and what claims are about.
     """
     natural = [part for part in task.splits()["test"] if part.stratum == "natural" and part.n > n]
-    everything = [(Part(name, n), study_policies(task)) for name in chosen_strata(task, ())]
+    orders = study_policies(task)
+    everything = [(Part(name, n), orders) for name in chosen_strata(task, ())]
+    if ledger_only:
+        asked = {"natural": set(orders[:1])} | judged_orders(task.name)
+        everything = [
+            (part, tuple(name for name in orders if name in asked[part.stratum] or name == orders[0]))
+            for part, _ in everything
+            if part.stratum in asked
+        ]
     return everything + [(part, CONFIDENCE[:1]) for part in natural]
 
 

@@ -1,7 +1,8 @@
 """The files of a run, whether it is recorded under `results/` or in its own run directory.
 
-Which records count: one cell per step, no sampling, every token allowed, in fp32, which is how the paper decodes. Of
-several records of the same thing in one run, the latest weights count, then the most instances, then the last record.
+Which records count: one cell per step, no sampling, every token allowed, which is how the paper decodes, in any
+precision (`results/agreement.jsonl` says how far the answers agree). Of several records of the same thing in one run,
+the latest weights count, then the most instances, then fp32, then the last record.
 
 Which diagnosis counts: one that covers every stratum that a run of the study is diagnosed on (`diagnosed_strata`),
 preferably no others. Diagnoses of single strata are not combined, because they hold medians, which cannot be pooled.
@@ -121,9 +122,10 @@ class Run:
 
 
 def largest(records: Iterable[R], key: Callable[[R], K], size: Callable[[R], int]) -> dict[K, R]:
-    """One record for each key: the largest of the latest weights; of equals, the last."""
+    """One record for each key: the largest of the latest weights; of equals, one in fp32, and then the last."""
     held = list(records)
-    best = {key(record): record for record in sorted(held, key=lambda record: (record.step or 0, size(record)))}
+    rising = sorted(held, key=lambda of: (of.step or 0, size(of), of.decode_precision == "fp32"))
+    best = {key(record): record for record in rising}
     return {at: best[at] for at in map(key, held)}
 
 

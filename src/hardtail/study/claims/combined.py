@@ -7,7 +7,7 @@ from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure, Profi
 
 
 @dataclass(frozen=True)
-class _Combined(Figure):
+class Combined(Figure):
     """A share that comes from several parts."""
 
     parts: tuple[Figure, ...]
@@ -27,7 +27,7 @@ class _Combined(Figure):
 
 
 @dataclass(frozen=True)
-class Weighted(_Combined):
+class Weighted(Combined):
     """The mean of several figures of one seed, each with its weight."""
 
     weights: tuple[float, ...]
@@ -52,7 +52,7 @@ class Weighted(_Combined):
 
 
 @dataclass(frozen=True)
-class Pooled(_Combined):
+class Pooled(Combined):
     """A share over the failures of several schemes together; a scheme without failures adds nothing."""
 
     parts: tuple[Profiled, ...]

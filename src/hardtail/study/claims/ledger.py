@@ -12,6 +12,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.registry import Registry
 from hardtail.core.tables import Table
 from hardtail.study.claims.base import Cell, Claim, Judged, Verdict
+from hardtail.study.claims.combined import Combined
 from hardtail.study.claims.evidence import Results
 from hardtail.study.claims.figures import Accuracy, Figure
 from hardtail.study.claims.source import Paper, Source
@@ -66,6 +67,19 @@ def printed_accuracy() -> dict[tuple[str, str, str], dict[str, float]]:
         if isinstance(figure, Accuracy) and figure.metric == "exact_match" and cell.paper is not None:
             printed.setdefault((figure.task, figure.scheme, figure.policy), {})[figure.stratum] = cell.paper
     return printed
+
+
+def judged_orders(task: str) -> dict[str, set[str]]:
+    """The strata of a task whose accuracy is claimed, by the paper or by a source of `FILES`, each with the orders."""
+    sources = [the_paper(), *(source_named(path.stem) for path in FILES.glob("*.toml"))]
+    found: dict[str, set[str]] = {}
+    asked = [figure for source in sources for claim in source.claims() for figure in _figures(claim) + _beside(claim)]
+    while asked:
+        figure = asked.pop()
+        if isinstance(figure, Accuracy) and figure.task == task:
+            found.setdefault(figure.stratum, set()).add(figure.policy)
+        asked += figure.parts if isinstance(figure, Combined) else ()
+    return found
 
 
 def claim_named(name: str, source: Source | None = None) -> Claim:
