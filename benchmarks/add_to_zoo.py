@@ -22,7 +22,10 @@ def _add(name: str, weights: Path, **listed: object) -> None:
     with atomic(path) as file:
         file.write(weights.read_bytes())
     with atomic(models) as file:
-        file.write(json.dumps(held | {name: listed | {"sha256": file_hash(path)}}, indent=1, ensure_ascii=False).encode() + b"\n")
+        file.write(
+            json.dumps(held | {name: listed | {"sha256": file_hash(path)}}, indent=1, ensure_ascii=False).encode()
+            + b"\n"
+        )
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from hardtail.show.stages import Decoder, Stage
 from hardtail.study.claims.evidence import Estimate, Value, repeats_the_paper
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
+from hardtail.tasks.named import kind_named
 
 HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy", "random")
 """Orders besides confidence and logic, which the page shows only on request."""
@@ -28,7 +29,7 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
             if record.checkpoint == kind:
                 by_stratum = held.setdefault((arm_of_run(run, kind), record.policy), {})
                 by_stratum.setdefault(record.stratum, {})[run.seed] = record
-    strata = tuple(dict.fromkeys(stratum for of in held.values() for stratum in of))
+    strata = _in_order(task, dict.fromkeys(stratum for of in held.values() for stratum in of))
 
     def lines() -> Iterator[tuple[Series, Line]]:
         for (arm, policy), by_stratum in held.items():
@@ -42,6 +43,13 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
 
     x, weights = Axis("stratum", strata), kind.replace("_", " ")
     return described("recorded-accuracy", task, x, SHARE, lines(), of=weights, marks=True)
+
+
+def _in_order(task: str, strata: Iterable[str]) -> tuple[str, ...]:
+    """Strata as the task lists them, from easy to hard; those that it does not list come last."""
+    kind = kind_named(task)
+    known = {name: place for place, name in enumerate(kind().strata() if kind else ())}
+    return tuple(sorted(strata, key=lambda name: known.get(name, len(known))))
 
 
 def _seeds(by_stratum: Mapping[str, Mapping[int, records.Accuracy]], strata: Sequence[str]) -> tuple[Line, ...]:
