@@ -83,4 +83,6 @@ def lsb_trace(sign: int = 1) -> Trace:
 
 def profiled(task: Task, trace: Trace) -> dict[str, Any]:
     """A task's profile of a trace as plain nested objects."""
-    return asdict(task.profile(trace))
+    found = task.profile(trace)
+    assert found is not None
+    return asdict(found)

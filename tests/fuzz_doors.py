@@ -25,6 +25,7 @@ from hardtail.core.fields import read_fields
 from hardtail.core.files import content_hash, file_hash, manifest_path, read_lines, save_instances
 from hardtail.core.records import Coverage, Finished, LogLine, RunEntry, read_json, read_jsonl, read_measurements
 from hardtail.core.registry import SCHEMES, TASKS
+from hardtail.core.trace_files import save_trace
 from hardtail.core.types import Array, Instances
 from hardtail.decoding.loop import decode
 from hardtail.measuring.diagnosis import diagnose
@@ -44,7 +45,6 @@ from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import build
 from hardtail.tasks.named import task_to_json
 from hardtail.tasks.stored import stored_instances, stored_trace
-from hardtail.traces.files import save_trace
 from hardtail.training.checkpoint import LOG, STATE, load_state, state_step
 from hardtail.training.run import train
 from tests.fuzz_inputs import damaged_arrays, damaged_bytes, damaged_json, damaged_text

@@ -13,10 +13,10 @@ import hardtail
 from hardtail import Streams
 from hardtail.core.files import content_hash, file_hash, manifest_path, save_instances
 from hardtail.core.manifest import Manifest
+from hardtail.core.trace_files import save_trace
 from hardtail.core.types import Array, Instances
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_to_json
-from hardtail.traces.files import save_trace
 from tests.diagnose_toys import gold_trace
 
 ESCAPES = "\x1b[2Jgone\x1b]0;title\x07\x9b31m\u202eback\x7f"

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from hardtail.core.records import as_json
+from hardtail.core.records import HALF_REVEALED, as_json
 from hardtail.core.registry import TASKS
 from hardtail.measuring.diagnosis import Diagnosis
 from hardtail.measuring.diagnosis.readiness import Readiness, Right
@@ -17,8 +17,8 @@ from hardtail.study.claims import Claim, Results
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.evidence import GATES, Gate
-from hardtail.study.claims.facts import Known, Unseen
-from hardtail.study.claims.figures import REVEALED, Accuracy, Figure, LateLoss, Profiled, Reached
+from hardtail.study.claims.facts import InTraining, Known, Unseen
+from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.claims.plain import Computed, Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Similar
@@ -60,7 +60,9 @@ class Planted:
             return
         if isinstance(figure, Known):
             made = {"commit": "c0ffee", "device": "H200"}
-            self.facts.append({"fact": figure.fact, "about": "planted", "seed": seed, "value": value, "n": n} | made)
+            facts = {figure.fact: value} | ({f"{figure.model}.natural": 1.0} if isinstance(figure, InTraining) else {})
+            for fact, number in facts.items():
+                self.facts.append({"fact": fact, "about": "planted", "seed": seed, "value": number, "n": n} | made)
             return
         assert isinstance(figure, Accuracy | Profiled | Reached | LateLoss | Unseen)
         run = self._run(figure.task, figure.scheme, seed)
@@ -71,7 +73,7 @@ class Planted:
             self.coverage[run] = {"by_count": [0, 1000], "by_count_and_rank": [[0, 0], [0, 1000]]}
             return
         if isinstance(figure, Accuracy):
-            kind = "reveal" if figure.policy == REVEALED else "accuracy"
+            kind = "reveal" if figure.policy == HALF_REVEALED else "accuracy"
             head = {"kind": kind, "task": figure.task, "policy": figure.policy, "stratum": figure.stratum}
             said = {"n": n, "exact_match": value, "commit": "c0ffee", "device": "H200"}
             said |= {"token_accuracy": value} if kind == "reveal" else {figure.metric: value}

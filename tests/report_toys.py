@@ -17,6 +17,7 @@ from torch import Tensor
 
 import hardtail
 from hardtail.core.records import append_jsonl
+from hardtail.core.trace_files import save_trace
 from hardtail.core.types import Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.decoding.loop import decode
@@ -29,7 +30,6 @@ from hardtail.study.claims.confidence_shortcut import SOURCE
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.strata import Stratum
-from hardtail.traces.files import save_trace
 from tests.planted import adder, lookahead
 
 TASK = Addition(digits=12)

@@ -18,6 +18,7 @@ from hardtail import HardtailError, Streams
 from hardtail.cli.common import usable_device
 from hardtail.core.provenance import code_version
 from hardtail.core.records import LogLine, read_jsonl
+from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.types import Array
 from hardtail.decoding.loop import decode, tile
 from hardtail.decoding.options import Decoding
@@ -32,7 +33,6 @@ from hardtail.policies.named import policy_named
 from hardtail.policies.remask import P2
 from hardtail.show.scoreboard import eval_tables
 from hardtail.tasks.named import task_of
-from hardtail.traces.files import load_trace, save_trace
 from tests.conftest import Command
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, hashed_logits, problems, same_trace
 from tests.test_evaluate import ADDITION, tiny

@@ -1,5 +1,6 @@
 """The ledger: every claim gives every verdict on results made for it, by the rules that it names."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -16,10 +17,11 @@ from hardtail.study.claims.confidence_shortcut.addition import median
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.facts import Known
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
-from hardtail.study.claims.ledger import the_paper
-from hardtail.study.claims.plain import Computed
+from hardtail.study.claims.ledger import FILES, the_paper
+from hardtail.study.claims.plain import Computed, Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, similar
+from hardtail.study.claims.source_file import read_source
 from hardtail.study.store import Store
 from tests.planted_results import MANY, STEPS, Planted, as_printed, gate_of, opposite, planted, together, weaker
 
@@ -349,23 +351,24 @@ def test_verdict_over_several_checks(verdicts: str, expected: str) -> None:
 # -- the null -------------------------------------------------------------------------------------------------------
 
 
-def _null(folder: Path, accuracy: float, *, learned: bool) -> Results:
+def _null(folder: Path, accuracy: float, *, learned: bool, claims: Sequence[Claim] = RECORDED) -> Results:
     """A model with one accuracy in all strata and orders, and schemes that nothing tells apart, for two seeds."""
     made, failures = Planted(folder), round(MANY * (1 - accuracy))
-    cells = [cell for claim in RECORDED for check in claim.checks for cell in check.cells]
+    cells = [cell for claim in claims for check in claim.checks for cell in check.cells]
     figures = dict.fromkeys(part for cell in cells for part in _recorded(cell.figure))
     of_models = [figure for figure in figures if not isinstance(figure, Known)]
     for figure, seed in product(of_models, (42, 43)):
         value = accuracy if isinstance(figure, Accuracy) else STEPS if isinstance(figure, Reached) else 0.0
         described = isinstance(figure, Profiled) and not any("instances" in path for path in figure.of)
         made.plant(figure, value, seed=seed, n=failures if described else MANY)
-    for (task, scheme), seed in product({(figure.task, figure.scheme) for figure in of_models}, (42, 43)):
+    learn = [check for claim in claims for check in claim.checks if isinstance(check, Learns)]
+    for (task, scheme), seed in product({(held.task, held.scheme) for held in [*of_models, *learn]}, (42, 43)):
         made.plant(gate_of(task, scheme), float(learned), seed=seed, n=2 * MANY)
     return Results(made.written())
 
 
-def _holding(results: Results) -> set[str]:
-    return {claim.id for claim in RECORDED if claim.judge(results).verdict in (Verdict.HOLDS, Verdict.WEAKER)}
+def _holding(results: Results, claims: Sequence[Claim] = RECORDED) -> set[str]:
+    return {claim.id for claim in claims if claim.judge(results).verdict in (Verdict.HOLDS, Verdict.WEAKER)}
 
 
 ABOUT_NATURAL = {"addition.learned", "addition.natural"}
@@ -402,3 +405,23 @@ def test_the_null_loses(tmp_path: Path) -> None:
     assert _holding(_null(tmp_path / "zero", 0.0, learned=True)) == ABOUT_NATURAL | SAYS_ZERO
     assert _holding(_null(tmp_path / "perfect", 1.0, learned=True)) == ABOUT_NATURAL | SAYS_PERFECT
     assert not SAYS_ZERO & SAYS_PERFECT
+
+
+LEARNED_ELSEWHERE = {"papl.default.addition", "ar.sudoku"}
+"""Claims that every seed learns, and about the easy Sudokus that decide whether a run has learned."""
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "learned", "holding"),
+    [
+        (0.0, False, set()),
+        (0.0, True, LEARNED_ELSEWHERE),
+        (1.0, True, LEARNED_ELSEWHERE | {"puma.as-good.addition"}),
+    ],
+    ids=["untrained", "zero", "perfect"],
+)
+def test_the_null_loses_in_other_peoples_claims(
+    accuracy: float, learned: bool, holding: set[str], tmp_path: Path
+) -> None:
+    claims = [claim for path in FILES.glob("*.toml") for claim in read_source(path).claims()]
+    assert _holding(_null(tmp_path, accuracy, learned=learned, claims=claims), claims) == holding

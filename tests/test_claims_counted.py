@@ -23,13 +23,18 @@ def test_only_plain_decodes_count_and_of_those_the_largest(tmp_path: Path) -> No
     run = next(iter(made.runs))
     plain = list(made.evaluations[run])
     strange: list[dict[str, Any]] = [
-        *({"commit_rule": "5 a step"}, {"temperature": 1.0}, {"restrict": True}, {"decode_precision": "bf16"}),
+        *({"commit_rule": "5 a step"}, {"temperature": 1.0}, {"restrict": True}),
         *({"decode_seed": 1}, {"data_seed": 7, "seed": 42}),
     ]
     for change in strange:
         made.evaluations[run] += [record | change | {"n": 5000} for record in plain]
+    rounded = [record | {"decode_precision": "bf16", "exact_match": 0.5} for record in plain if record["n"] == 1000]
+    made.evaluations[run] += rounded  # of as many instances, fp32 counts
     (sample,) = PUMA_28.samples(Results(made.written()))
     assert (sample.value, sample.n) == (0.7, 1000)
+    made.evaluations[run] += [record | {"n": 2000} for record in rounded]
+    assert [(sample.value, sample.n) for sample in PUMA_28.samples(Results(made.written()))] == [(0.5, 2000)]
+    made.evaluations[run] = made.evaluations[run][: -len(rounded)]
     later = [record for record in plain if record["stratum"] != "natural"]
     made.evaluations[run] += [record | {"step": 7, "exact_match": 0.1} for record in later]  # of later weights
     assert [(sample.value, sample.n) for sample in PUMA_28.samples(Results(made.written()))] == [(0.1, 1000)]

@@ -1,5 +1,6 @@
 """The ledger and runs that have not learned their task: they fail everywhere, and tell nothing of a hard tail."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,18 @@ def test_how_many_seeds_learn_is_a_figure_of_its_own(tmp_path: Path) -> None:
     made.plant(NATURAL["puma"], 0.0, seed=43)
     judged = claim.judge(Results(made.written()))
     assert (judged.verdict, judged.ours) == (Verdict.WEAKER, "2 of 2; 2 of 2; 1 of 2")
+
+
+def test_a_small_run_that_learned_nothing_decides_nothing_about_training(tmp_path: Path) -> None:
+    """Its weights are recorded; the ledger names it and leaves it out."""
+    claim, made = claim_named("addition.papl.starved.training"), Planted(tmp_path)
+    for seed, cell in product((41, 42), (cell for check in claim.checks for cell in check.cells)):
+        made.plant(cell.figure, 1.0, seed=seed)
+    for fact in made.facts:
+        fact |= {"value": 0.42} if fact["fact"].endswith(".natural") and fact["seed"] == 42 else {}
+    judged = claim.judge(Results(made.written()))
+    assert judged.left_out == ("addition-papl-small-s42",)
+    assert judged.seeds == 1
 
 
 def test_no_seed_in_common_is_said(tmp_path: Path) -> None:

@@ -97,6 +97,18 @@ def test_every_printed_number_is_judged_once() -> None:
     assert len(cells) == 207
 
 
+def test_half_reveal_is_read_as_exact_match(tmp_path: Path) -> None:
+    """As the caption says, whatever the share of single characters."""
+    claim, made = claim_named("countdown.reveal"), Planted(tmp_path)
+    for cell in (cell for check in claim.checks for cell in check.cells):
+        made.plant(cell.figure, 0.5)
+    for record in (record for records in made.evaluations.values() for record in records):
+        record |= {"token_accuracy": 1.0} if record["kind"] == "reveal" else {}
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.NOT
+    assert {finding.mean for finding in judged.findings} == {0.5}
+
+
 def test_no_table_file_is_left_out() -> None:
     held = files(SOURCE.package).joinpath("tables").iterdir()
     assert {f"{name}.toml" for name in SOURCE.tables} == {path.name for path in held}
@@ -224,7 +236,9 @@ def test_the_command_takes_a_source(
         ),
         (('where = "page 3"', ""), "`where`"),
         (('elsewhere = "there are no poems here"', ""), "either `checks` or `elsewhere`"),
-        (('title = "My claims"', "title = "), "cannot be read"),
+        (('title = "My claims"', "title = "), r"not valid TOML .*line 2"),
+        (('title = "My claims"', f"title = {'[' * 2000}{']' * 2000}"), "more than 64 levels deep"),
+        (('title = "My claims"', f"{'a.' * 2000}b = 1"), "more than 64 levels deep"),
         (('rule = "above"', 'rule = "level"'), "claims"),
     ],
 )

@@ -25,7 +25,7 @@ from hardtail.policies.base import Commit, Policy
 from hardtail.policies.confidence import Entropy, Margin, RandomOrder, Top1
 from hardtail.policies.orders import LeftToRight, Logical, RightToLeft
 from hardtail.tasks.addition.commits import chain_cells, wrong_commits
-from hardtail.tasks.addition.profile import Summary, chain_bins
+from hardtail.tasks.addition.profile import Profile, Summary, chain_bins
 from hardtail.tasks.addition.solver import ROLES
 from hardtail.tasks.addition.task import Addition
 from tests.planted import GUESS, adder, lookahead
@@ -70,6 +70,7 @@ def test_who_knows_addition_needs_no_order(policy: Policy) -> None:
     trace = decode(adder(TASK), sums(), policy)
     assert trace.exact_N.all()
     found = TASK.profile(trace)
+    assert isinstance(found, Profile)
     assert found.failures == 0
     assert found.wrong_commits.lowest_index.at_chain_msb is None
 
@@ -227,6 +228,7 @@ def test_many_cells_a_step_do_not_see_each_other() -> None:
     assert read.early["parents"].steps_until_last_mean == 0.0
     assert read.early["parents"].missing_fraction_mean == 1.0
     assert read.agreement["lsb"] == Agreement(None, None, 0)
+    assert isinstance(found.profile, Profile)
     assert found.profile.wrong_commits.lowest_index.step_median == 0.0
 
 

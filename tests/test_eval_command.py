@@ -13,10 +13,10 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.core.seeds import Stream
+from hardtail.core.trace_files import save_trace
 from hardtail.measuring.subject import load_subject
 from hardtail.study.recipes import recipe_named
 from hardtail.tasks.addition.task import Addition
-from hardtail.traces.files import save_trace
 from hardtail.training.run import train
 from tests.conftest import Command
 from tests.diagnose_toys import gold_trace
@@ -130,7 +130,7 @@ def test_a_full_disk_costs_no_record_that_was_measured(
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "evaluations.jsonl"
-    monkeypatch.setattr("hardtail.traces.files.TraceWriter.add", full)
+    monkeypatch.setattr("hardtail.core.trace_files.TraceWriter.add", full)
     given = ["eval", str(run), "--policies", "l2r", "--strata", "natural", "-n", "5", "--out", str(path)]
     done = words(*given, "--traces", str(tmp_path / "traces"))
     assert (done.returncode, "No space left" in done.stderr) == (2, True)

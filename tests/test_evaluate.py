@@ -13,6 +13,7 @@ import torch
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.records import Paired, Probe, as_json
+from hardtail.core.trace_files import load_trace, save_trace, trace_parts
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -36,7 +37,6 @@ from hardtail.policies.base import Commit
 from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
 from hardtail.tasks.base import Task
-from hardtail.traces.files import load_trace, save_trace, trace_parts
 
 ADDITION = hardtail.task("addition", digits=4)
 
@@ -187,6 +187,26 @@ def test_half_reveal_shows_half_of_the_chain_and_no_padding() -> None:
     assert decode(tiny(task).denoiser, shown, Top1()).commit_NT.sum() == shown.maskable_NA.sum()
 
 
+def test_a_half_revealed_answer_matches_if_all_of_its_hidden_characters_do() -> None:
+    """One cell is always wrong; only the answers in which it was shown or is padding are right as a whole."""
+    task, cell = hardtail.task("countdown"), 9
+    instances = task.sample(40, Streams(0).named("reveal"))
+    known = knowing(task, instances)
+
+    def logits(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
+        logits_BAV = known.logits(tokens_BL, at_BA)
+        logits_BAV[:, cell] = logits_BAV[:, cell].roll(1, dims=-1)
+        return logits_BAV
+
+    subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))
+    record = reveal(subject, instances, "natural", Decoding(seed=5))
+    asked_NA = half_reveal(task, instances, seed=5).maskable_NA & task.meaningful(instances)
+    wrong = sum(bool(asked_NA[i, cell]) for i in range(40))
+    assert 0 < wrong < 40
+    assert record.exact_match == (40 - wrong) / 40
+    assert record.token_accuracy == pytest.approx(1 - wrong / asked_NA.sum())
+
+
 def test_restricting_the_vocabulary_keeps_answers_to_the_tasks_characters() -> None:
     subject = tiny(ADDITION)
     instances = ADDITION.sample(40, Streams(0).named("restrict"))
@@ -225,7 +245,7 @@ def test_traces_come_back_as_they_were(tmp_path: Path) -> None:
 def test_traces_load_without_torch(tmp_path: Path) -> None:
     save_trace(tmp_path / "t.npz", trace_of())
     code = (
-        "import sys; from pathlib import Path; from hardtail.traces.files import load_trace\n"
+        "import sys; from pathlib import Path; from hardtail.core.trace_files import load_trace\n"
         "assert len(load_trace(Path(sys.argv[1]))) == 20\nassert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "t.npz")], check=True)

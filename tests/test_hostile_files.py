@@ -15,7 +15,7 @@ from hardtail import HardtailError
 from hardtail.core import archives, files
 from hardtail.core.files import append_bytes, atomic, load_instances, manifest_path, read_lines, sole_writer
 from hardtail.core.records import Coverage, Finished, read_json, write_record
-from hardtail.traces.files import load_trace
+from hardtail.core.trace_files import load_trace
 from tests.conftest import Command
 from tests.hostile import data_set, small_addition, trace_file, untrained_run
 

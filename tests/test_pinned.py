@@ -16,12 +16,12 @@ from hardtail.core.fields import Checked
 from hardtail.core.files import manifest_path
 from hardtail.core.records import SCHEMA
 from hardtail.core.registry import TASKS
+from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.decoding.loop import decode
 from hardtail.measuring.diagnosis.cells import mostly_wrong
 from hardtail.policies.named import policy_named
 from hardtail.tasks.addition.task import Addition
 from hardtail.traces.calibration import Bin, calibration
-from hardtail.traces.files import load_trace, save_trace
 from hardtail.traces.states import hidden_before, steps_of, visited
 from tests.planted import adder
 

@@ -23,6 +23,7 @@ from hardtail import cli
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import RunEntry, append_jsonl
 from hardtail.core.registry import TASKS
+from hardtail.core.trace_files import load_trace
 from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.policies.named import policy_named
@@ -40,7 +41,6 @@ from hardtail.study.claims import Results
 from hardtail.study.runs import Run, diagnosed_strata
 from hardtail.study.store import Store
 from hardtail.tasks.addition.task import Addition
-from hardtail.traces.files import load_trace
 from tests.planted_results import diagnosis_of
 from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, saved
 

@@ -15,10 +15,10 @@ import pytest
 from hardtail.core.describe import describe
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
+from hardtail.core.trace_files import save_trace
 from hardtail.core.types import Trace
 from hardtail.study.recipes import recipe_named
 from hardtail.study.runs import Run
-from hardtail.traces.files import save_trace
 from hardtail.training.run import train
 from tests.conftest import Command
 from tests.report_toys import Markup, addition_traces, lines, results, saved

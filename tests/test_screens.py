@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hardtail.core.trace_files import save_trace
 from hardtail.study.claims import claim_named
-from hardtail.traces.files import save_trace
 from tests.conftest import Command
 from tests.diagnose_toys import SMALL, small
 from tests.planted_results import Planted, as_printed, together

@@ -89,6 +89,13 @@ def test_a_grid_brings_one_seed_of_everything_first() -> None:
         assert len({entry.recipe.seed for entry in entries[:arms]}) == 1
 
 
+def test_only_an_arm_that_has_begun_keeps_its_stage_law() -> None:
+    """Recorded recipes hold addition's (`test_recorded_runs_are_of_these_recipes`); the others follow the text."""
+    names = [f"{task}-puma-paper-s42" for task in ("addition", "maze", "listops", "countdown", "sudoku")]
+    laws = [entry.recipe.scheme.law for entry in entries_named(names)]  # type: ignore[attr-defined]
+    assert laws == ["around", *["centred"] * 4]
+
+
 def test_arms_differ_in_what_they_say() -> None:
     """No two arms of the study are the same recipe under two names."""
     recipes: dict[str, str] = {}

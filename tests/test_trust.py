@@ -10,7 +10,8 @@ import torch
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.core.records import Accuracy, Trust, read_measurements
+from hardtail.core.records import Accuracy, Head, Trust, read_measurements
+from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -21,7 +22,6 @@ from hardtail.models.denoiser import Function
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
 from hardtail.policies.parallel import Threshold
-from hardtail.traces.files import load_trace, save_trace
 from tests.conftest import Command
 from tests.decoding_toys import MASK, TOY, VOCAB, problems, same_trace
 from tests.test_evaluate import tiny
@@ -98,8 +98,7 @@ def test_accuracy_at_coverage_shares_ties() -> None:
     """Ten answers: four trusted alike with one wrong among them, six doubted alike with three right."""
     score_N = np.array([0.0] * 4 + [1.0] * 6)
     right_N = np.array([True, True, True, False, True, True, True, False, False, False])
-    head = {"policy": "top1", "stratum": "natural"}
-    record, *_ = trust_records(head, right_N, dict.fromkeys(SCORES, score_N))
+    record, *_ = trust_records(Head(policy="top1"), "natural", right_N, dict.fromkeys(SCORES, score_N))
     assert record.accuracy_at == pytest.approx({"0.5": 3.5 / 5, "0.8": 5 / 8, "0.9": 5.5 / 9, "0.95": 6 / 10})
     assert (record.wrong, record.passes, record.high_score) == (4, 4, 1.0)
 

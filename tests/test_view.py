@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 
 import hardtail
+from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
@@ -32,7 +33,6 @@ from hardtail.show.theatre.keyboard import Keyboard, keyboard
 from hardtail.show.theatre.replay import Replay
 from hardtail.show.theatre.watch import HIDDEN, _scene, frame
 from hardtail.traces.commits import first_in_time, wrong_cells
-from hardtail.traces.files import load_trace, save_trace
 from hardtail.traces.states import hidden_before, standing
 from tests.conftest import Command
 from tests.diagnose_toys import SMALL, remasked_trace, small

@@ -13,7 +13,7 @@ import grimp
 PACKAGE = "hardtail"
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     """The package or loose module directly below the top level."""
     return module.split(".")[1] if "." in module else PACKAGE
 
@@ -25,17 +25,17 @@ def edges_of(src: Path) -> tuple[list[str], Counter[tuple[str, str]]]:
     edges: Counter[tuple[str, str]] = Counter()
     for importer in graph.modules:
         for imported in graph.find_modules_directly_imported_by(importer):
-            pair = room_of(importer), room_of(imported)
+            pair = package_of(importer), package_of(imported)
             if pair[0] != pair[1]:
                 edges[pair] += 1
-    return sorted({room_of(module) for module in graph.modules}), edges
+    return sorted({package_of(module) for module in graph.modules}), edges
 
 
-def layers(rooms: list[str], edges: Counter[tuple[str, str]]) -> list[list[str]]:
+def layers(packages: list[str], edges: Counter[tuple[str, str]]) -> list[list[str]]:
     """The packages from the lowest up; those that import each other in a circle share the last layer."""
-    left, found = set(rooms), list[list[str]]()
+    left, found = set(packages), list[list[str]]()
     while left:
-        free = sorted(room for room in left if not any((room, other) in edges for other in left - {room}))
+        free = sorted(package for package in left if not any((package, other) in edges for other in left - {package}))
         found.append(free or sorted(left))
         left -= set(found[-1])
     return found
@@ -46,21 +46,21 @@ def main() -> None:
     parser.add_argument("--src", type=Path, default=Path(__file__).parents[1] / "src", help="folder of the package")
     parser.add_argument("--mermaid", action="store_true", help="print a Mermaid diagram")
     given = parser.parse_args()
-    rooms, edges = edges_of(given.src.resolve())
+    packages, edges = edges_of(given.src.resolve())
     if given.mermaid:
         print("flowchart BT")
         print("\n".join(f"    {importer} --> {imported}" for importer, imported in sorted(edges)))
         return
-    loose = [room for room in rooms if room != PACKAGE and (given.src / PACKAGE / f"{room}.py").exists()]
+    loose = [package for package in packages if package != PACKAGE and (given.src / PACKAGE / f"{package}.py").exists()]
     circles = sum((imported, importer) in edges for importer, imported in edges) // 2
     print(
-        f"{len(rooms)} packages, {len(loose)} of them loose modules; "
+        f"{len(packages)} packages, {len(loose)} of them loose modules; "
         f"{len(edges)} connections, {circles} of them in both directions"
     )
-    for layer in layers(rooms, edges):
-        for room in layer:
-            used = sorted(imported for importer, imported in edges if importer == room)
-            print(f"  {room:<12} {' '.join(used) or '-'}")
+    for layer in layers(packages, edges):
+        for package in layer:
+            used = sorted(imported for importer, imported in edges if importer == package)
+            print(f"  {package:<12} {' '.join(used) or '-'}")
         print()
 
 

@@ -1,8 +1,8 @@
 """What the calls return: objects that print as tables and sentences, and give their records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hardtail.core.records import Accuracy, Measurement, as_json
 from hardtail.core.tables import Table
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-def frame_of(rows: Sequence[dict[str, Any]]) -> "pandas.DataFrame":
+def frame_of(rows: Sequence[Mapping[str, object]]) -> "pandas.DataFrame":
     """Rows as a data frame; pandas is optional."""
     from hardtail.core.frames import pandas_or_error
 

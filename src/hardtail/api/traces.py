@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hardtail.api.results import Explanation
+from hardtail.core import trace_files
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.measuring.explain import explain_traces
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
 from hardtail.study.store import Store, default_results
-from hardtail.traces import files
 
 Given = Trace | str | Path
 """A trace, or the .npz that it was saved as."""
@@ -18,7 +18,7 @@ Given = Trace | str | Path
 
 def load_trace(path: str | Path) -> Trace:
     """A trace that `trace.save` or `hardtail eval --traces` wrote."""
-    return files.load_trace(Path(path))
+    return trace_files.load_trace(Path(path))
 
 
 def diagnose(first: Given, *others: Given) -> Explanation:

@@ -6,7 +6,8 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies, app
+from hardtail.cli.common import app
+from hardtail.cli.decoding import USUAL, Decoded
 from hardtail.cli.options import option
 
 
@@ -14,16 +15,7 @@ from hardtail.cli.options import option
 def compare(
     models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")],
     /,
-    policies: Policies = (),
-    strata: Annotated[
-        tuple[str, ...], option("strata to decode models on [an ordinary one and a hard one]", "STRATUM")
-    ] = (),
-    n: Annotated[int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"])] = 100,
-    task: OwnTask = None,
-    checkpoint: Checkpoint = None,
-    data_seed: DataSeed = None,
-    device: Device = None,
-    batch: Batch = None,
+    decoding: Decoded = USUAL,
     out: Annotated[Path | None, option("also draw a figure: .pdf, .png or .svg", "FILE")] = None,
     latex: Annotated[Path | None, option("also write the tables for LaTeX", "FILE")] = None,
 ) -> None:
@@ -34,7 +26,7 @@ def compare(
     from hardtail.show import compare as comparing
     from hardtail.show import sources
 
-    common.positive("-n", n)
+    common.positive("-n", decoding.n)
     for path in (out, latex):
         common.refuse_unwritable_out(path)
     if out is not None:
@@ -42,18 +34,10 @@ def compare(
 
         comparing.refuse_format(out)
         ensure_matplotlib()
-    own = common.admit_task(task)
+    own = common.admit_task(decoding.task)
     given = sources.sorted_sources(models)
     traces = sources.load_traces(given.traces)
-    if given.models:
-        plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
-        subjects = comparing.on_the_same_problems(sources.load_models(given.models, plan, own))
-        common.say_decodes(
-            f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}",
-            [(subject, sources.rounds([subject], plan)) for subject in subjects],
-        )
-        with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:
-            traces += sources.decoded(subjects, plan, advance)
+    traces += decoding.traces_of(given.models, own, comparing.on_the_same_problems)
     found = comparing.compared(traces)
     common.show_tables(comparing.compare_tables(found))
     if latex is not None:

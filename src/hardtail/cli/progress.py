@@ -25,7 +25,7 @@ def plain_lines(words: Callable[[], str], left: Callable[[float], str] = lambda 
     ended, began = Event(), monotonic()
 
     def talk() -> None:
-        with suppress(OSError, ValueError):  # nobody reads standard error any more
+        with suppress(OSError, ValueError):  # nobody reads standard error any longer
             while not ended.wait(EVERY):
                 so_far = monotonic() - began
                 print(f"{words()}, {so_far:.0f} s{left(so_far)}", file=sys.stderr, flush=True)

@@ -6,7 +6,8 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies, app, busy
+from hardtail.cli.common import app, busy
+from hardtail.cli.decoding import USUAL, Decoded
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
@@ -16,16 +17,7 @@ def report(
     models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")] = (),
     /,
     out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html"),
-    policies: Policies = (),
-    strata: Annotated[
-        tuple[str, ...], option("strata to decode models on [an easy one and a hard one]", "STRATUM")
-    ] = (),
-    n: Annotated[int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"])] = 100,
-    task: OwnTask = None,
-    checkpoint: Checkpoint = None,
-    data_seed: DataSeed = None,
-    device: Device = None,
-    batch: Batch = None,
+    decoding: Decoded = USUAL,
     study: Annotated[bool, option("also show the recorded runs: the study's tables, claims and curves")] = False,
     results: Annotated[Path | None, option("the folder of recorded runs; implies --study [results]", "DIR")] = None,
     figures: Annotated[Path | None, option("also draw figures and write tables for a paper", "DIR")] = None,
@@ -38,7 +30,7 @@ def report(
     from hardtail.show.page.data import content_line, page_content
     from hardtail.show.page.page import refuse_odd_name, write_page
 
-    common.positive("-n", n)
+    common.positive("-n", decoding.n)
     common.refuse_unwritable_out(out)
     refuse_odd_name(out)
     if figures is not None:
@@ -46,22 +38,14 @@ def report(
 
         ensure_matplotlib()
         figures.mkdir(parents=True, exist_ok=True)  # what cannot be a folder is refused before the work
-    own = common.admit_task(task)
+    own = common.admit_task(decoding.task)
     given = sources.sorted_sources(models)
     store = sources.recorded_results(results) if study or results else None
     if not models and store is None:
         raise HardtailError("nothing to report on; give a model, a run or a trace, or --study for the recorded runs")
     with busy("reading"):
         traces = sources.load_traces(given.traces)
-    if given.models:
-        plan = sources.DecodePlan(policies, strata, n, checkpoint, data_seed, common.usable_device(device), batch)
-        subjects = sources.load_models(given.models, plan, own)
-        common.say_decodes(
-            f"{sources.rounds(subjects, plan):,} decodes of {common.counted(len(subjects), 'model', 'models')}",
-            [(subject, sources.rounds([subject], plan)) for subject in subjects],
-        )
-        with common.progress_bar("decoding", sources.rounds(subjects, plan)) as advance:
-            traces += sources.decoded(subjects, plan, advance)
+    traces += decoding.traces_of(given.models, own)
     with busy("writing the page"):
         content, arrays = page_content(store, given.runs, traces)
         size = write_page(out, content, arrays)

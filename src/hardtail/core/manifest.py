@@ -16,7 +16,7 @@ Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class PartOfSplit(Struct, frozen=True):
-    """So many instances of a stratum."""
+    """A number of instances of a stratum."""
 
     stratum: str
     n: Count

@@ -1,7 +1,8 @@
-"""JSON from a file becomes a typed record here, or a HardtailError with the file, the line and the field."""
+"""JSON and TOML from a file become typed records here, or a HardtailError with the file, the line and the field."""
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ T = TypeVar("T")
 _MANY_DIGITS = re.compile(rb"[0-9]{19}")
 DEEPEST = 64
 """The most levels of lists and objects in each other; what we write has at most ten."""
+TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 
 def decoded(raw: bytes | str, where: str) -> Any:
@@ -35,6 +37,20 @@ def _decoded(decode: Callable[[bytes | str], Any], raw: bytes | str, where: str)
     return value
 
 
+def decoded_toml(raw: bytes, where: str) -> dict[str, Any]:
+    """The value of some TOML; errors start with `where` it is from."""
+    try:
+        value = tomllib.loads(raw.decode())
+        fault = _fault_inside(value)
+    except RecursionError:
+        fault = TOO_DEEP
+    except ValueError as error:
+        raise HardtailError(f"{where}: this is not valid TOML ({error})") from error
+    if fault:
+        raise HardtailError(f"{where}: {fault}")
+    return value
+
+
 def converted(held: Any, kind: type[T], where: str) -> T:
     """Decoded JSON as a record; errors start with `where` it is from."""
     try:
@@ -53,11 +69,15 @@ def damaged(error: Exception, where: str) -> HardtailError:
 
 
 def _fault(value: Any, raw: bytes | str) -> str | None:
-    """What is wrong with decoded JSON: code that walks through it must not run out of stack, and whole numbers fit in
-    64 bits."""
+    """What is wrong with decoded JSON, if anything. Its depth is limited, so that code which walks through it does not
+    run out of stack; whole numbers must fit in 64 bits."""
     text = raw.encode() if isinstance(raw, str) else raw
     if text.count(b"[") + text.count(b"{") <= DEEPEST and not _MANY_DIGITS.search(text):
         return None
+    return _fault_inside(value)
+
+
+def _fault_inside(value: Any) -> str | None:
     level = [value]
     for _ in range(DEEPEST + 1):
         if any(type(item) is int and not -(1 << 63) <= item < 1 << 64 for item in level):
@@ -66,4 +86,4 @@ def _fault(value: Any, raw: bytes | str) -> str | None:
         level = [child for children in inside for child in children]
         if not level:
             return None
-    return f"it is nested more than {DEEPEST} levels deep"
+    return TOO_DEEP

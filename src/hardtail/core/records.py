@@ -100,6 +100,10 @@ class Probe(_Measured, frozen=True, kw_only=True, tag="probe"):
     probe_nll: float
 
 
+HALF_REVEALED = "one pass, half revealed"
+"""The policy of a partial reveal, as its record names it."""
+
+
 class Reveal(_Measured, frozen=True, kw_only=True, tag="reveal"):
     """One pass over half-revealed answers."""
 

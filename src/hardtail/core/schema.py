@@ -128,7 +128,7 @@ def check_instances(instances: Instances) -> None:
             raise HardtailError(f"its order {quoted(name)} has ranks that {cells} cells cannot have")
     for name, value_N in instances.strata.items():
         if value_N.dtype.kind == "f" and not np.isfinite(value_N).all():
-            raise HardtailError(f"its stratum {quoted(name)} is not a number everywhere")
+            raise HardtailError(f"its stratum {quoted(name)} has values that are not finite")
 
 
 def check_trace(trace: Trace) -> None:

@@ -176,10 +176,10 @@ class Trace:
 
     def take(self, index: slice | Array) -> "Trace":
         """The traces of the instances at `index`."""
-        changed: dict[str, Any] = {name: getattr(self, name)[index] for name in _TRACE}
-        changed["passes_N"] = None if self.passes_N is None else self.passes_N[index]
-        changed["notes"] = {name: array[index] for name, array in self.notes.items()}
-        return replace(self, instances=self.instances.take(index), **changed)
+        passes_N = None if self.passes_N is None else self.passes_N[index]
+        notes = {name: array[index] for name, array in self.notes.items()}
+        events = {name: getattr(self, name)[index] for name in _TRACE}
+        return replace(self, instances=self.instances.take(index), passes_N=passes_N, notes=notes, **events)
 
     def __repr__(self) -> str:
         said = (str(self.about[name]) for name in ("model", "policy", "stratum") if self.about.get(name))
@@ -187,7 +187,7 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write the trace as an .npz and its manifest as a .json next to it; `hardtail.load_trace` reads them."""
-        from hardtail.traces.files import save_trace
+        from hardtail.core.trace_files import save_trace
 
         save_trace(Path(path), self)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from hardtail.core.fields import AtLeastOne, Bounds, Checked, NonNegative
 from hardtail.policies.base import Commit
@@ -26,12 +26,3 @@ class Decoding(Checked):
     """Single-threaded workers that share the instances on a CPU; affects time, not results. By default as many as
     there are cores to use, and one for a denoiser that is not ours, since it may not expect calls from several
     threads."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The options that a result depends on; the batch and the workers are not."""
-        return {
-            "commit_rule": str(self.commit),
-            "restrict": self.allowed is not None,
-            "temperature": self.temperature,
-            "decode_seed": self.seed,
-        }

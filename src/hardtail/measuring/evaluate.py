@@ -5,20 +5,20 @@ Shapes: N instances, A answer cells.
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import numpy as np
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 from numpy.typing import NDArray
 
 from hardtail.core.files import sole_writer
 from hardtail.core.provenance import origin as made_by
-from hardtail.core.records import Accuracy, Head, Measurement, Paired, Probe, Reveal, Trust, append_jsonl
+from hardtail.core.records import HALF_REVEALED, Accuracy, Head, Measurement, Paired, Probe, Reveal, Trust, append_jsonl
 from hardtail.core.seeds import Streams, below
+from hardtail.core.trace_files import trace_writer
 from hardtail.core.types import Array, Instances, Trace, concatenated
 from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
@@ -33,7 +33,6 @@ from hardtail.policies.named import policy_named
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import task_to_json
-from hardtail.traces.files import trace_writer
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,9 @@ def evaluate(
                 wrong.extend(part.take(slice(i, i + 1)) for i in np.flatnonzero(~part.exact_N)[: failures - len(wrong)])
     exact_N = np.concatenate(exact)
     n, right = len(exact_N), int(exact_N.sum())
+    head = _head(subject, name, decoding)
     record = Accuracy(
-        **_head(subject, name, decoding),
+        **structs.asdict(head),
         stratum=stratum,
         n=n,
         exact_match=right / n,
@@ -133,8 +133,7 @@ def evaluate(
         passes=passes / n,
         wall=round(monotonic() - began - aside, 3),
     )
-    head = _head(subject, name, decoding) | {"stratum": stratum}
-    found = trust_records(head, exact_N, concatenated(scores)) if trust else ()
+    found = trust_records(head, stratum, exact_N, concatenated(scores)) if trust else ()
     return Outcome(record, exact_N, Trace.concat(wrong) if wrong else None, tuple(found))
 
 
@@ -148,7 +147,7 @@ def traced(
     progress: Progress = lambda done: None,
 ) -> Generator[Trace, None, None]:
     """The trace of one policy, part by part; its `about` names what was decoded, and how."""
-    known = {key: value for key, value in _head(subject, name, decoding).items() if value is not None}
+    known = {key: value for key, value in structs.asdict(_head(subject, name, decoding)).items() if value is not None}
     about = to_builtins(known) | {"task": task_to_json(subject.task), "stratum": stratum}
     return decode_stream(subject.denoiser, instances, policy, decoding, progress=progress, about=about)
 
@@ -157,14 +156,23 @@ def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Out
     """Two policies on the same instances: how often only one of them was right, and McNemar's exact p."""
     (name, one), (other, two) = first, second
     found = mcnemar(one.exact_N, two.exact_N)
-    head, n = _head(subject, name, decoding), len(one.exact_N)
+    head, n = structs.asdict(_head(subject, name, decoding)), len(one.exact_N)
     return Paired(**head, stratum=one.record.stratum, n=n, against=other, **found._asdict())
 
 
-def _head(subject: Subject, policy: str, decoding: Decoding) -> dict[str, Any]:
-    """The fields of a record's `Head`."""
-    how = asdict(subject.origin) | decoding.as_json() | made_by(decoding.device)
-    return {"task": subject.task.name, "policy": policy, "model": subject.name, **how}
+def _head(subject: Subject, policy: str, decoding: Decoding) -> Head:
+    """What every record of this measurement says about it; the batch and the workers affect no result."""
+    return Head(
+        task=subject.task.name,
+        policy=policy,
+        model=subject.name,
+        **vars(subject.origin),
+        commit_rule=str(decoding.commit),
+        restrict=decoding.allowed is not None,
+        temperature=decoding.temperature,
+        decode_seed=decoding.seed,
+        **made_by(decoding.device),
+    )
 
 
 # -- one forward pass -------------------------------------------------------------------------------------------------
@@ -173,7 +181,8 @@ def _head(subject: Subject, policy: str, decoding: Decoding) -> dict[str, Any]:
 def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Probe:
     """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (docs/study.md §1.5)."""
     nll = judge(subject.denoiser, instances, instances.maskable_NA, decoding, subject.name).nll
-    return Probe(**_head(subject, "none", decoding), stratum=stratum, n=len(instances), probe_nll=nll)
+    head = structs.asdict(_head(subject, "none", decoding))
+    return Probe(**head, stratum=stratum, n=len(instances), probe_nll=nll)
 
 
 def half_reveal(task: Task, instances: Instances, seed: int) -> Instances:
@@ -194,7 +203,7 @@ def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decod
     shown = half_reveal(subject.task, instances, decoding.seed)
     judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
     _, right, cells, exact = judge(subject.denoiser, shown, judged_NA, decoding, subject.name)
-    head, interval = _head(subject, "one pass, half revealed", decoding), wilson(right, cells)._asdict()
+    head, interval = structs.asdict(_head(subject, HALF_REVEALED, decoding)), wilson(right, cells)._asdict()
     n, tokens = len(instances), right / cells
     return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=tokens, exact_match=exact / n, **interval)
 

@@ -8,14 +8,15 @@ Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from msgspec import structs
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hardtail.core.records import Trust
+from hardtail.core.records import Head, Trust
 from hardtail.core.types import Array, Trace
 from hardtail.decoding.loop import in_flight, pass_rows, row_keys
 from hardtail.decoding.options import Decoding
@@ -132,11 +133,12 @@ def own_doubt(trace: Trace) -> NDArray[np.float32]:
     return -np.where(held.there_NA, log_p_NA, 0.0).sum(axis=1)
 
 
-def trust_records(head: Mapping[str, Any], right_N: NDArray[np.bool_], notes: Mapping[str, Array]) -> list[Trust]:
+def trust_records(head: Head, stratum: str, right_N: NDArray[np.bool_], notes: Mapping[str, Array]) -> list[Trust]:
     """One record for each score; `head` has the fields that all of them share."""
     return [
         Trust(
-            **head,
+            **structs.asdict(head),
+            stratum=stratum,
             n=len(right_N),
             score=name,
             passes=passes,

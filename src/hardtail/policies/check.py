@@ -146,7 +146,7 @@ class Check(Policy):
         begins_B = rows_B & (turn_B % parts_B == 0)
         drawn_BA = GROUPINGS[self.hide](state, self.parts)
         memory["group_BA"].copy_(torch.where(begins_B[:, None], drawn_BA, memory["group_BA"]))
-        if self.hide == "random":  # other groups: what was looked at in the last round does not count any more
+        if self.hide == "random":  # other groups: what was looked at in the last round no longer counts
             memory["quiet_B"].mul_(~begins_B)
         part_B = turn_B % parts_B
         part_B = parts_B - 1 - part_B if self.sweep == "backward" else part_B

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import configured
 from hardtail.core.registry import POLICIES
 from hardtail.policies.base import Policy
 from hardtail.policies.orders import Logical
+
+Inner = Policy | tuple[Policy, ...]
 
 
 def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
@@ -31,9 +32,9 @@ def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
     return replace(made, **_inner(made, held, name, order_names)) if held else made
 
 
-def _inner(made: Policy, words: Sequence[str], name: str, order_names: Sequence[str]) -> dict[str, Any]:
+def _inner(made: Policy, words: Sequence[str], name: str, order_names: Sequence[str]) -> dict[str, Inner]:
     """The policies that fields of `made` are set to: one, or several where its default is a tuple."""
-    found: dict[str, Any] = {}
+    found: dict[str, Inner] = {}
     for word in words:
         field, _, value = word.partition("=")
         policies = tuple(policy_named(part.replace("+", ","), order_names) for part in value.split("/"))

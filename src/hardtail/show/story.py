@@ -32,7 +32,7 @@ class Side(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A piece of the sentence; `way` is the place of the way of decoding that it is a figure of, or None."""
+    """A piece of the sentence; `way` is the index of the decoding that its figure is about, or None."""
 
     text: str
     way: int | None = None

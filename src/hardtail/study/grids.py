@@ -55,7 +55,7 @@ def _stochastic(scheme: Scheme) -> bool:
 ALPHA_5 = _with(scheme=lambda papl: replace(papl, alpha=5.0))
 MODULO = _with(task=lambda task: replace(task, sum="modulo"))
 AS_BEGUN = _with(scheme=lambda scheme: replace(scheme, law="around") if _stochastic(scheme) else scheme)
-"""PUMA of the text with the stage law of the runs that are recorded; the recipes centre it on n/K."""
+"""PUMA of the text on addition with the stage law of the run that is recorded; the recipes centre it on n/K."""
 BOUND = _with(scheme=lambda random: replace(random, weighting="bound"))
 """The loss of the text as it is written: a sum over cells, which clipping at 1.0 makes another optimiser."""
 BF16 = _with(precision=lambda _: "bf16")
@@ -139,7 +139,7 @@ GRIDS: dict[str, Callable[[], list[Entry]]] = {
         )
     ),
     **{
-        f"{task}{reading}": partial(_schemes, task, BF16, AS_BEGUN, arm=reading, recipe=reading)
+        f"{task}{reading}": partial(_schemes, task, BF16, arm=reading, recipe=reading)
         for reading in ("", "-paper")
         for task in OTHER_TASKS
     },

@@ -22,7 +22,7 @@ from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream, words
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks.parts import WRONG, Look, Pen, Roles, Scene, Showcase, Words
+from hardtail.tasks.parts import WRONG, Look, Pen, Profile, Roles, Scene, Showcase, Words
 from hardtail.tasks.strata import Stratum
 from hardtail.traces.commits import refuse_misfit
 
@@ -305,13 +305,13 @@ class Task(ABC):
     # -- diagnosis ----------------------------------------------------------------------------------------------
 
     @classmethod
-    def profile_type(cls) -> type[Any] | None:
+    def profile_type(cls) -> type[Profile] | None:
         """A frozen dataclass that describes the wrong commits of a trace in terms of this task. Its classmethod
         `of(task, trace)` makes it; its fields are plain values, mappings and such dataclasses. A method
         `in_words()` may return the sentence that a verdict says about it."""
         return None
 
-    def profile(self, trace: Trace) -> Any:
+    def profile(self, trace: Trace) -> Profile | None:
         """The profile of a trace; None for a task without one."""
         refuse_misfit(self, trace)
         kind = self.profile_type()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,15 @@ class Words:
     cell: str = "cell"
     orders: Mapping[str, str] = field(default_factory=dict)
     """What each logical order does, such as "lowest digit first"."""
+
+
+class Profile(Protocol):
+    """Wrong commits in terms of one task: a frozen dataclass of plain values, mappings and such dataclasses."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def of(cls, task: Any, trace: Trace) -> "Profile": ...
 
 
 @runtime_checkable

@@ -10,11 +10,11 @@ import numpy as np
 from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.files import load_instances
 from hardtail.core.manifest import Manifest
+from hardtail.core.trace_files import load_trace
 from hardtail.core.types import Instances, Trace
 from hardtail.tasks.base import Task
 from hardtail.tasks.jit import NoCompilerError
 from hardtail.tasks.named import task_of
-from hardtail.traces.files import load_trace
 
 
 def stored_instances(path: Path, shown: int | None = None) -> tuple[Task, Instances, Manifest]:

@@ -55,7 +55,7 @@ def _run(scheme: Scheme, corpus: Corpus, vocabulary: int, seed: int) -> list[Ten
     return found
 
 
-def _storage(state: Carried) -> dict[str, Any]:
+def _storage(state: Carried) -> dict[str, tuple[int, torch.Size, torch.dtype]]:
     return {name: (tensor.data_ptr(), tensor.shape, tensor.dtype) for name, tensor in state.items()}
 
 

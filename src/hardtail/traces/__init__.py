@@ -1,1 +1,1 @@
-"""Reading traces without a model: which commits stand, which are wrong, what was hidden when; and traces on disk."""
+"""Reading traces without a model: which commits stand, which are wrong, what was hidden when."""

@@ -51,7 +51,7 @@ def diagnose(
     _refuse(task, trace)
     counted_by = task.order_names[0] if order is None and task.order_names else order
     return Diagnosis(
-        **_head(task, trace.about),
+        **msgspec.structs.asdict(_head(task, trace.about)),
         strata=tuple(groups or ()),
         result=_result(task, trace),
         readiness=readiness(task, trace),
@@ -62,11 +62,11 @@ def diagnose(
     )
 
 
-def _head(task: Task, about: Mapping[str, Any]) -> dict[str, Any]:
+def _head(task: Task, about: Mapping[str, Any]) -> Head:
     """The facts about a trace that its record keeps."""
     known = {name: about[name] for name in Head.__struct_fields__ if name in about and name != "task"}
     try:
-        return msgspec.structs.asdict(msgspec.convert({"task": task.name, "policy": "", **known}, Head))
+        return msgspec.convert({"task": task.name, "policy": "", **known}, Head)
     except msgspec.ValidationError as error:
         raise HardtailError(f"the trace's `about` is not what `hardtail eval --traces` writes: {error}") from error
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,12 @@ from hardtail.measuring.diagnosis.coverage import Gap
 from hardtail.measuring.diagnosis.cross import Cross
 from hardtail.measuring.diagnosis.readiness import Readiness
 from hardtail.tasks.named import kind_named, profile_of_file
+from hardtail.tasks.parts import Profile
+
+if TYPE_CHECKING:
+    AnyProfile = Profile | Mapping[str, Any] | None
+else:
+    AnyProfile = object  # msgspec knows no union of a class with others; `_typed_profile` makes it what it is
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class Diagnosis(Head, frozen=True, kw_only=True, tag="diagnosis"):
     readiness: Readiness
     first_wrong: FirstWrong | None = None
     coverage: Gap | None = None
-    profile: Any = None
+    profile: AnyProfile = None
     """What is specific to the task in its wrong commits: its `profile_type`, or JSON if the task is not registered."""
     cross: Crossed | None = None
     checks: Checks | None = None

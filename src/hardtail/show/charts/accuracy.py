@@ -15,7 +15,7 @@ from hardtail.study.runs import Run
 from hardtail.tasks.named import kind_named
 
 HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy", "random")
-"""Orders besides confidence and logic, which the page shows only on request."""
+"""Orders other than confidence and logic, which the page shows only on request."""
 
 
 def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Collection[str] = ()) -> Chart:

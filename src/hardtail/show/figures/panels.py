@@ -21,7 +21,7 @@ MOST_IN_A_COLUMN = 4
 """A figure with more panels than this is as wide as the page."""
 MOST_SIDE_BY_SIDE = 5
 """On an axis with at most this many places, series are drawn side by side."""
-_OPEN_MARK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "none"}
+_OPEN_MARK = {"linestyle": "none", "marker": "o", "markerfacecolor": "none"}
 _CONDITION = re.compile(r"(\w+)(>=|=)(\d+)")
 
 

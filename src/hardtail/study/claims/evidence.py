@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from hardtail.core.records import Accuracy
 from hardtail.measuring.statistics import Interval, t_interval, wilson
 from hardtail.study.runs import Run
-from hardtail.study.store import Store
+from hardtail.study.store import Fact, Store
 
 Reading = Literal["release", "paper"]
 Checkpoint = Literal["last", "best_probe"]
@@ -172,6 +172,10 @@ class Results:
         """Those of them that count."""
         gate, weights = GATES.get(task, Gate()), self.weights(usual)
         return [run for run in self.runs(task, scheme) if gate.passed(run, weights)]
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        return self.store.facts()
 
     @cached_property
     def _runs(self) -> list[Run]:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from hardtail.study.claims.evidence import UNIT, Results, Sample, Value
-from hardtail.study.claims.figures import Figure, PerRun, scheme_words
+from hardtail.study.claims.evidence import UNIT, Gate, Results, Sample
+from hardtail.study.claims.figures import NOT_LEARNED, Figure, PerRun, scheme_words
 from hardtail.study.runs import Run
 
 RARELY = 0.1
@@ -53,22 +53,37 @@ class Known(Figure):
         return self.name
 
     def samples(self, results: Results) -> list[Sample]:
-        held = [of for of in results.store.facts() if of.fact == self.fact]
+        held = [of for of in results.facts if of.fact == self.fact]
         return [
             Sample(of.about, of.seed, "–", "–", "–", of.n, of.value, self.share, of.commit, of.device) for of in held
         ]
 
-    def values(self, results: Results) -> dict[int, Value]:
-        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
-
     def why_missing(self, results: Results) -> str:
         return "no record in facts.jsonl"
-
-    def left_out(self, results: Results) -> list[str]:
-        return []
 
 
 class Counted(Known):
     """A fact that is not a share."""
 
     share = False
+
+
+@dataclass(frozen=True)
+class InTraining(Counted):
+    """A number about small runs while they trained, of those that learned their task in the end."""
+
+    model: str
+
+    def samples(self, results: Results) -> list[Sample]:
+        return [sample for sample in super().samples(results) if self._learned(results, sample.seed)]
+
+    def left_out(self, results: Results) -> list[str]:
+        seeds = sorted(sample.seed for sample in super().samples(results))
+        return [f"{self.model}-s{seed}" for seed in seeds if not self._learned(results, seed)]
+
+    def why_missing(self, results: Results) -> str:
+        return NOT_LEARNED if self.left_out(results) else super().why_missing(results)
+
+    def _learned(self, results: Results, seed: int) -> bool:
+        ended = {of.seed: of.value for of in results.facts if of.fact == f"{self.model}.natural"}
+        return ended.get(seed, 0.0) >= Gate().at_least

@@ -16,7 +16,6 @@ Record = records.Head | records.RunEntry
 Metric = Literal["exact_match", "cell_accuracy", "valid", "token_accuracy"]
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
-REVEALED = "one pass, half revealed"
 NO_SEED = "no seed has all of these figures"
 NOTHING_FAILED = "diagnosed, but nothing failed that it could describe"
 NOT_LEARNED = "no run has learned the task"
@@ -53,26 +52,26 @@ class Figure(ABC):
     def samples(self, results: Results) -> list[Sample]:
         """Every recorded number that goes in."""
 
-    @abstractmethod
     def values(self, results: Results) -> dict[int, Value]:
         """The figure by seed; empty where it was not measured."""
+        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
 
     def beside(self) -> "tuple[Figure, ...]":
         """The same figure in another reading, which is shown but not judged."""
         return ()
 
-    @abstractmethod
     def why_missing(self, results: Results) -> str:
         """Why there is no figure, if `values` is empty."""
+        return "no record"
 
     def few_cases(self, results: Results) -> str:
         """Why the figure says nothing although it was measured; empty if it says something."""
         total = cases(self.values(results).values())
         return "" if total is None or total >= ENOUGH else f"only {total} cases, and {ENOUGH} are needed"
 
-    @abstractmethod
     def left_out(self, results: Results) -> list[str]:
         """Runs that do not count because they have not learned the task."""
+        return []
 
     def estimate(self, results: Results) -> Estimate | None:
         values = self.values(results).values()
@@ -88,9 +87,6 @@ class PerRun(Figure):
     usual: Checkpoint = field(default="best_probe", kw_only=True)
     """The weights it is about, unless `Results` names the same for all figures."""
 
-    def values(self, results: Results) -> dict[int, Value]:
-        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
-
     def samples(self, results: Results) -> list[Sample]:
         found = (self._sample(results, run) for run in self._counted(results))
         return [sample for sample in found if sample is not None]
@@ -100,7 +96,8 @@ class PerRun(Figure):
         return [run.name for run in results.runs(self.task, self.scheme) if run.name not in counted]
 
     def why_missing(self, results: Results) -> str:
-        return NOT_LEARNED if self.left_out(results) and not self._counted(results) else "no record"
+        unlearned = self.left_out(results) and not self._counted(results)
+        return NOT_LEARNED if unlearned else super().why_missing(results)
 
     def _counted(self, results: Results) -> list[Run]:
         return results.learned(self.task, self.scheme, self.usual)
@@ -130,12 +127,12 @@ class Accuracy(PerRun):
         return f"{scheme_words(self.scheme)}, {self.policy}, {self.stratum}{metric}"
 
     def beside(self) -> tuple[Figure, ...]:
-        if self.policy == REVEALED and self.metric == "exact_match":
+        if self.policy == records.HALF_REVEALED and self.metric == "exact_match":
             return (replace(self, metric="token_accuracy"),)
         return (replace(self, policy="max-logit"),) if self.policy == "top1" and self.task in MAX_LOGIT else ()
 
     def _sample(self, results: Results, run: Run) -> Sample | None:
-        kind = records.Reveal if self.policy == REVEALED else records.Accuracy
+        kind = records.Reveal if self.policy == records.HALF_REVEALED else records.Accuracy
         record = run.measured.get((kind, self.policy, self.stratum, results.weights(self.usual)))
         if record is None or (value := getattr(record, self.metric)) is None:
             return None

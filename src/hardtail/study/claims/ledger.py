@@ -13,7 +13,7 @@ from hardtail.core.registry import Registry
 from hardtail.core.tables import Table
 from hardtail.study.claims.base import Cell, Claim, Judged, Verdict
 from hardtail.study.claims.combined import Combined
-from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.evidence import Results, Sample
 from hardtail.study.claims.figures import Accuracy, Figure
 from hardtail.study.claims.source import Paper, Source
 from hardtail.study.claims.source_file import read_source
@@ -110,28 +110,17 @@ def _beside(claim: Claim) -> list[Figure]:
 # -- for programs -----------------------------------------------------------------------------------------------
 
 NOT_MEASURED = {"mean": None, "low": None, "high": None, "seeds": 0}
+_PART = ("rule", "of", "paper", "ours", "seeds", "verdict", "remark")
 
 
 def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[str, Any]:
     """A claim with its verdict as JSON; with `evidence` also every record behind it."""
-    row = _row(item, results) | {"parts": _parts(item)}
-    row["figures"] = [
-        {"figure": cell.figure.label, "paper": cell.paper, "paper_n": cell.n}
-        | (asdict(ours) if (ours := cell.figure.estimate(results)) else NOT_MEASURED)
-        for cell in _cells(item.claim)
-    ]
-    if evidence:
-        row["records"] = _records(_figures(item.claim), results)
-        row["beside"] = _records(_beside(item.claim), results)
-    return row
-
-
-def _row(item: Judged, results: Results) -> dict[str, Any]:
-    return {
-        "id": item.claim.id,
-        "claim": item.claim.sentence,
-        "where": item.claim.where,
-        "paper": item.claim.paper,
+    claim = item.claim
+    row: dict[str, Any] = {
+        "id": claim.id,
+        "claim": claim.sentence,
+        "where": claim.where,
+        "paper": claim.paper,
         "ours": item.ours,
         "seeds": item.seeds,
         "left_out": list(item.left_out),
@@ -139,49 +128,56 @@ def _row(item: Judged, results: Results) -> dict[str, Any]:
         "checkpoint": results.checkpoint,
         "verdict": item.verdict.value,
         "says": item.says,
-        "settings": item.claim.settings or None,
-        "caveat": item.claim.caveat or None,
+        "settings": claim.settings or None,
+        "caveat": claim.caveat or None,
+        "parts": [dict(zip(_PART, (*part, remark or None), strict=True)) for *part, remark in _parts(item)],
+        "figures": [
+            {"figure": cell.figure.label, "paper": cell.paper, "paper_n": cell.n}
+            | (asdict(ours) if (ours := cell.figure.estimate(results)) else NOT_MEASURED)
+            for cell in _cells(claim)
+        ],
     }
+    for key, figures in (("records", _figures(claim)), ("beside", _beside(claim))) if evidence else ():
+        row[key] = [
+            {"figure": label, **asdict(sample), "interval": list(sample.interval) if sample.interval else None}
+            for label, sample in _samples(figures, results)
+        ]
+    return row
 
 
-def _parts(item: Judged) -> list[dict[str, Any]]:
+def _parts(item: Judged) -> list[tuple[str | int | None, ...]]:
+    """For each check what `_PART` names."""
     return [
-        {
-            "rule": type(check).__name__,
-            "of": check.about,
-            "paper": check.printed,
-            "ours": found.ours,
-            "seeds": found.seeds,
-            "verdict": found.verdict.value,
-            "remark": found.remark or None,
-        }
+        (type(check).__name__, check.about, check.printed, found.ours, found.seeds, found.verdict.value, found.remark)
         for check, found in zip(item.claim.checks, item.findings, strict=True)
     ]
 
 
-def _records(figures: Iterable[Figure], results: Results) -> list[dict[str, Any]]:
-    samples = dict.fromkeys((figure.label, sample) for figure in figures for sample in figure.samples(results))
-    return [
-        {"figure": label, **asdict(sample), "interval": list(sample.interval) if sample.interval else None}
-        for label, sample in samples
-    ]
+def _samples(figures: Iterable[Figure], results: Results) -> list[tuple[str, Sample]]:
+    """Every record behind some figures, with its figure."""
+    return list(dict.fromkeys((figure.label, sample) for figure in figures for sample in figure.samples(results)))
 
 
 # -- for people -------------------------------------------------------------------------------------------------
 
-_ROW = ("id", "claim", "where", "paper", "ours", "seeds", "says")
-_RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
-_HEADINGS = {"checkpoint": "weights", "interval": "95 % interval", "says": "verdict"}
+_ROW = ("id", "claim", "where", "paper", "ours", "seeds", "verdict")
+_RECORD = ("run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
+_HEADINGS = {"checkpoint": "weights", "interval": "95 % interval"}
+
+
+def _row(item: Judged) -> tuple[str | int | None, ...]:
+    """What `_ROW` names."""
+    claim = item.claim
+    return claim.id, claim.sentence, claim.where, claim.paper, item.ours, item.seeds, item.says
 
 
 def ledger_table(judged: Sequence[Judged], results: Results, title: str = "the paper") -> Table:
     """One row for each claim."""
     rows = []
     for item in judged:
-        row = _row(item, results)
-        row["ours"] = row["ours"] or ("not learned" if item.left_out else None)
-        rows.append(tuple(row[key] for key in _ROW))
-    return Table(f"The claims of {title}; {_basis(results)}", _headings(_ROW), tuple(rows))
+        *words, ours, seeds, says = _row(item)
+        rows.append((*words, ours or ("not learned" if item.left_out else None), seeds, says))
+    return Table(f"The claims of {title}; {_basis(results)}", _ROW, tuple(rows))
 
 
 def counts_table(judged: Sequence[Judged]) -> Table:
@@ -194,16 +190,12 @@ def counts_table(judged: Sequence[Judged]) -> Table:
 
 def evidence_tables(item: Judged, results: Results) -> list[Table]:
     """What is behind one verdict: its parts, its figures, every record, and the same in other readings."""
-    row, parts = _row(item, results), _parts(item)
-    about = [(heading, row[key]) for heading, key in zip(_headings(_ROW[1:]), _ROW[1:], strict=True)]
-    about += [("left out", f"not learned: {', '.join(item.left_out)}")] if item.left_out else []
-    about += [("settings", item.claim.settings)] if item.claim.settings else []
-    about += [("note", item.claim.caveat)] if item.claim.caveat else []
+    unlearned = f"not learned: {', '.join(item.left_out)}" if item.left_out else ""
+    more = {"left out": unlearned, "settings": item.claim.settings, "note": item.claim.caveat}
+    about = [*zip(_ROW[1:], _row(item)[1:], strict=True), *((key, words) for key, words in more.items() if words)]
     tables = [
         Table(f"{item.claim.id}; {_basis(results)}", ("", ""), tuple(about)),
-        Table(
-            "parts", tuple(parts[0]), tuple(tuple((part | {"remark": part["remark"] or ""}).values()) for part in parts)
-        ),
+        Table("parts", _PART, tuple(_parts(item))),
         _figures_table(item.claim, results),
         _records_table("records", _figures(item.claim), results),
         _records_table("in another reading, not judged", _beside(item.claim), results),
@@ -227,12 +219,7 @@ def _figures_table(claim: Claim, results: Results) -> Table:
 
 def _records_table(title: str, figures: Iterable[Figure], results: Results) -> Table:
     rows = []
-    for record in _records(figures, results):
-        if between := record["interval"]:
-            record["interval"] = f"{between[0]:.3f} – {between[1]:.3f}"
-        rows.append(tuple(record[key] for key in _RECORD))
-    return Table(title, _headings(_RECORD), tuple(rows))
-
-
-def _headings(keys: Iterable[str]) -> tuple[str, ...]:
-    return tuple(_HEADINGS.get(key, key) for key in keys)
+    for label, sample in _samples(figures, results):
+        between = f"{sample.interval.low:.3f} – {sample.interval.high:.3f}" if sample.interval else None
+        rows.append((label, *(between if name == "interval" else getattr(sample, name) for name in _RECORD)))
+    return Table(title, ("figure", *(_HEADINGS.get(name, name) for name in _RECORD)), tuple(rows))

@@ -1,11 +1,10 @@
 """Sources: papers whose claims are judged.
 
 A source is one TOML file (`source_file.py`), or, for a paper with many tables, a package: printed tables and statements
-as TOML files, and the checks of the statements as Python modules. Every cell of a printed table becomes part of a claim
-by itself.
+as TOML files, and the checks of the statements as Python modules. Every cell of a printed table automatically becomes
+part of a claim.
 """
 
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, Struct, ValidationError, convert
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.parsing import decoded_toml
 from hardtail.core.records import Positive, Share
 from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.combined import Weighted
@@ -236,9 +236,10 @@ def _read(package: str, name: str, kind: type[T]) -> T:
 @cache
 def _raw(package: str, name: str) -> dict[str, Any]:
     """The content of a TOML file, merged over the file that it extends."""
+    where = f"{package}, {name}.toml"
     try:
-        held = tomllib.loads(files(package).joinpath(f"{name}.toml").read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise HardtailError(f"{package}, {name}.toml cannot be read: {error}") from error
+        held = decoded_toml(files(package).joinpath(f"{name}.toml").read_bytes(), where)
+    except OSError as error:
+        raise HardtailError(f"{where} cannot be read: {error}") from error
     extended = held.pop("extends", None)
     return held if extended is None else _raw(package, f"{name.rpartition('/')[0]}/{extended}") | held

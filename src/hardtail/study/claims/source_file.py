@@ -1,20 +1,22 @@
 """A source that is one TOML file: each claim with its sentence, its place, the settings behind it and its checks."""
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from msgspec import Struct, ValidationError, convert
 
 import hardtail
 from hardtail.core.errors import HardtailError
-from hardtail.core.records import Positive, Share
+from hardtail.core.files import read_regular
+from hardtail.core.parsing import decoded_toml
+from hardtail.core.records import HALF_REVEALED, Positive, Share
 from hardtail.core.registry import POLICIES, TASKS
 from hardtail.study.claims.base import Cell, Check, Claim
-from hardtail.study.claims.figures import REVEALED, Accuracy, Metric, Reached
+from hardtail.study.claims.figures import Accuracy, Metric, Reached
 from hardtail.study.claims.plain import Elsewhere, Learns
 from hardtail.study.claims.recovery import Recovery
-from hardtail.study.claims.rules import NEAR, SLACK, AtLeast, AtMost, Gap, Level, Ratio, Similar
+from hardtail.study.claims.rules import NEAR, SLACK, AtLeast, AtMost, Level, Ratio, above, similar
 from hardtail.study.claims.source import Source
 
 
@@ -35,7 +37,7 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"there is no task {self.task!r}; known are {', '.join(TASKS.names())}")
         task = hardtail.task(self.task)
         task.stratum(self.stratum)
-        if self.policy not in (known := [*POLICIES.names(), *task.order_names, REVEALED]):
+        if self.policy not in (known := [*POLICIES.names(), *task.order_names, HALF_REVEALED]):
             raise ValueError(f"there is no policy {self.policy!r} for {self.task}; known are {', '.join(known)}")
 
     @property
@@ -45,41 +47,49 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
         return Cell(Accuracy(self.task, self.scheme, self.policy, self.stratum, self.metric), self.printed, self.n)
 
 
+class Printed(Of, frozen=True):
+    """A figure whose number the source prints."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.printed is None:
+            raise ValueError("a figure of this rule needs `printed`")
+
+
 class _Rule(Struct, frozen=True, forbid_unknown_fields=True, tag_field="rule"):
     """A check as a file writes it."""
 
+    @property
+    def check(self) -> Check:
+        raise NotImplementedError
+
 
 class LevelRule(_Rule, frozen=True, tag="level"):
-    of: Of
+    of: Printed
     tolerance: float = NEAR
-
-    def __post_init__(self) -> None:
-        if self.of.printed is None:
-            raise ValueError("the figure of the rule `level` needs `printed`")
 
     @property
     def check(self) -> Check:
         return Level(self.of.cell, self.tolerance)
 
 
-class AtLeastRule(_Rule, frozen=True, tag="at least"):
+class _BoundRule(_Rule, frozen=True):
     of: Of
     bound: float
     tolerance: float = SLACK
+    kind: ClassVar[type[AtLeast | AtMost]]
 
     @property
     def check(self) -> Check:
-        return AtLeast(self.of.cell, self.bound, self.tolerance)
+        return self.kind(self.of.cell, self.bound, self.tolerance)
 
 
-class AtMostRule(_Rule, frozen=True, tag="at most"):
-    of: Of
-    bound: float
-    tolerance: float = SLACK
+class AtLeastRule(_BoundRule, frozen=True, tag="at least"):
+    kind = AtLeast
 
-    @property
-    def check(self) -> Check:
-        return AtMost(self.of.cell, self.bound, self.tolerance)
+
+class AtMostRule(_BoundRule, frozen=True, tag="at most"):
+    kind = AtMost
 
 
 class AboveRule(_Rule, frozen=True, tag="above"):
@@ -88,7 +98,7 @@ class AboveRule(_Rule, frozen=True, tag="above"):
 
     @property
     def check(self) -> Check:
-        return Gap((self.of.cell,), (self.than.cell,))
+        return above(self.of.cell, self.than.cell)
 
 
 class SimilarRule(_Rule, frozen=True, tag="similar"):
@@ -98,7 +108,7 @@ class SimilarRule(_Rule, frozen=True, tag="similar"):
 
     @property
     def check(self) -> Check:
-        return Similar((self.of.cell,), (self.to.cell,), self.margin)
+        return similar(self.of.cell, self.to.cell, self.margin)
 
 
 class TimesRule(_Rule, frozen=True, tag="times"):
@@ -113,12 +123,8 @@ class TimesRule(_Rule, frozen=True, tag="times"):
 
 
 class RecoveryRule(_Rule, frozen=True, tag="recovery"):
-    of: Of
-    by: Of
-
-    def __post_init__(self) -> None:
-        if self.of.printed is None or self.by.printed is None:
-            raise ValueError("both figures of the rule `recovery` need `printed`")
+    of: Printed
+    by: Printed
 
     @property
     def check(self) -> Check:
@@ -179,9 +185,9 @@ class SourceFile(Source):
 def read_source(path: Path) -> SourceFile:
     """The source in a file; raises HardtailError with the file and the key if it does not fit."""
     try:
-        held = convert(tomllib.loads(path.read_text("utf-8")), _File)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise HardtailError(f"{path} cannot be read as a source of claims: {error}") from error
-    except (ValidationError, HardtailError) as error:
+        held = convert(decoded_toml(read_regular(path), str(path)), _File)
+    except OSError as error:
+        raise HardtailError(f"{path} cannot be read as a source of claims: {error.strerror}") from error
+    except ValidationError as error:
         raise HardtailError(f"{path}: {error}") from error
     return SourceFile(held.title, tuple(entry.claim(name, held.settings) for name, entry in held.claims.items()))

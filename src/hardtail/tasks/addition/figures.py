@@ -93,8 +93,10 @@ def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) 
         _sign(axes, cell, ROLE, kind, *((pen.SOFT, "normal") if kind == "p" else (pen.INK, "bold")))
         fill, ink = pen.ramp(step_A[cell] / max(steps_of(one) - 1, 1))
         _sign(axes, cell, STEP, str(step_A[cell] + 1), ink, fill=fill, size=6.5)
-        wrong: dict[str, Any] = {"weight": "bold", "fill": pen.WRONG} if answer[cell] != gold[cell] else {}
-        _sign(axes, cell, ANSWER, answer[cell], "white" if wrong else pen.INK, **wrong, size=8)
+        if answer[cell] != gold[cell]:
+            _sign(axes, cell, ANSWER, answer[cell], "white", "bold", fill=pen.WRONG, size=8)
+        else:
+            _sign(axes, cell, ANSWER, answer[cell], pen.INK, size=8)
         if cell == failure.cell:
             _sign(axes, cell, SEEN, "?", pen.WRONG, "bold", fill="white", edge=pen.WRONG, size=8)
         elif hidden_A[cell]:

@@ -8,7 +8,7 @@ Shapes: N instances, D digits, A = D + 1 answer cells, W random words. Arrays wi
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from hardtail.tasks.strata import Stratum
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.text import Text
+
+    from hardtail.tasks.addition.profile import Profile
 
 SWEEP = (2, 3, 4, 6, 8, 12, 16, 20, 24, 28)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28, 30, 32)
@@ -276,7 +278,7 @@ class Addition(Task):
         return {"failures": failures_figure(self, trace, pen)} if "role_NA" in trace.instances.extras else {}
 
     @classmethod
-    def profile_type(cls) -> type[Any]:
+    def profile_type(cls) -> "type[Profile]":
         from hardtail.tasks.addition.profile import Profile
 
         return Profile

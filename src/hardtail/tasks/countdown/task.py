@@ -8,7 +8,7 @@ Shapes: N instances, K = 4 numbers, S = 3 steps, P prompt, L sequence, A answer 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from hardtail.tasks.countdown.profile import Profile
 
 TARGETS = range(10, 101)
 HELD_OUT = (14, 39, 41, 57, 62, 81, 87, 89, 96)
@@ -259,7 +261,7 @@ class Countdown(Task):
         return {"kind_NA": len(KINDS), "step_NA": NUMBERS}
 
     @classmethod
-    def profile_type(cls) -> type[Any]:
+    def profile_type(cls) -> "type[Profile]":
         from hardtail.tasks.countdown.profile import Profile
 
         return Profile

@@ -8,7 +8,7 @@ Shapes: N instances, P text, L sequence, A answer cells, D depths.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from hardtail.tasks.listops.profile import Profile
 
 _CELLS, _LENGTH = 20, 200
 _TRIES = 100_000
@@ -249,7 +251,7 @@ class ListOps(Task):
         return {"kind_NA": len(KINDS), "node_depth_NA": self.answer_len}
 
     @classmethod
-    def profile_type(cls) -> type[Any]:
+    def profile_type(cls) -> "type[Profile]":
         from hardtail.tasks.listops.profile import Profile
 
         return Profile

@@ -8,7 +8,7 @@ Shapes: N instances, C = A grid cells, E parents.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from hardtail.tasks.strata import Stratum
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.text import Text
+
+    from hardtail.tasks.maze.profile import Profile
 
 SWEEP = (2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)
 DIAGNOSIS = (4, 8, 12, 16, 20, 24, 28)
@@ -277,7 +279,7 @@ class Maze(Task):
         return {"regions": regions_figure(self, trace, pen)}
 
     @classmethod
-    def profile_type(cls) -> type[Any]:
+    def profile_type(cls) -> "type[Profile]":
         from hardtail.tasks.maze.profile import Profile
 
         return Profile

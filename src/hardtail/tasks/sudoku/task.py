@@ -9,7 +9,7 @@ Shapes: N instances, C = A = 81 cells, L = 163.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ from hardtail.tasks.sudoku.solver.techniques import LEVELS, SEARCH, levels_many,
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from hardtail.tasks.sudoku.profile import Profile
 
 TIERS = ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")
 CUTS = {"release": (0, 21, 41, 68, 105), "paper": (0, 17, 34, 51, 101)}
@@ -296,7 +298,7 @@ class Sudoku(Task):
         return {"level_NA": len(LEVELS)}
 
     @classmethod
-    def profile_type(cls) -> type[Any]:
+    def profile_type(cls) -> "type[Profile]":
         from hardtail.tasks.sudoku.profile import Profile
 
         return Profile

@@ -1,6 +1,7 @@
 """Claims about addition: section 3 of the paper, its Table 1 and the table of random decoding."""
 
 from dataclasses import replace
+from functools import partial
 
 from msgspec import Struct
 
@@ -8,7 +9,7 @@ from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
-from hardtail.study.claims.facts import Counted
+from hardtail.study.claims.facts import Counted, InTraining
 from hardtail.study.claims.figures import Accuracy, LateLoss, Profiled, Reached, failure_rate
 from hardtail.study.claims.plain import Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
@@ -34,11 +35,24 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 TEXT = SOURCE.text("addition", Text)
-STARVED = {"inside": "PAPL's weight inside a chain, relative", "above": "PAPL's weight above a chain, relative"}
+PLACES = {
+    "inside": "inside a chain",
+    "above": "above a chain",
+    "other": "elsewhere",
+    **{f"waits-{below}": f"above {below} propagating digits" for below in range(4)},
+}
+LESS = {"inside": "other", "above": "other", **{f"waits-{below}": "waits-0" for below in (1, 2, 3)}}
+"""Places that depend on many cells, and those that they are compared with."""
 
 
 def recovered(scheme: str, chain: str) -> Recovery:
     return Recovery(cell(scheme, "confidence", chain), cell(scheme, "lsb", chain), 1.0)
+
+
+def weight(model: str, place: str, *, in_training: bool = False) -> Cell:
+    """What PAPL gives to the hidden cells of a place, relative to the mean of their sequences."""
+    fact = f"{model}.weight.{place}", f"{model}: PAPL's relative weight {PLACES[place]}"
+    return Cell(InTraining(*fact, model) if in_training else Counted(*fact))
 
 
 def loss(start: float, end: float) -> Cell:
@@ -49,6 +63,7 @@ def claims() -> list[Claim]:
     random, papl, puma = (cell(scheme, "confidence", "28") for scheme in THREE)
     natural = [Cell(Accuracy("addition", s, "top1", "natural"), TEXT.natural, TEXT.natural_n) for s in THREE]
     reached = Cell(Reached("addition", "random")), Cell(Reached("addition", "puma"))
+    small = partial(weight, "addition-papl-small", in_training=True)
     checks: Checks = {
         "addition.learned": [Learns("addition", scheme) for scheme in THREE],
         "addition.natural": [AtLeast(of, TEXT.natural, tolerance=0.005) for of in natural],
@@ -61,9 +76,8 @@ def claims() -> list[Claim]:
         "addition.papl.collapses": [above(random, papl)],
         "addition.papl.worsens": [above(cell("papl", o, "4"), cell("papl", o, "28")) for o in ("confidence", "lsb")],
         "addition.papl.unrecovered": [Unrecovered(papl, cell("papl", "lsb", "28"))],
-        "addition.papl.starved": [
-            AtMost(Cell(Counted(f"addition-papl.weight.{at}", words)), 0.8) for at, words in STARVED.items()
-        ],
+        "addition.papl.starved": [AtMost(weight("addition-papl", place), 0.8) for place in ("inside", "above")],
+        "addition.papl.starved.training": [above(small(other), small(place)) for place, other in LESS.items()],
         "addition.papl5.zero": [AtMost(of, 0.01) for o in ("confidence", "lsb") for of in row("papl5", o)],
         "addition.random-decode.collapses": [
             *(above(mean(s, "confidence", 1), mean(s, "random", 1)) for s in THREE),
@@ -124,7 +138,7 @@ def by_one(scheme: str) -> Profiled:
     """Of the wrong cells that can lie above a chain, the share that is off by one, either way.
 
     The cell above a chain is never a p cell, which would continue it. Records do not say which of the other wrong cells
-    are the chain-MSB cell, so that this figure is over a few more.
+    are the chain-MSB cell, so this figure covers a few more.
     """
     first, *more = [f"{WRONG}.roles.{role}.{sign}" for role in ABOVE_CHAIN for sign in SIGNS]
     of = tuple(f"{WRONG}.roles.{role}.failures" for role in ABOVE_CHAIN)

@@ -62,7 +62,7 @@ def by_hand(a: int, b: int, digits: int) -> int:
 
 
 def long_run(length: int, positions: int = DIGITS, chance: float = 0.1) -> float:
-    """P(a run of at least `length` among so many positions, each part of one with this chance)."""
+    """P(a run of at least `length` among this many positions, each of which is in a run with this chance)."""
     seen = [0.0] * (length + 1)
     seen[length] = chance**length
     for _ in range(positions - length):

@@ -1,5 +1,6 @@
 """Claims of the discussion (section 5) and of the abstract, expressed in figures."""
 
+import hardtail
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.confidence_shortcut import SOURCE, addition, maze
 from hardtail.study.claims.confidence_shortcut.table_3 import COUNTDOWN, LISTOPS, SUDOKU
@@ -10,31 +11,22 @@ from hardtail.study.claims.rules import AtLeast, above
 from hardtail.study.claims.source import Checks
 
 ADDITION, MAZE = addition.TABLES, maze.TABLES
-ORDERS = {
-    "addition": "lsb",
-    "maze": "dead_end_filling",
-    "listops": "post_order",
-    "countdown": "step_sequential",
-    "sudoku": "constraint_propagation",
-}
-"""The logical order of each task that training counts its mask states by."""
-
-
 HARDEST = ((ADDITION, "28"), (MAZE, "30"), (LISTOPS, "5"), (COUNTDOWN, "high"), (SUDOKU, "top1"))
 """The stratum of each task that alignment is claimed to fail on."""
+FIVE = tuple(tables.tables[0].task for tables, _ in HARDEST)
 
 
 def rare(task: str, scheme: str) -> Cell:
     """Of the hidden cells that decoding in logical order meets, the share that training rarely had in such a place."""
     name, of = "hidden cells in places that training rarely had", ("result.instances",)
-    return Cell(Profiled(task, scheme, "coverage.rare_by_rank", name, of, policy=ORDERS[task]))
+    main_order = hardtail.task(task).order_names[0]  # by which training counts its mask states
+    return Cell(Profiled(task, scheme, "coverage.rare_by_rank", name, of, policy=main_order))
 
 
 def ready(task: str) -> Cell:
     """Of PUMA's commits in cells that wait for others, the share made when these were known."""
-    count, of = "readiness.accuracy.{}.commits", ("readiness.dependent",)
-    figure = Profiled(task, "puma", count.format("ready"), "dependent cells committed when ready", of, divided=True)
-    return Cell(figure)
+    name, of = "dependent cells committed when ready", ("readiness.dependent",)
+    return Cell(Profiled(task, "puma", "readiness.accuracy.ready.commits", name, of, divided=True))
 
 
 def unready(scheme: str) -> Cell:
@@ -57,7 +49,7 @@ def claims() -> list[Claim]:
             AtLeast(COUNTDOWN.cell("puma", "reveal", "high"), 0.99),
             above(COUNTDOWN.cell("random", "confidence", "high"), COUNTDOWN.cell("puma", "confidence", "high")),
         ],
-        **{f"discussion.coverage.{task}": [above(rare(task, "puma"), rare(task, "random"))] for task in ORDERS},
+        **{f"discussion.coverage.{task}": [above(rare(task, "puma"), rare(task, "random"))] for task in FIVE},
         "discussion.readiness.addition": [AtLeast(cell, 0.9, tolerance=0.1) for cell in premature],
         "discussion.readiness.maze": [AtLeast(unready(s), 0.9, tolerance=0.1) for s in ("papl", "puma")],
         "discussion.readiness.sudoku": [above(ready("sudoku"), ready(task)) for task in ("addition", "maze")],

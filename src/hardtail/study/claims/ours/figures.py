@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hardtail.core import records
-from hardtail.study.claims.evidence import Results, Sample, Value
+from hardtail.study.claims.evidence import Results, Sample
 from hardtail.study.claims.figures import NOTHING_FAILED, Figure
 
 DATA_SEEDS = (0, 1, 2)
@@ -41,14 +41,8 @@ class Decoded(Figure):
                 found.append(Sample(self.run, seed, weights, self.policy, self.stratum, n, value, self.share, *made_by))
         return found
 
-    def values(self, results: Results) -> dict[int, Value]:
-        return {sample.seed: Value(sample.value, sample.n) for sample in self.samples(results)}
-
     def why_missing(self, results: Results) -> str:
-        return NOTHING_FAILED if self._records(results) else "no record"
-
-    def left_out(self, results: Results) -> list[str]:
-        return []
+        return NOTHING_FAILED if self._records(results) else super().why_missing(results)
 
     def _cases(self, record: records.Accuracy | records.Trust) -> int:
         """How many cases decide the interval: for an area, those of the rarer kind."""

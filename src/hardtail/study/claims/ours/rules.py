@@ -1,5 +1,6 @@
 """The rules of our own claims: thresholds that were set before anything was measured at size."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_seeds
@@ -18,13 +19,16 @@ class _Two(Check):
     def cells(self) -> tuple[Cell, ...]:
         return self.cell, self.other
 
-    def _means(self, results: Results) -> tuple[float, float, int]:
+    def _found(self, results: Results) -> Finding:
         seeds = common_seeds(self.cells, results)
         one, two = (
             sum(values[seed].value for seed in seeds) / len(seeds)
             for values in (cell.figure.values(results) for cell in self.cells)
         )
-        return one, two, len(seeds)
+        return Finding(self._verdict(one, two), f"{one:.4g} to {two:.4g}", len(seeds), mean=one)
+
+    @abstractmethod
+    def _verdict(self, one: float, two: float) -> Verdict: ...
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,9 @@ class NotBelow(_Two):
     def printed(self) -> str:
         return f"≥ {self.times:g} ×" if self.times != 1 else "not lower"
 
-    def _found(self, results: Results) -> Finding:
-        one, two, seeds = self._means(results)
+    def _verdict(self, one: float, two: float) -> Verdict:
         short = self.times * two - one
-        verdict = Verdict.HOLDS if short <= EPSILON else Verdict.WEAKER if short <= self.slack else Verdict.NOT
-        return Finding(verdict, f"{one:.4g} to {two:.4g}", seeds, mean=one)
+        return Verdict.HOLDS if short <= EPSILON else Verdict.WEAKER if short <= self.slack else Verdict.NOT
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,8 @@ class NotAbove(_Two):
     def printed(self) -> str:
         return f"≤ {self.times:g} ×"
 
-    def _found(self, results: Results) -> Finding:
-        one, two, seeds = self._means(results)
-        verdict = Verdict.HOLDS if one <= self.times * two + EPSILON else Verdict.NOT
-        return Finding(verdict, f"{one:.4g} to {two:.4g}", seeds, mean=one)
+    def _verdict(self, one: float, two: float) -> Verdict:
+        return Verdict.HOLDS if one <= self.times * two + EPSILON else Verdict.NOT
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,5 @@ class BetterWhereLow(_Two):
     def printed(self) -> str:
         return f"greater where below {self.low:g}"
 
-    def _found(self, results: Results) -> Finding:
-        one, two, seeds = self._means(results)
-        verdict = Verdict.HOLDS if two >= self.low or one > two else Verdict.NOT
-        return Finding(verdict, f"{one:.4g} to {two:.4g}", seeds, mean=one)
+    def _verdict(self, one: float, two: float) -> Verdict:
+        return Verdict.HOLDS if two >= self.low or one > two else Verdict.NOT

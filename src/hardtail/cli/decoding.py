@@ -1,0 +1,60 @@
+"""Decoding models to show them together: what `compare` and `report` share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import OmitArgPrefixes
+
+from hardtail.cli import common
+from hardtail.cli.common import Batch, Checkpoint, DataSeed, Device, OwnTask, Policies
+from hardtail.cli.options import option
+
+if TYPE_CHECKING:
+    from hardtail.core.types import Trace
+    from hardtail.measuring.subject import Subject
+    from hardtail.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class ToDecode:
+    """How the named models are decoded."""
+
+    policies: Policies = ()
+    strata: Annotated[
+        tuple[str, ...], option("strata to decode models on [an ordinary one and a hard one]", "STRATUM")
+    ] = ()
+    n: Annotated[int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"])] = 100
+    task: OwnTask = None
+    checkpoint: Checkpoint = None
+    data_seed: DataSeed = None
+    device: Device = None
+    batch: Batch = None
+
+    def traces_of(
+        self,
+        models: Sequence[str],
+        own: "Task | None",
+        adapted: "Callable[[Sequence[Subject]], list[Subject]]" = list,
+    ) -> "list[Trace]":
+        """Decode models, if there are any; `own` is the task of those that do not name theirs."""
+        if not models:
+            return []
+        from hardtail.show import sources
+
+        device = common.usable_device(self.device)
+        plan = sources.DecodePlan(
+            self.policies, self.strata, self.n, self.checkpoint, self.data_seed, device, self.batch
+        )
+        subjects = adapted(sources.load_models(models, plan, own))
+        rounds = sources.rounds(subjects, plan)
+        common.say_decodes(
+            f"{rounds:,} decodes of {common.counted(len(subjects), 'model', 'models')}",
+            [(subject, sources.rounds([subject], plan)) for subject in subjects],
+        )
+        with common.progress_bar("decoding", rounds) as advance:
+            return list(sources.decoded(subjects, plan, advance))
+
+
+Decoded = Annotated[ToDecode, OmitArgPrefixes]
+USUAL = ToDecode()
