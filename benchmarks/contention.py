@@ -5,8 +5,9 @@
     python benchmarks/contention.py --ways ours --rounds 5              # without the slow one
 
 Each is measured in two ways, in turn. *Split* is how it was done before: torch splits every product over the cores, and
-threads that wait for each other spin. *Ours* decodes with single-threaded workers, and threads wait asleep. How OpenMP
-waits is settled when torch is imported, so each way has a process of its own, which waits while another is measured.
+threads that wait for each other spin. *Ours* decodes with single-threaded workers, splits no tiny training step, and
+lets threads wait asleep. How OpenMP waits is settled when torch is imported, so each way has a process of its own,
+which waits while another is measured.
 """
 
 import argparse
@@ -61,17 +62,20 @@ def prepared_decode(way: str, n: int, models: int) -> Callable[[], None]:
     return work
 
 
-def prepared_train() -> Callable[[], None]:
-    """Some steps of the smallest recipe, without probes and decodes."""
+def prepared_train(way: str, name: str) -> Callable[[], None]:
+    """Some steps of a recipe, without probes and decodes."""
     import torch
 
     from hardtail.models.transformer import Transformer
     from hardtail.schemes.base import Corpus
     from hardtail.study.recipes import recipe_named
     from hardtail.tasks import datasets as data
+    from hardtail.training.run import cpu_threads
     from hardtail.training.step import Step
 
-    recipe = recipe_named("addition-puma-smoke")
+    recipe = recipe_named(name)
+    if way == "ours":
+        torch.set_num_threads(cpu_threads(recipe))
     instances = data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
     corpus = Corpus.on(torch.device("cpu"), instances, recipe.task.vocabulary.mask_id, recipe.watch.order)
     model = Transformer(recipe.shape).initialise(torch.Generator().manual_seed(recipe.seed)).train()
@@ -85,11 +89,11 @@ def prepared_train() -> Callable[[], None]:
     return work
 
 
-def serve(way: str, work: str, n: int, models: int) -> None:
+def serve(way: str, work: str, n: int, models: int, recipe: str) -> None:
     """Do the work for every line that is read, and print the seconds it took."""
     if way == "split":
         import torch  # noqa: F401  (before hardtail, so that threads spin)
-    run = prepared_decode(way, n, models) if work == "decode" else prepared_train()
+    run = prepared_decode(way, n, models) if work == "decode" else prepared_train(way, recipe)
     print("ready", flush=True)
     for _ in sys.stdin:
         began = time.perf_counter()
@@ -98,9 +102,10 @@ def serve(way: str, work: str, n: int, models: int) -> None:
 
 
 @contextmanager
-def server(way: str, work: str, n: int, models: int) -> Iterator[Callable[[], float]]:
+def server(way: str, work: str, n: int, models: int, recipe: str) -> Iterator[Callable[[], float]]:
     """A process that does the work in one way; gives the function that has it done once and returns the seconds."""
     command = [sys.executable, __file__, "--serve", way, "--work", work, "-n", str(n), "--models", str(models)]
+    command += ["--recipe", recipe]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -133,18 +138,21 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("-n", type=how_many, default=64, help="sums of each stratum [64]")
     parser.add_argument("--models", type=how_many, default=1, help="shipped models to decode [1]")
+    parser.add_argument("--recipe", default="addition-puma-smoke", help="what to train [%(default)s]")
     parser.add_argument("--rounds", type=how_many, default=3, help="measurements of each, of which the median is shown")
     parser.add_argument("--busy", type=how_many, help="busy processes [as many as there are cores]")
     parser.add_argument("--serve", choices=WAYS, help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.serve:
-        serve(words.serve, words.work[0], words.n, words.models)
+        serve(words.serve, words.work[0], words.n, words.models, words.recipe)
         return
     others = words.busy or len(os.sched_getaffinity(0))
     print(f"work    way      alone  beside {others} busy processes   ratio", flush=True)
     for work in words.work:
         with ExitStack() as stack:
-            servers = {way: stack.enter_context(server(way, work, words.n, words.models)) for way in words.ways}
+            servers = {
+                way: stack.enter_context(server(way, work, words.n, words.models, words.recipe)) for way in words.ways
+            }
             alone: dict[str, list[float]] = {way: [] for way in servers}
             beside: dict[str, list[float]] = {way: [] for way in servers}
             for _ in range(words.rounds):

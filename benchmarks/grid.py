@@ -29,7 +29,7 @@ from hardtail.study.grids import Entry
 from hardtail.study.on_ray import Ray
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
-from hardtail.study.unit import Inline, Launcher, Report, Result, Unit
+from hardtail.study.unit import Inline, Launcher, Result, Unit, Watching
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Timed:
 
     folder: Path
 
-    def __call__(self, unit: Unit, over: Callable[[], bool], report: Report, owner: str | None) -> Result:
+    def __call__(self, unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None) -> Result:
         began = time.perf_counter()
         with little():
-            result = work(unit, over, report, owner)
+            result = work(unit, over, watching, owner)
         (self.folder / unit.name).write_text(str(time.perf_counter() - began))
         return result
 

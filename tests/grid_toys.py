@@ -14,7 +14,7 @@ from unittest.mock import patch
 from hardtail.core.depots import FolderDepot
 from hardtail.study import advance as moving
 from hardtail.study.advance import work
-from hardtail.study.unit import Report, Result, Unit
+from hardtail.study.unit import Result, Unit, Watching
 from hardtail.tasks.base import Part
 from hardtail.training.step import Step
 from tests.test_study import _diagnosed
@@ -39,13 +39,13 @@ class Faulty:
     marks: Path
     faults: dict[str, str]
 
-    def __call__(self, unit: Unit, over: Callable[[], bool], report: Report, owner: str | None) -> Result:
+    def __call__(self, unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None) -> Result:
         fault, mark = self.faults.get(unit.name, ""), self.marks / unit.name
         with ExitStack() as stack:
             stack.enter_context(little())
             if fault and not mark.exists():
                 stack.enter_context(FAULTS[fault](mark, unit))
-            return work(unit, over, report, owner)
+            return work(unit, over, watching, owner)
 
 
 def die(mark: Path) -> None:

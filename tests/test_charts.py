@@ -100,5 +100,5 @@ def test_a_chart_of_commits_says_how_many_came_too_early() -> None:
     )
     assert answer("premature", early) == "Too early: 25 to 68 % under top1, 0 % under lsb"
     along = chart(_series("a", 0.0, 0.5))
-    assert answer("wrong-along", along) == "At worst 50 % of the commits are wrong: a · top1, 100 % of the way"
+    assert answer("wrong-along", along) == "At worst 50 % are wrong: a · top1, 100 % of the way"
     assert answer("wrong-along", chart(_series("a", 0.0, 0.0))) == "No commit is wrong"

@@ -68,11 +68,21 @@ def test_ids_and_verdicts_are_never_cut_short(run: Run, recorded: Path, monkeypa
     told = ", ".join(f"{verdict.value} {sum(item.verdict is verdict for item in judged)}" for verdict in Verdict)
     assert counts == f"{len(judged)} claims: {told}"
     assert max(map(len, lines)) <= 80
+    numbers = 0
     for line, item in zip(lines, judged, strict=True):
-        assert line.startswith(f"{item.says} ")
-        shown, sentence = line.removeprefix(item.says).split(maxsplit=1)
+        verdict = item.verdict.value + ("¹" if item.says.startswith("one seed") else "")
+        assert line.startswith(f"{verdict} ")
+        shown, told = line.removeprefix(verdict).split(maxsplit=1)
         assert shown == item.claim.id
-        assert item.claim.sentence.startswith(sentence.rstrip("…"))
+        if told.endswith("(ours)"):
+            paper, ours = told.removesuffix(" (ours)").split(" (paper) · ")
+            assert paper == item.claim.paper
+            assert item.ours is not None
+            assert item.ours.startswith(ours)
+            numbers += 1
+        else:
+            assert item.claim.sentence.startswith(told.rstrip("…"))
+    assert numbers
 
 
 def test_json_has_what_programs_read(run: Run, recorded: Path) -> None:

@@ -1,12 +1,19 @@
 """The figure of accuracy against passes: records that count passes, weighted by their instances."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hardtail.core.records import Accuracy, RunEntry, append_jsonl
-from hardtail.show.figures.passes import costs, passes_figure
+from hardtail.decoding.loop import decode
+from hardtail.policies.named import policy_named
+from hardtail.show.charts.passes import costs, decoded_passes, recorded_passes
+from hardtail.show.figures.passes import passes_figure
+from hardtail.show.stages import stages
 from hardtail.study.runs import Run
+from hardtail.tasks.addition.task import Addition
+from tests.planted import lookahead
 
 
 @pytest.fixture
@@ -42,3 +49,37 @@ def test_every_policy_that_was_measured_has_its_mark(run: Run) -> None:
     assert sorted(marks) == [pytest.approx([18.0, 0.9]), pytest.approx([33.0, 0.5])]
     (legend,) = drawn.legends
     assert [text.get_text() for text in legend.get_texts()] == ["check", "top1", "lsb", "one"]
+
+
+def test_the_page_says_what_is_solved_best_in_the_fewest_passes(run: Run) -> None:
+    chart = recorded_passes("addition", [run], {"a"})
+    assert chart is not None
+    found = {one.style: one.lines[0].points[0] for one in chart.series}
+    assert {policy: point.x for policy, point in found.items()} == {"check": pytest.approx(18.0), "top1": 33.0}
+    assert {policy: point.y for policy, point in found.items()} == {"check": pytest.approx(0.9), "top1": 0.5}
+    assert (chart.section, chart.answer) == ("cost", "a · check solves 90 % in 18 passes")
+    assert recorded_passes("no such task", [run]) is None
+
+
+def test_decodes_that_cost_the_same_are_not_compared_by_cost() -> None:
+    task = Addition(digits=8)
+    hard = task.showcase().hard
+    instances = task.sample(6, hard, seed=0)
+    traces = [
+        decode(lookahead(task, 2), instances, policy_named(name, task.order_names))
+        for name in ("top1", "lsb", "threshold")
+    ]
+    about = {"task": task.name, "config": task.config(), "stratum": hard, "model": "mine"}
+    named = [
+        replace(trace, about=about | {"policy": name})
+        for trace, name in zip(traces, ("top1", "lsb", "threshold"), strict=True)
+    ]
+    (slow,), (every,) = stages(named[:2]), stages(named)
+    assert decoded_passes(slow) is None
+    chart = decoded_passes(every)
+    assert chart is not None
+    cost = {one.style: one.lines[0].points[0].x for one in chart.series}
+    assert cost["top1"] == cost["lsb"] == 9
+    passes_N = named[2].passes_N
+    assert passes_N is not None
+    assert cost["threshold"] == passes_N.mean() < 9

@@ -15,7 +15,7 @@ from hardtail.study import leases
 from hardtail.study.advance import advance, work
 from hardtail.study.leases import Leases
 from hardtail.study.store import Store
-from hardtail.study.unit import Unit
+from hardtail.study.unit import Unit, Watching
 from tests.grid_toys import little
 from tests.test_study import entry
 
@@ -123,7 +123,7 @@ def test_a_worker_whose_lease_was_taken_over_records_nothing(store: Store, tmp_p
 
     with little(), pytest.MonkeyPatch.context() as patched:
         patched.setattr(moving, "measure", slow)
-        result = work(unit, lambda: False, lambda entry, line: None)
+        result = work(unit, lambda: False, Watching())
     assert result.state == "busy"
     assert "another process may have taken it over" in result.said[0]
     assert store.names() == set()

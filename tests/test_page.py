@@ -144,6 +144,12 @@ def test_a_verdict_opens_its_evidence(opened: Open) -> None:
     assert claim.locator(".verdict").inner_text() == "= holds"
     level = page.locator("details.claim", has_text="PAPL has this accuracy on chains of 20").first
     assert level.locator(".numbers").inner_text() == "46.2 % (paper) · 46.2 % (ours)"
+    longest = level.locator(".verdict")
+    longest.evaluate("badge => (badge.textContent = '≠ one seed: does not hold')")
+    badge, numbers = longest.bounding_box(), level.locator(".numbers").bounding_box()
+    assert badge is not None
+    assert numbers is not None
+    assert badge["x"] + badge["width"] < numbers["x"]
     assert "addition-random-tf32-s42" in claim.inner_text()
     everything = page.locator("details.claim").count()
     page.get_by_role("link", name=re.compile("^does not hold")).click()

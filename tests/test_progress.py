@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -45,21 +46,23 @@ def test_what_was_counted_is_shown(capsys: pytest.CaptureFixture[str], monkeypat
     shown: list[str] = []
 
     class Shown:
-        def __init__(self, words: object) -> None:
-            self.words = words
+        def __init__(self, words: object, left: Callable[[float], str]) -> None:
+            self.words, self.left = words, left
 
         def __enter__(self) -> None:
             pass
 
         def __exit__(self, *error: object) -> None:
             assert callable(self.words)
-            shown.append(self.words())
+            shown.append(self.words() + self.left(30.0))
 
     monkeypatch.setattr(progress, "plain_lines", Shown)
     with progress.counted_lines("drawing", None) as advance:
         advance(1000)
         advance(500)
-    assert shown == ["drawing: 1,500"]
+    with progress.counted_lines("decoding", 6000) as advance:
+        advance(1500)
+    assert shown == ["drawing: 1,500", "decoding: 1,500 of 6,000, about 90 seconds left"]
 
 
 def test_the_lines_can_be_turned_off(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
 from hardtail.study.runs import Run, diagnosed_strata
 from hardtail.study.store import Store
+from hardtail.tasks.addition.task import Addition
 from tests.planted_results import diagnosis_of
 from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, saved
 
@@ -166,9 +167,17 @@ def test_tables_list_runs_that_never_learned_and_leave_them_out(tmp_path: Path) 
         if path.stem == "addition-table-1" and path.suffix in (".md", ".tex"):
             assert "left out because they never learned the task: addition-puma-tf32-s42" in path.read_text()
     chart = recorded_accuracy("addition", Store(folder).runs(), "best_probe")
+    shown = chart.x.categories or ()
+    assert shown == tuple(name for name in Addition().strata() if name in shown)
     puma = {one.name: one for one in chart.series if one.hue == "puma" and one.style == "top1" and not one.printed}
     assert set(puma) == {"puma-tf32 · top1", "puma-tf32, seed 42 (never learned) · top1"}
-    assert puma["puma-tf32 · top1"].lines[0].points[0].y == pytest.approx(0.872)
+    (natural, four_or_more, *_) = puma["puma-tf32 · top1"].lines[0].points
+    assert natural.y == pytest.approx(0.999)
+    assert four_or_more.y == pytest.approx(0.872)
+    for chart in run_charts(Store(folder).runs()):  # listed in all others as well, and in no mean
+        arms = {one.group: [line.label for line in one.lines] for one in chart.series if one.hue == "puma"}
+        assert "puma-tf32, seed 42 (never learned)" in arms or chart.section == "cost", chart.title
+        assert not any("seed 42" in label for label in arms.get("puma-tf32", [])), chart.title
 
 
 def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:

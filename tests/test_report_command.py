@@ -1,11 +1,13 @@
 """`hardtail report` as a person types it: what it writes, and what it says when the person errs."""
 
+import errno
 import json
+import os
 import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -157,3 +159,18 @@ def test_a_runs_task_has_the_name_that_it_is_registered_by(tmp_path: Path, monke
     lines(tmp_path / "run" / "log.jsonl", [])
     (tmp_path / "run" / "recipe.json").write_text(json.dumps(recipe))
     assert Run.of_folder(tmp_path / "run").task == "mark_up"
+
+
+@pytest.mark.parametrize("words", ["report m.npz --out", "compare m.npz n.npz --latex", "demo --out"])
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    words: str, hardtail_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def closed(dir: Path) -> NoReturn:
+        assert dir == tmp_path
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hardtail.cli.common.TemporaryFile", closed)
+    code, out, err = hardtail_command(*words.split(), "new/place")
+    assert (code, out) == (2, "")
+    assert err == "hardtail: new/place cannot be written: Permission denied; give another place\n"

@@ -13,8 +13,8 @@ import pytest
 from safetensors.torch import load, save_file
 
 from hardtail import HardtailError
-from hardtail.cli.train import Watcher
 from hardtail.cli.train import main as command
+from hardtail.cli.watching import Watcher
 from hardtail.core import files
 from hardtail.core.records import LogLine
 from hardtail.training import checkpoint
@@ -127,7 +127,7 @@ def test_too_large_for_the_memory(tmp_path: Path) -> None:
     words = ["train", "addition-puma-smoke", "--batch", str(10**12), "--out", str(tmp_path / "run")]
     done = subprocess.run([*HARDTAIL, *words], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr == "hardtail: there is not enough memory for that; ask for less at a time\n"
+    assert done.stderr.splitlines()[1:] == ["hardtail: there is not enough memory for that; ask for less at a time"]
 
 
 def test_a_full_disk_says_what_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,19 +174,32 @@ def test_ctrl_c_before_the_first_step_stops_at_once(tmp_path: Path, monkeypatch:
 
 
 def test_lines_in_a_log_say_only_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Watcher("mine", replace(quick(), steps=100))
-    watcher.report(LogLine(step=0, how="eager on the CPU", wall=0.0, tokens=0))
-    watcher.report(LogLine(step=0, probe_nll=2.5, wall=1.0, tokens=0))
-    watcher.report(LogLine(step=50, loss=2.0, wall=50.0, tokens=9))
-    watcher.report(LogLine(step=99, loss=1.0, wall=99.0, tokens=9))
-    watcher.report(LogLine(step=100, loss=1.0, wall=100.0, tokens=9))
-    assert capsys.readouterr().out.splitlines()[1:] == [
+    probed = {"probe_nll": 0.0097551, "probe_guessed": 3, "natural": 0.995, "hard": 0.785, "hard_logical": 0.9951}
+    measured = LogLine(step=99, loss=1.0, norm=0.12345, wall=99.0)
+    watcher = Watcher()
+    watcher.report(LogLine(step=0, how="eager on the CPU", wall=0.0, tokens=0), 100)
+    watcher.report(LogLine(step=0, probe_nll=2.5, wall=1.0, tokens=0), 100)
+    watcher.report(LogLine(step=50, loss=2.0, wall=50.0, tokens=9), 100)
+    watcher.report(msgspec.structs.replace(measured, **probed), 100, "mine")
+    watcher.report(LogLine(step=100, loss=1.0, wall=100.0, tokens=9), 100)
+    assert capsys.readouterr().out.splitlines() == [
         "step 0/100  eager on the CPU",
-        "step 0/100  probe_nll 2.5",
-        "step 50/100  1.0 steps/s  50 seconds left  probe_nll 2.5  loss 2",
-        "step 99/100  1.0 steps/s  1 second left  probe_nll 2.5  loss 1",
-        "step 100/100  1.0 steps/s  probe_nll 2.5  loss 1",
+        "step 0/100  probe 2.5",
+        "step 50/100  1.0 steps/s  50 seconds left  loss 2",
+        "mine  step 99/100  1 second left  loss 1  norm 0.1235  probe 0.009755  guessed 3",
+        "  natural 0.995  hard 0.785  hard in order 0.9951",
+        "step 100/100  1.0 steps/s  loss 1",
     ]
+
+
+def test_a_watcher_says_what_is_done_and_how_far_it_has_come() -> None:
+    watcher = Watcher()
+    watcher.begin("", "preparing", 0)
+    assert watcher.now() == "preparing"
+    watcher.move("mine", "step", 1200, 300_000)
+    assert watcher.now() == "mine: step 1,200/300,000"
+    watcher.move("mine", "measuring", 64, 9000)
+    assert watcher.now() == "mine: measuring 64/9,000"
 
 
 @pytest.mark.parametrize(

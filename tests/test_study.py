@@ -62,6 +62,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [(Part("natural", 5), orders), (Part("chain>=4", 5), orders), (Part("natural", 8), orders[:1])]
     monkeypatch.setattr(moving, "study_parts", lambda task, n, **_: parts)
     monkeypatch.setattr(moving, "explain_model", _diagnosed)
+    monkeypatch.setattr(moving, "to_decode", lambda *given: 0)
 
 
 def test_names_are_unique_over_all_grids() -> None:
@@ -169,10 +170,13 @@ def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path, monkeypatch
     run = entry()
     train(run.recipe, tmp_path)
     late = iter([False] * 4 + [True])  # three parts, one diagnosis, then it is late
-    assert not measure(tmp_path, device="cpu", n=5, over=lambda: next(late))
+    seen: list[tuple[int, int]] = []
+    assert not measure(tmp_path, device="cpu", n=5, over=lambda: next(late), progress=lambda *at: seen.append(at))
+    assert 2 * seen[-1][0] == seen[-1][1]  # one of two kinds of weights
     first = (tmp_path / "evaluations.jsonl").read_bytes()
     assert {record["checkpoint"] for record in read_records(tmp_path / "evaluations.jsonl")} == {"last"}
-    assert measure(tmp_path, device="cpu", n=5)
+    assert measure(tmp_path, device="cpu", n=5, progress=lambda *at: seen.append(at))
+    assert seen[-1][0] == seen[-1][1] == seen[0][1]
     assert (tmp_path / "evaluations.jsonl").read_bytes().startswith(first)
     found = [
         (record["checkpoint"], record["stratum"], record["n"], record["policy"])
@@ -368,7 +372,8 @@ def test_a_run_that_fails_is_named_and_holds_up_no_other(
     assert code == 2
     assert f"{lost.name}: {tmp_path / 'runs' / lost.name / 'recipe.json'}: this is not valid JSON" in out
     assert "both: 1 of 2 runs recorded" in out
-    assert error == f"hardtail: failed, for the reason above: {lost.name}; run the same command to try again\n"
+    failed = f"hardtail: failed, for the reason above: {lost.name}; run the same command to try again"
+    assert error.splitlines()[1:] == [failed]
     assert Store(tmp_path / "results").names() == {good.name}
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from hardtail.models.precision import Precision
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
+from hardtail.study.recipes import recipe_named
+from hardtail.training.run import cpu_threads, train
 from tests.decoding_toys import MASK, TOY, hashed_logits, problems, same_trace
 
 
@@ -63,6 +66,16 @@ def test_any_number_of_workers_writes_the_same_bytes(name: str, threads: int) ->
     assert len(np.unique(one.prob_NT[one.commit_NT])) > 100  # the model is no constant
     assert everything(one) == everything(two) == everything(three) == everything(usual)
     assert torch.get_num_threads() == threads
+
+
+def test_a_tiny_training_step_is_not_split(threads: int, tmp_path: Path) -> None:
+    """Torch is told to use two cores, but they would wait for each other longer than they compute."""
+    seen: set[int] = set()
+    tiny = replace(recipe_named("addition-puma-smoke"), steps=1)
+    train(tiny, tmp_path, device="cpu", progress=lambda step: seen.add(torch.get_num_threads()))
+    assert seen == {1}
+    assert torch.get_num_threads() == threads
+    assert cpu_threads(recipe_named("addition-random-small")) == min(threads, usable_cores())
 
 
 def test_one_pass_is_judged_the_same_by_any_number_of_workers(threads: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 
 import tyro
@@ -13,7 +14,7 @@ from tyro.conf import Positional
 
 from hardtail import task as make_task
 from hardtail.cli.options import option
-from hardtail.cli.progress import counted_lines, plain_lines
+from hardtail.cli.progress import counted_lines, duration, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import MOST_TEXT, refuse_special
 from hardtail.core.registry import TASKS
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
-    from hardtail.core.records import LogLine
     from hardtail.core.tables import Table
     from hardtail.measuring.subject import Kind, Subject
     from hardtail.models.precision import Precision
@@ -168,6 +168,20 @@ def refuse_special_out(path: "Path | None") -> None:
         refuse_special(path)
 
 
+def refuse_unwritable_out(path: "Path | None") -> None:
+    """Refuse, before the work is done, what its result could not be written to; for commands that only write it."""
+    if path is None:
+        return
+    refuse_special(path)
+    there = next(parent for parent in (path.absolute().parent, *path.absolute().parents) if parent.exists())
+    try:
+        with TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        sentence = f"{path} cannot be written: {error.strerror or error}; give another place"
+        raise HardtailError(sentence) from error
+
+
 def memory(limit: int) -> int:
     """Return the bytes of memory that a user allows for a text file."""
     if not 1 <= limit <= 1 << 30:
@@ -204,6 +218,15 @@ def say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
+def say_decodes(words: str, decodes: "Iterable[tuple[Subject, int]]") -> None:
+    """Say what is about to be decoded and, if that can be known, how long it takes."""
+    from hardtail.measuring.cost import decode_seconds
+
+    times = [decode_seconds(subject, count) for subject, count in decodes]
+    known = [seconds for seconds in times if seconds is not None]
+    say(f"{words}, about {duration(sum(known))}" if len(known) == len(times) else words)
+
+
 @contextmanager
 def busy(words: str) -> Iterator[None]:
     """Show on standard error that work goes on: a spinner on a terminal, plain lines elsewhere."""
@@ -212,12 +235,6 @@ def busy(words: str) -> Iterator[None]:
     screen = console(stderr=True)
     with screen.status(Text(words)) if screen.is_terminal else plain_lines(lambda: words):
         yield
-
-
-def measured(line: "LogLine") -> dict[str, float]:
-    """Return the measurements of a log line, without its progress."""
-    names = "loss", "norm", "probe_nll", "probe_guessed", "natural", "hard", "hard_logical"
-    return {name: value for name in names if (value := getattr(line, name)) is not None}
 
 
 @contextmanager

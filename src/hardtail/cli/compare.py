@@ -27,6 +27,8 @@ def compare(
     from hardtail.show import sources
 
     common.positive("-n", decoding.n)
+    for path in (out, latex):
+        common.refuse_unwritable_out(path)
     if out is not None:
         from hardtail.show.figures import ensure_matplotlib
 

@@ -58,7 +58,10 @@ class ToDecode:
         )
         subjects = adapted(sources.load_models(models, plan, own))
         rounds = sources.rounds(subjects, plan)
-        common.say(f"{rounds:,} decodes of {common.counted(len(subjects), 'model', 'models')}")
+        common.say_decodes(
+            f"{rounds:,} decodes of {common.counted(len(subjects), 'model', 'models')}",
+            [(subject, sources.rounds([subject], plan)) for subject in subjects],
+        )
         with common.progress_bar("decoding", rounds) as advance:
             return list(sources.decoded(subjects, plan, advance))
 

@@ -122,9 +122,10 @@ def evaluate(
         total = given.count(wanted, n) * decodes
     into = out or subject.record_file("evaluations.jsonl")
     common.refuse_special_out(into)
-    common.say(
+    common.say_decodes(
         f"{subject.name}: {total:,} decodes = {total // (len(wanted) * decodes):,} instances × "
-        f"{common.counted(len(wanted), 'stratum', 'strata')} × {common.counted(decodes, 'policy', 'policies')}"
+        f"{common.counted(len(wanted), 'stratum', 'strata')} × {common.counted(decodes, 'policy', 'policies')}",
+        [(subject, total)],
     )
     found: list[Found] = []
     with common.progress_bar(f"decoding {subject.name}", total) as advance:
@@ -195,7 +196,7 @@ def diagnose(
     from hardtail.decoding.options import Decoding
     from hardtail.measuring.diagnosis import tables, verdict
     from hardtail.measuring.evaluate import keep
-    from hardtail.measuring.explain import Explained, explain_model, explain_traces, to_decode
+    from hardtail.measuring.explain import Explained, diagnosed, explain_model, explain_traces, to_decode
     from hardtail.tasks.stored import stored_trace
 
     if not models:
@@ -229,7 +230,11 @@ def diagnose(
         where = common.usable_device(device)
         subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
         total = to_decode(subject.task, policies, strata, n)
-        common.say(f"{subject.name}: {total:,} decodes")
+        instances = sum(part.n for part in diagnosed(subject.task, strata, n))
+        orders = common.counted(total // instances, "policy", "policies")
+        common.say_decodes(
+            f"{subject.name}: {total:,} decodes = {instances:,} instances × {orders}", [(subject, total)]
+        )
         decoding = Decoding(batch=batch, device=subject.device)
         with common.progress_bar(f"decoding {subject.name}", total) as advance:
             diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=data_seed, progress=advance)

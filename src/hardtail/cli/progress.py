@@ -14,8 +14,11 @@ EVERY = 1.0
 
 
 @contextmanager
-def plain_lines(words: Callable[[], str]) -> Iterator[None]:
-    """Print what `words` returns, and the time so far, every second, however long the work itself is silent."""
+def plain_lines(words: Callable[[], str], left: Callable[[float], str] = lambda so_far: "") -> Iterator[None]:
+    """Print what `words` returns and the time so far every second, however long the work itself is silent.
+
+    `left` gets the seconds so far and says what is left, if it knows.
+    """
     if os.environ.get(SWITCH) == "off":
         yield
         return
@@ -24,7 +27,8 @@ def plain_lines(words: Callable[[], str]) -> Iterator[None]:
     def talk() -> None:
         with suppress(OSError, ValueError):  # nobody reads standard error any longer
             while not ended.wait(EVERY):
-                print(f"{words()}, {monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+                so_far = monotonic() - began
+                print(f"{words()}, {so_far:.0f} s{left(so_far)}", file=sys.stderr, flush=True)
 
     thread = Thread(target=talk, name="progress", daemon=True)
     thread.start()
@@ -44,6 +48,17 @@ def counted_lines(words: str, total: int | None) -> Iterator[Callable[[int], Non
         nonlocal done
         done += made
 
+    def left(so_far: float) -> str:
+        return f", about {duration(so_far * (total - done) / done)} left" if total and 0 < done < total else ""
+
     of = "" if total is None else f" of {total:,}"
-    with plain_lines(lambda: f"{words}: {done:,}{of}"):
+    with plain_lines(lambda: f"{words}: {done:,}{of}", left):
         yield advance
+
+
+def duration(seconds: float) -> str:
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    whole = max(round(seconds), 1)
+    return f"{whole} second{'s' if whole > 1 else ''}"

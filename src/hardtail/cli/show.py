@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from hardtail import task as make_task
-from hardtail.cli.common import app, busy, open_console, progress_bar, refuse_special_out, say, show_tables
+from hardtail.cli.common import app, busy, open_console, progress_bar, refuse_unwritable_out, say, show_tables
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
@@ -15,14 +15,15 @@ NARROWEST = 80
 
 @app.command
 def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html")) -> None:
-    """Decode ordinary and hard problems with the shipped models and write a page to explore: two minutes on a CPU."""
+    """Decode ordinary and hard problems with the shipped models and write a page to explore: a minute on two cores."""
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
     from hardtail.show.sources import results_if_any
 
-    refuse_special_out(out)
+    refuse_unwritable_out(out)
     console = open_console()
+    say(f"{small.decodes():,} decodes with the shipped models of {small.TASK}, about a minute on two cores")
     with progress_bar("decoding with the shipped models", small.decodes()) as advance:
         shown = small.decode_all(advance)
     show_tables([small.table(shown)])

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -190,6 +191,7 @@ def _advance(
     data: Path | None,
     grid: Grid,
 ) -> None:
+    from hardtail.cli.watching import Watcher
     from hardtail.study.advance import SPARE, advance
     from hardtail.training.run import refuse_no_patience
 
@@ -199,18 +201,24 @@ def _advance(
     if not minutes > SPARE / 60:
         raise HardtailError(f"--minutes {minutes} is too short: {SPARE:.0f} seconds are reserved for saving")
 
-    began = False
+    watcher = Watcher()
 
     def report(entry: "Entry", line: "LogLine") -> None:
-        nonlocal began
-        began = True
-        shown = "  ".join(f"{key} {value:.4g}" for key, value in common.measured(line).items())
-        print(f"{entry.name}  step {line.step:,}/{entry.recipe.steps:,}  {shown}", flush=True)
+        watcher.report(line, entry.recipe.steps, entry.name)
+
+    def progress(entry: "Entry", what: str, done: int, total: int) -> None:
+        watcher.move(entry.name, what, done, total)
 
     entries = _entries(names, data)
     if grid.here:
         device = common.usable_device(device)
-    with grid.launcher() as launcher, common.asked_to_stop(lambda: began or grid.began) as stopping:
+    common.say(f"working on {' '.join(names)} for at most {minutes:g} minutes; the same command continues")
+    watcher.begin("", "preparing", 0)
+    with (
+        grid.launcher() as launcher,
+        common.asked_to_stop(lambda: watcher.began or grid.began) as stopping,
+        watcher.shown() if grid.here else nullcontext(),
+    ):
         found = advance(
             entries,
             runs,
@@ -222,10 +230,11 @@ def _advance(
             ledger_only=ledger_only,
             patience=patience,
             data_file=data,
+            say=watcher.say if grid.here else grid.say,
             report=report,
+            progress=progress,
             should_stop=stopping,
             launcher=launcher,
-            say=grid.say,
         )
         stopped = stopping()
     left = sum(item.state != "recorded" for item in found)

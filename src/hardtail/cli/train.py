@@ -3,21 +3,19 @@
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Annotated
 
 import tyro
-from rich.progress import TextColumn
 from tyro.conf import FlagCreatePairsOff, arg
 from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from hardtail.cli.common import Device, Patience, asked_to_stop, measured, new_bar, usable_device
+from hardtail.cli.common import Device, Patience, asked_to_stop, say, usable_device
 from hardtail.cli.options import OPTIONAL, option
-from hardtail.cli.progress import plain_lines
+from hardtail.cli.progress import duration
+from hardtail.cli.watching import Watcher
 from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import PREFIX, TEMPLATE, Pretrained
 from hardtail.core.records import LogLine
@@ -131,18 +129,10 @@ def _show(recipe: Recipe, folder: Path) -> None:
         f"\n[bold]{cost.parameters:,}[/bold] parameters, sequences of {recipe.task.seq_len}, "
         f"{cost.flops_per_step / 1e9:,.1f} GFLOP a step\n"
         f"about {cost.memory / 1e9:.1f} GB of memory for training\n"
-        f"{recipe.steps:,} steps: about {_duration(cost.gpu_seconds)} on one H200, "
-        f"{_duration(cost.cpu_seconds)} on two CPU cores"
+        f"{recipe.steps:,} steps: about {duration(cost.gpu_seconds)} on one H200, "
+        f"{duration(cost.cpu_seconds)} on two CPU cores"
     )
     print(f"would write to {folder}")
-
-
-def _duration(seconds: float) -> str:
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    whole = max(round(seconds), 1)
-    return f"{whole} second{'s' if whole > 1 else ''}"
 
 
 def _train(
@@ -160,74 +150,25 @@ def _train(
             with asked_to_stop(lambda: True) as stop:
                 call(should_stop=stop)
             return
-        watcher = Watcher(name, recipe)
-        lines = plain_lines(watcher.now) if watcher.bar.disable else nullcontext()
-        with (
-            open_sinks(log, folder, recipe) as pass_on,
-            asked_to_stop(lambda: watcher.began) as stop,
-            watcher.bar,
-            lines,
-        ):
+        watcher, cost = Watcher(), estimate(recipe)
+        on_cpu, on_gpu = duration(cost.cpu_seconds), duration(cost.gpu_seconds)
+        time = f"{on_cpu} on two cores" if own_device == "cpu" else f"{on_gpu} on an H200"
+        say(f"{name}: {recipe.steps:,} steps, about {time}")
+        watcher.begin("", "preparing data and model", 0)
+        with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.shown():
 
             def report(line: LogLine) -> None:
-                watcher.report(line)
+                watcher.report(line, recipe.steps)
                 pass_on(line)
 
-            outcome = call(report=report, progress=watcher.move, should_stop=stop)
+            def progress(step: int) -> None:
+                watcher.move("", "step", step, recipe.steps)
+
+            outcome = call(report=report, progress=progress, should_stop=stop)
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"
-        print(f"{folder}: {ended} at step {outcome.step:,} ({outcome.how}); last.safetensors, best_probe.safetensors")
+        print(f"{folder}: {ended} at step {outcome.step:,} ({outcome.how})\n`hardtail eval {folder}` measures it")
         return
     print(f"{folder}: stopped and saved at step {outcome.step:,}; the same command continues from there")
     if ranks.world == 1:  # torchrun would take it for a failure
         sys.exit(130)
-
-
-class Watcher:
-    """Shows a run's log entries: a bar on a terminal, plain lines elsewhere."""
-
-    def __init__(self, name: str, recipe: Recipe) -> None:
-        self.steps = recipe.steps
-        self.bar = new_bar(TextColumn("{task.fields[words]}"))
-        self.task = self.bar.add_task(name, total=recipe.steps, words="preparing data and model")
-        self.latest: dict[str, float] = {}
-        self.began = False
-        self.step = 0
-        self.drawn = monotonic()
-        if self.bar.disable:
-            print(f"{name}: preparing data and model", flush=True)
-
-    def report(self, line: LogLine) -> None:
-        """Show the newest value of every measurement; for the first line, how the steps are computed."""
-        self.began, self.step = True, line.step
-        at = f"step {line.step:,}/{self.steps:,}"
-        if line.how is not None:
-            self._say(f"{at}  {line.how}")
-            self.bar.update(self.task, completed=line.step, words="")
-            return
-        self.latest |= measured(line)
-        words = "  ".join(f"{key} {value:.4g}" for key, value in self.latest.items())
-        rate = line.step / line.wall if line.wall else 0.0
-        to_go = self.steps - line.step
-        speed = f"  {rate:.1f} steps/s" if rate else ""
-        left = f"  {_duration(to_go / rate)} left" if rate and to_go else ""
-        if self.bar.disable or line.probe_nll is not None:  # the bar has no room for everything
-            self._say(f"{at}{speed}{left}  {words}")
-        loss = f"loss {self.latest['loss']:.4g}" if "loss" in self.latest else ""
-        self.bar.update(self.task, completed=line.step, words=f"{rate:.0f} steps/s  {loss}" if rate else "")
-
-    def move(self, step: int) -> None:
-        """Note a finished step; there may be thousands in a second, so the bar is redrawn only now and then."""
-        self.step = step
-        if not self.bar.disable and (now := monotonic()) - self.drawn > 0.2:
-            self.drawn = now
-            self.bar.update(self.task, completed=step)
-
-    def now(self) -> str:
-        return f"step {self.step:,}/{self.steps:,}" if self.began else "preparing data and model"
-
-    def _say(self, line: str) -> None:
-        if self.bar.disable:
-            print(line, flush=True)
-        else:
-            self.bar.console.print(line, highlight=False)

@@ -70,6 +70,9 @@ def _decoded(subject: "Subject", policy: str | None, stratum: str | None, n: int
     ((name, chosen),) = chosen_policies(subject.task, [policy or "top1"]).items()
     (label,) = chosen_strata(subject.task, [stratum or subject.task.gallery()[1]])
     instances = measured_instances(subject.task, label, n or 20, subject.seed if seed is None else seed)
+    common.say_decodes(
+        f"{subject.name}: {len(instances):,} decodes, to show one at a time", [(subject, len(instances))]
+    )
     with common.progress_bar(f"decoding {subject.name}", len(instances)) as advance:
         parts = list(traced(subject, name, chosen, instances, label, Decoding(device=subject.device), advance))
     return Trace.concat(parts)

@@ -1,5 +1,6 @@
 """The ledger in a terminal: the counts first, then a line for each claim."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -8,17 +9,36 @@ from hardtail.study.claims.base import Judged, Verdict
 
 SHORTEST = 20
 """The fewest characters of a claim's sentence that are worth showing."""
+ONE_SEED = "¹"
+_INTERVAL = re.compile(r" \[[^]]*\]")
 
 
 def ledger_lines(judged: Sequence[Judged], width: int = SCREEN) -> list[str]:
-    """Verdict, id and as much of the sentence as fits; verdicts and ids are never cut."""
+    """Verdict, id, and the paper's number and ours if they fit, or as much of the sentence as does.
+
+    Verdicts, ids and numbers are never cut.
+    """
     counted = Counter(item.verdict for item in judged)
     counts = ", ".join(f"{verdict.value} {counted[verdict]}" for verdict in Verdict)
-    verdicts = max((len(item.says) for item in judged), default=0)
+    verdicts = max((len(_verdict(item)) for item in judged), default=0)
     ids = max((len(item.claim.id) for item in judged), default=0)
     room = max(width - verdicts - ids - 4, SHORTEST)
-    lines = [f"{item.says:<{verdicts}}  {item.claim.id:<{ids}}  {_cut(item.claim.sentence, room)}" for item in judged]
-    return [f"{len(judged)} claims: {counts}", "`hardtail claims ID` shows the figures behind a verdict", "", *lines]
+    lines = [f"{_verdict(item):<{verdicts}}  {item.claim.id:<{ids}}  {_told(item, room)}" for item in judged]
+    note = f"{ONE_SEED} by one seed alone; " if any(_verdict(item).endswith(ONE_SEED) for item in judged) else ""
+    more = f"{note}`hardtail claims ID` shows the figures behind a verdict"
+    return [f"{len(judged)} claims: {counts}", more, "", *lines]
+
+
+def _verdict(item: Judged) -> str:
+    return item.verdict.value + (ONE_SEED if item.says != item.verdict else "")
+
+
+def _told(item: Judged, room: int) -> str:
+    numbers = f"{item.claim.paper} (paper) · {_INTERVAL.sub('', item.ours)} (ours)" if item.ours else ""
+    if not numbers or len(numbers) > room:
+        return _cut(item.claim.sentence, room)
+    left = room - len(numbers) - 2
+    return f"{numbers}  {_cut(item.claim.sentence, left)}" if left >= SHORTEST else numbers
 
 
 def _cut(sentence: str, room: int) -> str:

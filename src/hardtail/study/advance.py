@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from traceback import format_exception
 from typing import TypeVar
@@ -18,7 +19,7 @@ from hardtail.core.records import FINISHED, Accuracy, Head, LogLine, read_measur
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
-from hardtail.measuring.explain import diagnosed, explain_model
+from hardtail.measuring.explain import diagnosed, explain_model, to_decode
 from hardtail.measuring.subject import Kind, Subject, load_subject
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.precision import Precision
@@ -26,7 +27,7 @@ from hardtail.study.claims.ledger import judged_orders
 from hardtail.study.grids import Entry
 from hardtail.study.leases import Lease
 from hardtail.study.store import HOW_TO_REWRITE, Store, finished_of
-from hardtail.study.unit import Inline, Launcher, Limits, Report, Result, State, Unit, log_tail
+from hardtail.study.unit import Inline, Launcher, Limits, Progress, Report, Result, State, Unit, Watching, log_tail
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.training.checkpoint import STATE, state_step
@@ -83,6 +84,7 @@ def advance(
     data_file: Path | None = None,
     say: Callable[[str], None] = print,
     report: Report = lambda entry, line: None,
+    progress: Progress = lambda entry, what, done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
     launcher: Launcher = INLINE,
 ) -> list[Status]:
@@ -101,11 +103,11 @@ def advance(
 
     units = [Unit(entry, runs, store, n, device, patience, data_file, precision, ledger_only) for entry in entries]
     limits = Limits(lambda: should_stop() or left() <= 0, left)
-    failures = launcher.launch(units, work, limits, say, report)
+    failures = launcher.launch(units, work, limits, say, Watching(report, progress))
     return [replace(item, failure=failures.get(item.entry.name, "")) for item in status(entries, runs, store)]
 
 
-def work(unit: Unit, over: Callable[[], bool], report: Report, owner: str | None = None) -> Result:
+def work(unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None = None) -> Result:
     """Train, measure and record one run under its lease; whatever happens to it is in the result."""
     try:
         unit.store.refuse_unwritable()
@@ -113,7 +115,7 @@ def work(unit: Unit, over: Callable[[], bool], report: Report, owner: str | None
         return Result(unit.name, "unwritable", failure=str(error))
     try:
         with unit.store.leases.take(unit.name, unit.identity, owner) as lease:
-            return _work(unit, lease, over, report)
+            return _work(unit, lease, over, watching)
     except BusyError as error:
         return Result(unit.name, "busy", (str(error),))
     except BrokenPipeError:  # from the reader of the reports
@@ -123,7 +125,7 @@ def work(unit: Unit, over: Callable[[], bool], report: Report, owner: str | None
         return Result(unit.name, _fault(error), (), _sentence(error), log_tail(unit.folder), trace)
 
 
-def _work(unit: Unit, lease: Lease, over: Callable[[], bool], report: Report) -> Result:
+def _work(unit: Unit, lease: Lease, over: Callable[[], bool], watching: Watching) -> Result:
     entry, folder, said = unit.entry, unit.folder, []
     device = unit.device or usual_device()
 
@@ -132,7 +134,10 @@ def _work(unit: Unit, lease: Lease, over: Callable[[], bool], report: Report) ->
 
     def reported(line: LogLine) -> None:
         lease.note("training", line.step)
-        report(entry, line)
+        watching.report(entry, line)
+
+    def stepped(step: int) -> None:
+        watching.progress(entry, "step", step, entry.recipe.steps)
 
     if entry.name in unit.store.names():  # recorded by someone else since it was looked for
         return Result(entry.name, "recorded")
@@ -143,6 +148,7 @@ def _work(unit: Unit, lease: Lease, over: Callable[[], bool], report: Report) ->
         data_file=unit.data_file,
         patience=unit.patience,
         report=reported,
+        progress=stepped,
         should_stop=stop,
     )
     if not outcome.finished:
@@ -153,7 +159,13 @@ def _work(unit: Unit, lease: Lease, over: Callable[[], bool], report: Report) ->
     with sole_writer(folder):
         lease.note("measuring", outcome.step)
         if not measure(
-            folder, device=device, n=unit.n, precision=unit.precision, ledger_only=unit.ledger_only, over=stop
+            folder,
+            device=device,
+            n=unit.n,
+            precision=unit.precision,
+            ledger_only=unit.ledger_only,
+            over=stop,
+            progress=partial(watching.progress, entry, "measuring"),
         ):
             lease.refuse_lost()
             return Result(entry.name, "stopped", (*said, "trained; measuring continues at the next call"))
@@ -184,12 +196,14 @@ def measure(
     precision: Precision = "fp32",
     ledger_only: bool = False,
     over: Callable[[], bool] = lambda: False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> bool:
     """Evaluate and diagnose a finished run, in every order, on every stratum, for both kinds of weights.
 
     `ledger_only` leaves out what no claim is about. If the best weights are the last, they are measured once.
     If the run ran out of patience, its last weights are not those of its whole training: only the best are measured.
     Each stratum is kept once it is measured and not measured again. False if time was `over` before all was done.
+    `progress` gets the number of decodes that are done, and of all there are.
     """
     evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
     finished = finished_of(folder)
@@ -204,11 +218,16 @@ def measure(
     for kind, remedy in remedies.items():
         if not (weights := folder / f"{kind}.safetensors").exists():
             raise HardtailError(f"{weights} is missing; put it back, or {remedy}")
+    count = _Count(progress)
     measured: Subject | None = None
     for kind in remedies:
         subject = load_subject(
             str(folder), kind=kind, device=device, precision=precision, compiled=torch.device(device).type == "cuda"
         )
+        parts = study_parts(subject.task, n, ledger_only=ledger_only)
+        decodes = {part: part.n * (len(names) + subject.task.reveals) for part, names in parts}
+        explaining = to_decode(subject.task, (), (), None)
+        count.total = len(remedies) * (sum(decodes.values()) + explaining)
         ended, step = finished and finished.step, subject.origin.step
         if kind == "last" and step != ended:  # older weights may have been put in their place
             steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
@@ -218,27 +237,43 @@ def measure(
         if measured is not None and _same_weights(measured, subject):
             keep(evaluations, _copied(held, measured, subject))
             keep(diagnoses, _copied(explained, measured, subject))
+            count(count.total // len(remedies))
             continue
         done = [
             (record.stratum, record.policy, record.n)
             for record in held
             if isinstance(record, Accuracy) and _is_of(record, subject)
         ]
-        for part, names in study_parts(subject.task, n, ledger_only=ledger_only):
+        for part, names in parts:
             if all((part.stratum, name, part.n) in done for name in names):
+                count(decodes[part])
                 continue
             if over():
                 return False
             policies = chosen_policies(subject.task, names)
-            found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=subject.seed)
+            seed = subject.seed
+            found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=seed, progress=count)
             keep(evaluations, records_of(list(found)))
         wanted = diagnosed(subject.task, (), None)
-        if not any(_explains(record, wanted) for record in explained if _is_of(record, subject)):
-            if over():
-                return False
-            keep(diagnoses, explain_model(subject, (), (), None, decoding))
+        if any(_explains(record, wanted) for record in explained if _is_of(record, subject)):
+            count(explaining)
+        elif over():
+            return False
+        else:
+            keep(diagnoses, explain_model(subject, (), (), None, decoding, progress=count))
         measured = subject
     return True
+
+
+class _Count:
+    """Counts the decodes of a measurement, also those of earlier calls."""
+
+    def __init__(self, progress: Callable[[int, int], None]) -> None:
+        self.progress, self.done, self.total = progress, 0, 0
+
+    def __call__(self, made: int) -> None:
+        self.done += made
+        self.progress(self.done, self.total)
 
 
 def _is_of(record: Head, subject: Subject) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from hardtail.core.cores import usable_cores
 from hardtail.core.errors import HardtailError
 from hardtail.study.leases import Taken, new_owner
-from hardtail.study.unit import Launcher, Limits, Report, Result, Seen, Unit, Work, indented, raise_if_hopeless
+from hardtail.study.unit import Launcher, Limits, Result, Seen, Unit, Watching, Work, indented, raise_if_hopeless
 from hardtail.study.worker import Order, environment, gained_by, perform
 from hardtail.training.checkpoint import state_step
 from hardtail.training.estimate import estimate
@@ -52,7 +52,7 @@ class Ray(Launcher):
     """Shown the state of all runs every few seconds."""
 
     def launch(
-        self, units: Sequence[Unit], work: Work, limits: Limits, say: Callable[[str], None], report: Report
+        self, units: Sequence[Unit], work: Work, limits: Limits, say: Callable[[str], None], watching: Watching
     ) -> dict[str, str]:
         recorded = units[0].store.names() if units else set()
         left = [unit.from_anywhere() for unit in units if unit.name not in recorded]

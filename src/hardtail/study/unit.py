@@ -93,7 +93,19 @@ class Limits:
 
 
 Report = Callable[[Entry, LogLine], None]
-Work = Callable[[Unit, Callable[[], bool], Report, str | None], Result]
+Progress = Callable[[Entry, str, int, int], None]
+"""Called with a run, what is done with it (`step` or `measuring`), how far that has come, and how far it goes."""
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Who is told how work in this process goes on."""
+
+    report: Report = lambda entry, line: None
+    progress: Progress = lambda entry, what, done, total: None
+
+
+Work = Callable[[Unit, Callable[[], bool], Watching, str | None], Result]
 """Works on a unit until it is recorded or time is over; with a word that its lease is held under, if one is given."""
 
 
@@ -113,7 +125,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def launch(
-        self, units: Sequence[Unit], work: Work, limits: Limits, say: Callable[[str], None], report: Report
+        self, units: Sequence[Unit], work: Work, limits: Limits, say: Callable[[str], None], watching: Watching
     ) -> dict[str, str]:
         """Work on the units, the first ones first, until all are done or time is over; return the failures by name."""
 
@@ -122,7 +134,7 @@ class Inline(Launcher):
     """One after the other, in this process. A run that does not end in time is the last."""
 
     def launch(
-        self, units: Sequence[Unit], work: Work, limits: Limits, say: Callable[[str], None], report: Report
+        self, units: Sequence[Unit], work: Work, limits: Limits, say: Callable[[str], None], watching: Watching
     ) -> dict[str, str]:
         failures: dict[str, str] = {}
         for unit in units:
@@ -130,7 +142,7 @@ class Inline(Launcher):
                 break
             if unit.name in unit.store.names():
                 continue
-            result = work(unit, limits.over, report, None)
+            result = work(unit, limits.over, watching, None)
             for words in result.said:
                 say(f"{unit.name}: {words}")
             raise_if_hopeless(result)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.provenance import code_version
-from hardtail.core.records import FINISHED, LogLine
-from hardtail.study.grids import Entry
-from hardtail.study.unit import Result, Unit, Work
+from hardtail.core.records import FINISHED
+from hardtail.study.unit import Result, Unit, Watching, Work
 from hardtail.tasks.datasets import KEPT
 from hardtail.training.checkpoint import state_step
 
@@ -54,12 +53,10 @@ def perform(order: Order) -> Result:
         nonlocal stopping
         stopping = True
 
-    def ignore(entry: Entry, line: LogLine) -> None:
-        """Nobody reads this process's output; what it measures is in the run's log."""
-
     before = signal.signal(signal.SIGINT, stop)  # how Ray cancels a task
     try:
-        return order.work(order.unit, lambda: stopping or time.time() >= order.until, ignore, order.owner)
+        # Nobody reads this process's output; what it measures is in the run's log.
+        return order.work(order.unit, lambda: stopping or time.time() >= order.until, Watching(), order.owner)
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from hardtail.models.cost import forward_flops
 from hardtail.models.transformer import Transformer, parameter_count
 from hardtail.training.begin import begun
 from hardtail.training.recipe import Recipe
@@ -53,17 +54,11 @@ def estimate(recipe: Recipe) -> Cost:
 
 
 def _ours(recipe: Recipe) -> _Counted:
-    """The last block's queries and MLP are computed at answer cells only."""
     task, sizes = recipe.task, recipe.sizes
     with torch.device("meta"):
         parameters = parameter_count(Transformer(recipe.shape))
-    d, length, answer = sizes.width, task.seq_len, task.answer_len
-    per_block = {
-        cells: 2 * d * d * (2 * length + 2 * cells + 2 * sizes.mlp_ratio * cells) + 4 * d * length * cells
-        for cells in (length, answer)
-    }
-    forward = (sizes.layers - 1) * per_block[length] + per_block[answer] + 2 * d * task.vocabulary.size * answer
-    return _Counted(parameters, forward, length * d * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4)
+    activations = task.seq_len * sizes.width * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4
+    return _Counted(parameters, forward_flops(recipe.shape, task.answer_len), activations)
 
 
 def _theirs(recipe: Recipe) -> _Counted:

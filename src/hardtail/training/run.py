@@ -23,6 +23,7 @@ from hardtail.tasks.named import said_task, task_to_json
 from hardtail.tasks.stored import refuse_misshapen
 from hardtail.training.begin import begun
 from hardtail.training.checkpoint import generators, set_generators
+from hardtail.training.estimate import estimate
 from hardtail.training.keeper import Keeper, counted, open_run
 from hardtail.training.monitor import Monitor, is_due
 from hardtail.training.ranks import Ranks
@@ -32,6 +33,8 @@ from hardtail.training.step import ALONE, Step
 Report = Callable[[LogLine], None]
 _STOP, _END = 1, 2
 """What a process may wish between two steps: to save and stop, or that the run ends here. The largest wish counts."""
+WORTH_SPLITTING = 0.2e9
+"""Operations of the smallest step whose products several cores share: below, they wait longer than they gain."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,8 @@ def train(
         run = _Run(recipe, keeper, used, data_file, ranks)
         try:
             run.resume()
-            threads = min(torch.get_num_threads(), usable_cores())  # torch does not know of a quota
-            with matmul_precision(recipe.precision if used.type == "cuda" else "fp32"), computing_threads(threads):
+            precision, threads = recipe.precision if used.type == "cuda" else "fp32", cpu_threads(recipe)
+            with matmul_precision(precision), computing_threads(threads):
                 return run.go(report, progress, should_stop, patience)
         except BrokenPipeError:  # from the reader of the reports
             raise
@@ -104,6 +107,16 @@ def refuse_unequal_shares(recipe: Recipe, ranks: Ranks) -> None:
             f"a batch of {recipe.batch} cannot be shared by {counted(ranks.world)}; start a number that divides it, or "
             "change --batch"
         )
+
+
+def cpu_threads(recipe: Recipe) -> int:
+    """The threads that share a training step: one if it is tiny, and never more than there are cores.
+
+    The number depends on nothing that changes from one call to the next, as it changes how sums are rounded.
+    """
+    if estimate(recipe).flops_per_step < WORTH_SPLITTING:
+        return 1
+    return min(torch.get_num_threads(), usable_cores())  # torch does not know of a quota
 
 
 def usual_device() -> str:

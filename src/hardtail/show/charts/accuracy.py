@@ -7,20 +7,15 @@ from dataclasses import replace
 from hardtail.core import records
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
-from hardtail.show.charts.legend import arm_series, decoder_series, scheme_of, variant_of
+from hardtail.show.charts.legend import arm_of_run, arm_series, decoder_series, scheme_of, variant_of
 from hardtail.show.stages import Decoder, Stage
-from hardtail.study.claims.evidence import GATES, Estimate, Gate, Value, repeats_the_paper
+from hardtail.study.claims.evidence import Estimate, Value, repeats_the_paper
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
+from hardtail.tasks.named import kind_named
 
 HIDDEN_AT_FIRST = ("max-logit", "margin", "entropy", "random")
 """Orders other than confidence and logic, which the page shows only on request."""
-
-
-def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
-    """The kinds of weights that were measured or explained."""
-    measured = (record for run in runs for record in (*run.evaluations, *run.diagnoses))
-    return list(dict.fromkeys(record.checkpoint for record in measured if record.checkpoint))
 
 
 def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Collection[str] = ()) -> Chart:
@@ -32,10 +27,9 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
     for run in runs:
         for record in run.accuracies:
             if record.checkpoint == kind:
-                arm = run.arm if _has_learned(run, kind) else f"{run.arm}, seed {run.seed} (never learned)"
-                by_stratum = held.setdefault((arm, record.policy), {})
+                by_stratum = held.setdefault((arm_of_run(run, kind), record.policy), {})
                 by_stratum.setdefault(record.stratum, {})[run.seed] = record
-    strata = tuple(dict.fromkeys(stratum for of in held.values() for stratum in of))
+    strata = _in_order(task, dict.fromkeys(stratum for of in held.values() for stratum in of))
 
     def lines() -> Iterator[tuple[Series, Line]]:
         for (arm, policy), by_stratum in held.items():
@@ -49,6 +43,13 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
 
     x, weights = Axis("stratum", strata), kind.replace("_", " ")
     return described("recorded-accuracy", task, x, SHARE, lines(), of=weights, marks=True)
+
+
+def _in_order(task: str, strata: Iterable[str]) -> tuple[str, ...]:
+    """Strata as the task lists them, from easy to hard; those that it does not list come last."""
+    kind = kind_named(task)
+    known = {name: place for place, name in enumerate(kind().strata() if kind else ())}
+    return tuple(sorted(strata, key=lambda name: known.get(name, len(known))))
 
 
 def _seeds(by_stratum: Mapping[str, Mapping[int, records.Accuracy]], strata: Sequence[str]) -> tuple[Line, ...]:
@@ -65,11 +66,6 @@ def _mean(place: int, by_seed: Iterable[records.Accuracy]) -> Point:
     """The mean over seeds and its interval, as in the ledger."""
     found = Estimate.of([Value(record.exact_match, record.n) for record in by_seed], share=True)
     return Point(place, found.mean, found.low, found.high)
-
-
-def _has_learned(run: Run, kind: str) -> bool:
-    """Whether the run passes the ledger's gate; where that was not measured, it is assumed."""
-    return not GATES.get(run.entry.task, Gate()).failed(run, kind)
 
 
 def _printed(task: str, arm: str, policy: str) -> dict[str, float]:

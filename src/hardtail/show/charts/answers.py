@@ -8,6 +8,8 @@ from hardtail.show.charts.series import Axis, Point, Series
 from hardtail.show.words import stratum_words
 
 NEARLY_ALL = 0.99
+NEARLY = 0.01
+"""Accuracies that differ by less are called equal."""
 CONFIDENCE, LOGICAL = "confidence", "logical order"
 """The styles of charts that compare decoding by confidence with the logical order over training."""
 
@@ -88,6 +90,14 @@ def _lowest(chart: Drawn, series: Sequence[Series]) -> str:
     return f"Lowest: {one.name} solves {percent(point.y)} of {_category(chart, point)}"
 
 
+def _cheapest(chart: Drawn, series: Sequence[Series]) -> str:
+    """The fewest passes among what is solved best."""
+    most = max(point.y for _, point in _points(series))
+    best = ((one, point) for one, point in _points(series) if point.y >= most - NEARLY)
+    one, point = min(best, key=lambda held: held[1].x)
+    return f"{one.name} solves {percent(point.y)} in {point.x:.0f} passes"
+
+
 def _category(chart: Drawn, point: Point) -> str:
     return stratum_words((chart.x.categories or ())[int(point.x)])
 
@@ -108,7 +118,7 @@ def _right(chart: Drawn, series: Sequence[Series]) -> str:
     shares: dict[str, list[float]] = {}
     for _, point in _points(series):
         shares.setdefault(_category(chart, point), []).append(point.y)
-    return "Right: " + ", ".join(f"{_range(values)} of {group} commits" for group, values in shares.items())
+    return "Right: " + ", ".join(f"{group} {_range(values)}" for group, values in shares.items() if group != "free")
 
 
 def _peak(what: str) -> Callable[[Drawn, Sequence[Series]], str]:
@@ -116,7 +126,7 @@ def _peak(what: str) -> Callable[[Drawn, Sequence[Series]], str]:
         one, point = max(_points(series), key=lambda held: held[1].y)
         if not point.y:
             return f"No commit is {what}"
-        return f"At worst {percent(point.y)} of the commits are {what}: {one.name}, {percent(point.x)} of the way"
+        return f"At worst {percent(point.y)} are {what}: {one.name}, {percent(point.x)} of the way"
 
     return peak
 
@@ -136,7 +146,7 @@ def _half_way(chart: Drawn, series: Sequence[Series]) -> str:
     low, high = (pick(found, key=lambda name: found[name]) for pick in (min, max))
     if low == high:
         return f"Half-way, hidden cells lie at {found[low]:.2f} of the order"
-    return f"Half-way, hidden cells lie at {found[low]:.2f} ({low}) to {found[high]:.2f} ({high}) of the order"
+    return f"Half-way at {found[low]:.2f} ({low}) to {found[high]:.2f} ({high}) of the order"
 
 
 _ANSWERS: Mapping[str, Callable[[Drawn, Sequence[Series]], str]] = {
@@ -147,6 +157,8 @@ _ANSWERS: Mapping[str, Callable[[Drawn, Sequence[Series]], str]] = {
     "guessed": _guessed,
     "recorded-accuracy": _lowest,
     "decoded-accuracy": _lowest,
+    "recorded-passes": _cheapest,
+    "decoded-passes": _cheapest,
     "premature": _too_early,
     "right": _right,
     "premature-along": _peak("unready"),

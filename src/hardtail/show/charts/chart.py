@@ -17,7 +17,7 @@ __all__ = ["SHARE", "Axis", "Chart", "Line", "Point", "Series", "described", "gr
 class Words:
     """What `words.toml` says about a chart."""
 
-    section: Literal["training", "accuracy", "readiness", "coverage"]
+    section: Literal["training", "accuracy", "cost", "readiness", "coverage"]
     title: str
     panel: str
     note: str

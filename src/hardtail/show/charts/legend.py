@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from hardtail.show.charts.chart import Series
 from hardtail.show.charts.colours import schemes
 from hardtail.show.stages import Decoder, Stage
-from hardtail.study.claims.evidence import arm_of
+from hardtail.study.claims.evidence import GATES, Gate, arm_of
 from hardtail.study.claims.figures import SCHEMES
 from hardtail.study.runs import Run
 
@@ -26,6 +26,23 @@ def by_variant(runs: Sequence[Run]) -> dict[str, list[Run]]:
     for run in runs:
         found.setdefault(variant_of(run.arm), []).append(run)
     return found
+
+
+def arm_of_run(run: Run, kind: str | None = None) -> str:
+    """The arm of a run; a run that never learned its task is an arm of its own, so that no mean includes it.
+
+    It is judged by one kind of weights, or by all kinds that were measured; where none was, it counts as learned.
+    """
+    gate = GATES.get(run.entry.task, Gate())
+    kinds = [kind] if kind else kinds_of_weights([run])
+    never = any(gate.failed(run, of) for of in kinds) and not any(gate.passed(run, of) for of in kinds)
+    return f"{run.arm}, seed {run.seed} (never learned)" if never else run.arm
+
+
+def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
+    """The kinds of weights that were measured or explained."""
+    measured = (record for run in runs for record in (*run.evaluations, *run.diagnoses))
+    return list(dict.fromkeys(record.checkpoint for record in measured if record.checkpoint))
 
 
 def arm_series(arm: str, style: str, at_first: Collection[str], *, name: str = "", variant: str = "") -> Series:

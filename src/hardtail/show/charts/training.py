@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from hardtail.core.records import LogLine
 from hardtail.show.charts.answers import CONFIDENCE, LOGICAL
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, described
-from hardtail.show.charts.legend import arm_series, variant_of
+from hardtail.show.charts.legend import arm_of_run, arm_series, variant_of
 from hardtail.study.runs import Run
 
 _CHARTS: Mapping[str, tuple[Axis, Mapping[str, Callable[[LogLine], float | None]]]] = {
@@ -25,8 +25,9 @@ def training(task: str, runs: Sequence[Run], at_first: Collection[str] = ()) -> 
         lines = []
         for style, value in values.items():
             for run in runs:
-                name = run.arm if len(values) == 1 else f"{run.arm}, {style}"
-                series = arm_series(run.arm, style, at_first, name=name, variant=variant_of(run.arm))
+                arm = arm_of_run(run)
+                name = arm if len(values) == 1 else f"{arm}, {style}"
+                series = arm_series(arm, style, at_first, name=name, variant=variant_of(run.arm))
                 points = tuple(Point(line.step, found) for line in run.log if (found := value(line)) is not None)
                 lines.append((series, Line(f"seed {run.seed}", points)))
         charts.append(described(chart, task, Axis("training step", low=0.0), y, lines))

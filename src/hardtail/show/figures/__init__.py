@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
-from hardtail.show.charts.accuracy import kinds_of_weights, recorded_accuracy
-from hardtail.show.charts.legend import by_variant
+from hardtail.show.charts.accuracy import recorded_accuracy
+from hardtail.show.charts.legend import by_variant, kinds_of_weights
 from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along
 from hardtail.show.charts.states import count_chart, rank_chart, trained_and_visited
 from hardtail.show.charts.training import training

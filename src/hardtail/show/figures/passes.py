@@ -1,30 +1,14 @@
-"""Accuracy against forward passes: what a decoder costs and what it gets right."""
+"""Accuracy against forward passes on paper."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hardtail.core.records import Accuracy
+from hardtail.show.charts.passes import costs
 from hardtail.show.figures.style import COLUMN, MARKERS, SOFT, sheet, style
 from hardtail.study.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def costs(run: Run, stratum: str, policies: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Mean forward passes and accuracy by policy, over all records of a stratum that count passes."""
-    found = {}
-    for policy in policies:
-        held = [
-            record
-            for record in run.evaluations
-            if isinstance(record, Accuracy) and (record.policy, record.stratum) == (policy, stratum)
-        ]
-        counted = [(record.n, record.passes, record.exact_match) for record in held if record.passes is not None]
-        if total := sum(n for n, _, _ in counted):
-            passes, right = (sum(row[0] * row[at] for row in counted) / total for at in (1, 2))
-            found[policy] = (passes, right)
-    return found
 
 
 @style()

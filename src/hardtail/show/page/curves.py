@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from hardtail.show.charts.accuracy import decoded_accuracy, kinds_of_weights, recorded_accuracy
+from hardtail.show.charts.accuracy import decoded_accuracy, recorded_accuracy
 from hardtail.show.charts.chart import Axis, Chart, Line, Series
 from hardtail.show.charts.colours import colours, shaded
-from hardtail.show.charts.legend import arms_at_first
+from hardtail.show.charts.legend import arms_at_first, kinds_of_weights
+from hardtail.show.charts.passes import decoded_passes, recorded_passes
 from hardtail.show.charts.readiness import decoded_readiness, recorded_readiness, unready_along, wrong_along
 from hardtail.show.charts.states import count_chart, rank_chart, trained_states, visited_states
 from hardtail.show.charts.training import training
@@ -28,6 +29,7 @@ def run_charts(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Chart]:
         trained = trained_states(held, first)
         found += training(task, held, first)
         found += [recorded_accuracy(task, held, kind, first) for kind in kinds_of_weights(held)]
+        found += [chart for chart in [recorded_passes(task, held, first)] if chart]
         found += recorded_readiness(task, held, at_first=first)
         found += [count_chart(task, trained), rank_chart(task, "training", trained)]
     return [chart for chart in found if chart.series]
@@ -37,6 +39,7 @@ def decode_charts(stage: Stage) -> list[Chart]:
     """The charts of what the decoders of a stage did."""
     charts = [
         decoded_accuracy(stage),
+        *(chart for chart in [decoded_passes(stage)] if chart),
         unready_along(stage),
         wrong_along(stage),
         *decoded_readiness(stage),

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from itertools import zip_longest
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -13,7 +14,7 @@ from hardtail.core import terminal
 from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.show.instances import strata_line
 from hardtail.show.theatre.keyboard import keyboard
-from hardtail.show.theatre.replay import Event
+from hardtail.show.theatre.replay import Event, Replay
 from hardtail.show.theatre.theatre import Theatre
 
 HIDDEN = "·"
@@ -50,13 +51,18 @@ def watch(theatre: Theatre) -> None:
 def print_commits(theatre: Theatre, console: Console) -> None:
     """Print every commit of the instance on a line of its own, then the result."""
     console.print(_head(theatre), soft_wrap=True)
-    for event in theatre.replay.events:
-        line = Text("  ").join(_parts(theatre, event))
-        console.print(Text.assemble(f"step {event.step + 1:>3}  ", line), soft_wrap=True)
+    lines = [(event.step, _briefly(theatre, event)) for event in theatre.replay.events]
+    widths = [
+        max(len(part) for part in column) for column in zip_longest(*(parts for _, parts in lines), fillvalue=Text())
+    ]
+    for step, parts in lines:
+        for part, width in zip(parts[:-1], widths, strict=False):
+            part.pad_right(width - len(part))
+        console.print(Text.assemble(f"step {step + 1:>3}  ", Text("  ").join(parts)), soft_wrap=True)
     theatre.press("end")
     console.print(_scene(theatre), soft_wrap=True)
     fault = theatre.task.fault(theatre.replay.one, 0, theatre.replay.token_SA[-1])
-    console.print(Text("the answer is right", "green") if fault is None else Text(fault, "red"), soft_wrap=True)
+    console.print(Text("the answer is right", "green") if fault is None else Text(fault, "red"))
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------
@@ -124,6 +130,32 @@ def _words(theatre: Theatre) -> Text:
     return text
 
 
+def _briefly(theatre: Theatre, event: Event) -> list[Text]:
+    """Describe a commit in a line: cell, token, probability, whether it was right, and what it should have waited for.
+
+    The ranks and the runner-up are left to the screen and to `Trace.to_frame`.
+    """
+    task, replay = theatre.task, theatre.replay
+    if event.token == replay.mask_id:
+        return [Text(f"{task.cell_name(event.cell)} hidden again")]
+    sign, gold = (task.vocabulary.decode(np.array([token])) for token in (event.token, event.gold))
+    parts = [Text(f"{task.cell_name(event.cell)} ← {sign}")]
+    parts += [] if math.isnan(event.prob) else [Text(_chance(event.prob))]
+    parts.append(Text(f"WRONG: gold {gold}", "bold red") if replay.wrong(event) else Text("right", "green"))
+    return parts + _readiness(replay, event, most_names=1)
+
+
+def _readiness(replay: Replay, event: Event, most_names: int) -> list[Text]:
+    """Say whether a commit was ready and what it waits for; nothing if the task does not know."""
+    if replay.one.parents_NAE is None:
+        return []
+    if (missing := replay.missing(event)) is None:
+        return [Text("ready", "green")]
+    more = f" +{len(missing) - most_names}" if len(missing) > most_names else ""
+    waits = f": waits for {' '.join(missing[:most_names])}{more}" if missing else ""
+    return [Text(f"not ready{waits}", "yellow")]
+
+
 def _parts(theatre: Theatre, event: Event) -> list[Text]:
     """Describe a commit: cell, token, gold token, whether it was wrong and ready, and the runner-up."""
     task, replay = theatre.task, theatre.replay
@@ -137,11 +169,7 @@ def _parts(theatre: Theatre, event: Event) -> list[Text]:
         look, standing = _NOW_WRONG, f" ranked {rank}, {_chance(event.gold_prob)}" if known else ""
         outcome = Text(f"WRONG: gold {gold}{standing}", "bold red")
     parts = [Text.assemble((written, look), f"  {_chance(event.prob)}" if known else ""), outcome]
-    if replay.one.parents_NAE is not None:
-        missing = replay.missing(event)
-        more = "" if missing is None or len(missing) <= MOST_NAMES else f" +{len(missing) - MOST_NAMES}"
-        waits = "" if not missing else f": waits for {' '.join(missing[:MOST_NAMES])}{more}"
-        parts.append(Text("ready", "green") if missing is None else Text(f"not ready{waits}", "yellow"))
+    parts += _readiness(replay, event, MOST_NAMES)
     if event.runner_up >= 0 and not math.isnan(event.margin):
         parts.append(Text(f"runner-up {task.cell_name(event.runner_up)}, behind by {event.margin:.2g}", "dim"))
     return parts

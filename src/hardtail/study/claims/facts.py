@@ -29,16 +29,15 @@ class Unseen(PerRun):
         even = next((of for of in results.runs(self.task, "random") if of.seed == run.seed), None)
         if even is None or even.coverage is None or run.coverage is None:
             return None
-        met, trained = (
-            {at: count / sum(map(sum, held)) for at, count in _places(held)}
-            for held in (even.coverage.by_count_and_rank, run.coverage.by_count_and_rank)
-        )
+        met, trained = (_shares(held.by_count_and_rank) for held in (even.coverage, run.coverage))
         value = sum(share for at, share in met.items() if trained.get(at, 0.0) < RARELY * share)
         return self._made(run.entry, run, "random", "coverage.json", value, None)
 
 
-def _places(counted: tuple[tuple[int, ...], ...]) -> list[tuple[tuple[int, int], int]]:
-    return [((hidden, rank), count) for hidden, row in enumerate(counted) for rank, count in enumerate(row)]
+def _shares(counted: tuple[tuple[int, ...], ...]) -> dict[tuple[int, int], float]:
+    """The share of each place, that is of a number of hidden cells and a rank, in all that was counted."""
+    total = sum(map(sum, counted))
+    return {(hidden, rank): count / total for hidden, row in enumerate(counted) for rank, count in enumerate(row)}
 
 
 @dataclass(frozen=True)

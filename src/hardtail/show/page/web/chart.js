@@ -26,7 +26,7 @@ function drawPlot(plot, chart, visible) {
   const y = scaleOf(chart.y, points, 1, HIGH - ROOM.bottom, ROOM.top);
   plot.replaceChildren(axes(chart, x, y));
   visible.forEach((one, place) => {
-    const spread = chart.marks ? (place - (visible.length - 1) / 2) * Math.min(9, 60 / visible.length) : 0;
+    const spread = chart.marks && chart.x.categories ? (place - (visible.length - 1) / 2) * Math.min(9, 60 / visible.length) : 0;
     plot.append(drawSeries(one, chart, x, y, spread));
   });
   const cursor = svg("line", { class: "cursor", y1: ROOM.top, y2: HIGH - ROOM.bottom, visibility: "hidden" });
@@ -56,7 +56,9 @@ function drawSeries(one, chart, x, y, spread) {
         const whisker = { x1: px, x2: px, y1: y.at(point[2]), y2: y.at(point[3]), "stroke-width": 1.6 };
         group.append(svg("line", whisker));
       }
-      group.append(svg("circle", { cx: px, cy: py, r: 3.4, fill: one.colour, stroke: "none" }));
+      if (one.mark)
+        group.append(svg("path", { d: one.mark, transform: `translate(${px} ${py})`, fill: one.colour, stroke: "none" }));
+      else group.append(svg("circle", { cx: px, cy: py, r: 3.4, fill: one.colour, stroke: "none" }));
     }
   }
   for (const point of one.seeds.flatMap((line) => line.points))

@@ -12,3 +12,13 @@ export function stepColour(part) {
 }
 
 export const DASHES = ["", "7 4", "2 3", "10 3 2 3", "5 2 1 2 1 2", "14 4", "1 5", "3 3 9 3"];
+
+// Around the origin: a circle, a square, a triangle, a diamond, a cross, a triangle upside down.
+export const MARKS = [
+  "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+  "M-3.6 -3.6h7.2v7.2h-7.2z",
+  "M0 -4.8l4.6 8h-9.2z",
+  "M0 -5.2l4.4 5.2l-4.4 5.2l-4.4 -5.2z",
+  "M-1.4 -4.6h2.8v3.2h3.2v2.8h-3.2v3.2h-2.8v-3.2h-3.2v-2.8h3.2z",
+  "M0 4.8l4.6 -8h-9.2z",
+];

@@ -3,10 +3,11 @@
 import { chips, el, emptyPage, svg } from "./dom.js";
 import { addressOf } from "./address.js";
 import { drawChart } from "./chart.js";
-import { DASHES } from "./colours.js";
+import { DASHES, MARKS } from "./colours.js";
 
 const QUESTIONS = {
   accuracy: "What is solved, and in which order?",
+  cost: "What does a right answer cost?",
   readiness: "Does it commit before it can know?",
   coverage: "Has training seen the states that decoding visits?",
   training: "How did training get there?",
@@ -71,30 +72,36 @@ function sections(charts, state, redraw) {
     if (!held.length) return [];
     const styles = all(held, "style").filter(Boolean);
     const dash = new Map(styles.map((style, place) => [style, DASHES[place % DASHES.length]]));
+    const mark = new Map(styles.map((style, place) => [style, section === "cost" ? MARKS[place % MARKS.length] : ""]));
     const kept = (one) => state.groups.has(one.group) && (!one.style || state.styles.has(one.style));
     const drawn = held.map((chart) => {
-      const series = chart.series.filter(kept).map((one) => ({ ...one, dash: dash.get(one.style) ?? "" }));
+      const series = chart.series.filter(kept).map((one) => ({
+        ...one,
+        dash: dash.get(one.style) ?? "",
+        mark: mark.get(one.style) ?? "",
+      }));
       return drawChart({ ...chart, series });
     });
-    const parts = [el("h2", { text: question }), legend(held, kept, dash, state, redraw)];
+    const parts = [el("h2", { text: question }), legend(held, kept, dash, mark, state, redraw)];
     return [el("section", { class: "question" }, ...parts, el("div", { class: "grid" }, ...drawn))];
   });
 }
 
-// One legend for all plots of a question: colours are arms and models, strokes are orders.
-function legend(charts, kept, dash, state, redraw) {
+// One legend for all plots of a question: colours are arms and models, strokes or marks are orders.
+function legend(charts, kept, dash, mark, state, redraw) {
   const series = charts.flatMap((chart) => chart.series.filter(kept));
   const colours = new Map(series.map((one) => [one.group, one.colour]));
   const seeds = series.some((one) => one.lines.length > 1 || one.seeds.length);
   const entries = [...colours].map(([group, colour]) => el("span", {}, swatch(colour), group));
-  const strokes = dash.size < 2 ? [] : [...dash].map(([style, dashes]) => stroke(style, dashes, state, redraw));
+  const strokes = dash.size < 2 ? [] : [...dash].map(([style, dashes]) => stroke(style, dashes, mark.get(style), state, redraw));
   const note = seeds ? [el("span", { class: "note", text: "a thin line or a small dot is one seed" })] : [];
   return el("div", { class: "legend" }, ...entries, ...strokes, ...note);
 }
 
-function stroke(style, dashes, state, redraw) {
+function stroke(style, dashes, mark, state, redraw) {
   const line = svg("line", { x1: 0, x2: 26, y1: 6, y2: 6, "stroke-width": 2.4, "stroke-dasharray": dashes });
-  const sample = svg("svg", { width: 26, height: 12, class: "stroke", "aria-hidden": "true" }, line);
+  const drawn = mark ? svg("path", { d: mark, transform: "translate(6 6)", fill: "currentcolor" }) : line;
+  const sample = svg("svg", { width: mark ? 12 : 26, height: 12, class: "stroke", "aria-hidden": "true" }, drawn);
   const change = () => {
     if (!state.styles.delete(style)) state.styles.add(style);
     redraw();
