@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/hardtail demo
 
 test: lint
-	CUDA_VISIBLE_DEVICES= $(BIN)/python -m pytest -n 2
+	CUDA_VISIBLE_DEVICES= $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # What only a GPU can show. `make test` hides the GPU, as all else is promised of a CPU: the same bytes, in seconds.
 test-gpu: $(VENV)/.ready

@@ -21,7 +21,7 @@ from hardtail.study.unit import Seen
 from tests.grid_toys import Faulty, little, untimed
 from tests.test_study import entry
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("ray")]  # Ray warns; one cluster for all
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # then Ray takes 127.0.0.1 for what it is, on Linux too

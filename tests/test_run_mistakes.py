@@ -76,7 +76,7 @@ def test_what_a_killed_writer_left_is_cleared_away(tmp_path: Path) -> None:
     """A kill while a state is written leaves a temporary file as large as it; a person's own files stay."""
     folder = tmp_path / "run"
     train(quick(), folder, should_stop=stop_after(9))
-    left, other = folder / ".state.safetensors.0123abcd", folder / ".notes.0123abcd"
+    left, other = folder / ".state.safetensors.0123abcd.part", folder / ".notes.0123abcd"
     left.write_bytes(b"half a state")
     other.write_bytes(b"a person's own")
     train(quick(), folder)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hardtail.core.errors import BusyError
-from hardtail.core.files import atomic, clear_parts, read_regular, sole_writer
+from hardtail.core.files import atomic, read_regular, sole_writer
 
 LOCK_WAIT = 30.0
 """Seconds to wait for another process that is writing the same file; that takes it a moment."""
@@ -86,7 +86,6 @@ class FolderDepot(Depot):
         return Held(content, _version(content))
 
     def write(self, key: str, content: bytes) -> None:
-        clear_parts(self.root / key)  # of a writer that was killed
         with atomic(self.root / key) as file:
             file.write(content)
 
