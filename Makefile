@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/tested.txt
 
 .PHONY: demo test test-gpu wheel-test docs lint audit browser bench-data clean
 
@@ -14,7 +15,7 @@ test: lint
 
 # What only a GPU can show. `make test` hides the GPU, as all else is promised of a CPU: the same bytes, in seconds.
 test-gpu: $(VENV)/.ready
-	$(BIN)/python -m pytest tests/test_gpu.py tests/test_attention.py tests/test_fused.py tests/test_decode.py
+	$(BIN)/python -m pytest tests/test_gpu.py tests/test_attention.py tests/test_fused.py tests/test_gradient.py tests/test_decode.py
 
 # A wheel in a clean environment: the README's first commands, and each light extra alone.
 wheel-test: $(VENV)/.ready
@@ -50,19 +51,19 @@ bench-data: $(VENV)/.bench
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hardtail needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(PIP) --editable .
 	touch $@
 
 $(VENV)/.ready: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.ready
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(PIP) --editable '.[bench]'
 	touch $@
 
 clean:

@@ -121,7 +121,8 @@ def _environment(folder: Path) -> Path:
 
 def _install(environment: Path, what: str) -> None:
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, what], check=True, env=_variables())
+    tested = ["--constraint", str(ROOT / "tools" / "tested.txt")]
+    subprocess.run([*pip, *tested, what], check=True, env=_variables())
 
 
 def _check(environment: Path, work: Path, expected: Expected) -> None:
