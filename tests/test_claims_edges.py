@@ -161,10 +161,10 @@ def test_means_and_intervals_over_seeds() -> None:
     two = Estimate.of([Value(0.5, 50), Value(0.7, 50)], share=True)
     assert (two.low, two.high) == (0.0, 1.0)  # Student's interval of two seeds is wider than what a share can be
     assert Estimate.of([Value(7.0, None)], share=False).interval is None
-    assert (one.text(), estimate(1234.5).text(), estimate(0.5).text("+.1f")) == (
+    assert (one.text(), estimate(1234.5).text(), estimate(0.5).text(signed=True)) == (
         "1.000 [0.929, 1.000]",
         "1,234",
-        "+0.5",
+        "+0.500",
     )
 
 

@@ -48,7 +48,7 @@ class _TwoOrders(Check):
         seeds, values = common_seeds(self.cells, results), self.before.figure.values(results)
         held = [values[seed] for seed in seeds]
         before, share = mean_of(held), repaired(mean_of(held), gain.mean)
-        ours = f"{before:.3f} → {before + gain.mean:.3f}, {gain.text('+.3f')}"
+        ours = f"{before:.3f} → {before + gain.mean:.3f}, {gain.text(signed=True)}"
         failures = round((1 - before) * (cases(held) or 0))
         if failures < ENOUGH or 1 - before < self.least:
             few = f"only {failures} fail" if failures else "nothing fails"

@@ -159,7 +159,7 @@ class _Difference(_Contrast):
 
     def _found(self, results: Results) -> Finding:
         ours = contrast(self.plus, self.minus, results)
-        return Finding(self._verdict(ours), ours.text("+.3f"), ours.seeds, mean=ours.mean)
+        return Finding(self._verdict(ours), ours.text(signed=True), ours.seeds, mean=ours.mean)
 
     @abstractmethod
     def _verdict(self, ours: Estimate) -> Verdict: ...
