@@ -30,18 +30,17 @@ BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 def prepared_decode(way: str, n: int, models: int) -> Callable[[], None]:
     """What the demo decodes: every stratum in both orders."""
-    import hardtail
     from hardtail import zoo
     from hardtail.decoding.loop import decode
     from hardtail.measuring.evaluate import measured_instances
     from hardtail.measuring.subject import load_subject
     from hardtail.models.denoiser import Function
     from hardtail.policies.named import policy_named
-    from hardtail.show.demo import TASK
+    from hardtail.show.demo import shown_task
     from hardtail.show.story import CONFIDENCE
 
-    shown = hardtail.task(TASK).showcase()
-    shipped = [model.name for model in zoo.models() if model.task == TASK][:models]
+    shown = shown_task().showcase()
+    shipped = [model.name for model in zoo.models() if model.task == shown_task().name][:models]
     subjects = [load_subject(zoo.PREFIX + name) for name in shipped]
     task = subjects[0].task
     instances = [measured_instances(task, stratum, n, seed=0) for stratum in (shown.ordinary, shown.hard)]

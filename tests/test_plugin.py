@@ -144,6 +144,8 @@ def test_trained_and_evaluated(with_plugin: dict[str, str], tmp_path: Path) -> N
     assert {record["task"] for record in records} == {"parity"}
     diagnosed = run(["hardtail", "diagnose", folder, "--strata", "natural", "-n", "8", "--json"], with_plugin)
     assert [diagnosis["task"] for diagnosis in json.loads(diagnosed)] == ["parity", "parity"]
+    run(["hardtail", "lm-eval", "write", str(tmp_path / "tasks")], with_plugin)
+    assert "parity of all bits" in (tmp_path / "tasks" / "hardtail_parity_natural.yaml").read_text()
     recipe = json.loads((tmp_path / "run" / "recipe.json").read_text())["fields"]
     assert recipe["task"] == {"name": "parity", "fields": {"bits": 8}}
     assert (recipe["name"], recipe["watch"]["fields"]["order"]) == ("parity-suffix", "left_to_right")
@@ -160,6 +162,8 @@ def test_used_by_path_where_it_is_not_installed(tmp_path: Path) -> None:
     words = ["hardtail", "eval", folder, "--strata", "natural", "-n", "4", "--json"]
     words += ["--policies", "hardtail_toy.training:EndsFirst"]
     assert '"task": "parity"' in run([*words, "--task", "hardtail_toy.task:Parity"], environment)
+    pushed = ["hardtail", "push", folder, "hf:someone/parity", "--dry-run", "--task", "hardtail_toy.task:Parity"]
+    assert "files: README.md" in run(pushed, environment)
     refused = subprocess.run([sys.executable, "-m", *words], env=environment, capture_output=True, text=True)
     assert refused.returncode == 2
     assert "--task package.module:Class" in refused.stderr

@@ -23,7 +23,8 @@ def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("repor
 
     refuse_unwritable_out(out)
     console = open_console()
-    say(f"{small.decodes():,} decodes with the shipped models of {small.TASK}, about a minute on two cores")
+    task = small.shown_task().name
+    say(f"{small.decodes():,} decodes with the shipped models of {task}, about a minute on two cores")
     with progress_bar("decoding with the shipped models", small.decodes()) as advance:
         shown = small.decode_all(advance)
     show_tables([small.table(shown)])

@@ -84,7 +84,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def fetch(address: Address, files: Sequence[str], kind: Kind = "model") -> Snapshot:
-    """Download those of the files that a repository has, once; without a network, those of an earlier download."""
+    """Download the given files, as far as the repository has them, once; without a network, use an earlier download."""
     with _speaking(address) as api:
         held = api.snapshot_download(
             address.name, repo_type=kind, revision=address.revision, allow_patterns=list(files)

@@ -74,7 +74,7 @@ def load_parquet(path: Path) -> tuple[Instances, Manifest]:
             packed = os.fstat(file.fileno()).st_size
             refuse_bomb(packed, sum(math.prod(of.shape) * of.dtype.itemsize for of in headers.values()))
             if not check_instance_headers(headers) == entry.manifest.count == held.metadata.num_rows:
-                raise HardtailError("its manifest says another number of instances")
+                raise HardtailError("its manifest gives a different number of instances")
             arrays = {name: _array(held, name, header) for name, header in headers.items()}
             if content_hash(arrays) != entry.manifest.sha256:
                 raise HardtailError("the hashes differ: it does not match its manifest")

@@ -1,8 +1,8 @@
-"""The way of all text to a terminal: control characters from files are shown, never obeyed.
+"""How text reaches a terminal: control characters from files are shown, never obeyed.
 
-A name in a file can hold codes that clear the screen, retitle the window or hide the rest of a line. `Screen` stands
-before standard output and standard error while a command runs and writes such characters as `\\u001b`, which is also
-how JSON writes them. Colours come from consoles (`console`) only: they clean each piece of text before they style it.
+A name in a file can hold codes that clear the screen, retitle the window or hide the rest of a line. While a command
+runs, `Screen` replaces standard output and standard error and writes such characters as `\\u001b`, which is also how
+JSON writes them. Colours come from consoles (`console`) only: they clean each piece of text before they style it.
 """
 
 import re

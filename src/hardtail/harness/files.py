@@ -14,18 +14,6 @@ from hardtail.tasks.named import task_named
 GROUP = "hardtail"
 VERSION = 1
 """Of the problems and their texts: a change that changes results raises it."""
-INSTRUCTIONS = {
-    "addition": "Add the two numbers.",
-    "maze": "A maze is written row by row: # is a wall, . is open, S is the start and E is the end. Write it again "
-    "with 1 for every open cell on the shortest path from S to E and 0 for every other open cell.",
-    "listops": "In [OP a b …], OP is X for the maximum, N for the minimum, D for the median (of an even number of "
-    "values the upper one) or S for the sum modulo 10. Write one digit for each bracket, its value, in the order in "
-    "which the brackets close.",
-    "countdown": "The last number is the target. Reach it from the numbers before it with +, -, * and /, using each "
-    "once. Write the steps, separated by commas, such as 58/2=29,67-23=44,29+44=73.",
-    "sudoku": "Solve the Sudoku, which is written row by row with 0 for a blank. Write the solved grid the same way.",
-}
-"""What a language model is told before the problem; the tasks of other packages say nothing."""
 
 
 def write_tasks(folder: Path, names: Sequence[str] = ()) -> list[str]:
@@ -54,7 +42,7 @@ def _plain(text: str) -> str:
 
 
 def _task(member: str, name: str, task: Task, stratum: str) -> str:
-    said = INSTRUCTIONS.get(task.name, "")
+    said = task.words.instruction
     metric = {"aggregation": "mean", "higher_is_better": True}
     entries: dict[str, object] = {
         "task": member,

@@ -30,17 +30,24 @@ class Fixed(Stages):
 
 
 @dataclass(frozen=True)
-class Stairs(Stages):
-    """K = min(start + by·⌊step / period⌋, end), rising over about a third of training (docs/study.md §1.8)."""
+class _Rising(Stages):
+    """K from `start` to `end`."""
 
     start: AtLeastOne
     end: int
-    by: AtLeastOne
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.start > self.end:
-            raise HardtailError(f"Stairs: stages go from {self.start} to {self.end}; they must not decrease")
+            kind = type(self).__name__
+            raise HardtailError(f"{kind}: stages go from {self.start} to {self.end}; they must not decrease")
+
+
+@dataclass(frozen=True)
+class Stairs(_Rising):
+    """K = min(start + by·⌊step / period⌋, end), rising over about a third of training (docs/study.md §1.8)."""
+
+    by: AtLeastOne
 
     def period(self, steps: int) -> int:
         return max(1000, (steps // 3) // max((self.end - self.start) // self.by, 1))
@@ -50,17 +57,10 @@ class Stairs(Stages):
 
 
 @dataclass(frozen=True)
-class Ramp(Stages):
+class Ramp(_Rising):
     """K grows evenly from `start` to `end` over the first `over` of training, as the paper describes it."""
 
-    start: AtLeastOne
-    end: int
     over: Probability = 1 / 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.start > self.end:
-            raise HardtailError(f"Ramp: stages go from {self.start} to {self.end}; they must not decrease")
 
     def at(self, step: Tensor, steps: int) -> Tensor:
         climb = max(int(steps * self.over), 1)

@@ -3,6 +3,7 @@
 The task's showcase says what is decoded: two strata, each by confidence and in the task's logical order.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,13 +19,12 @@ from hardtail.show.sources import DecodePlan, decoded, load_models
 from hardtail.show.stages import Stage, stages
 from hardtail.show.story import CONFIDENCE, Story, story
 from hardtail.study.claims.ledger import printed_accuracy
+from hardtail.tasks.base import Task
 from hardtail.tasks.parts import Showcase
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-TASK = "addition"
-"""The task with the most shipped models."""
 INSTANCES = 100
 """Instances of each stratum."""
 RECORDED_INSTANCES = 500
@@ -74,7 +74,7 @@ def table(shown: Sequence[Shown]) -> Table:
             item = at[model, stratum, policy]
             cells += [f"{item.right} of {len(item.trace)}", _paper(model, stratum, policy)]
         rows.append((model, stratum, *cells))
-    problems = make_task(TASK).words.problems.capitalize()
+    problems = shown_task().words.problems.capitalize()
     heads = (f"{_called(policy)}{place * ' '}" for place, policy in enumerate(policies))
     columns = [name for place, head in enumerate(heads) for name in (head, "paper" + place * " ")]
     return Table(f"{problems} solved by the shipped models", ("model", "stratum", *columns), tuple(rows))
@@ -109,8 +109,14 @@ def failure(found: Story, stage: Stage) -> "tuple[str, RenderableType] | None":
     return one.sentence, stage.task.picture(trace.instances, one.row, trace.answer_NA[one.row])
 
 
+def shown_task() -> Task:
+    """The task with the most shipped models."""
+    ((name, _),) = Counter(model.task for model in zoo.models()).most_common(1)
+    return make_task(name)
+
+
 def _showcase() -> Showcase:
-    return make_task(TASK).showcase()
+    return shown_task().showcase()
 
 
 def _strata() -> tuple[str, str]:
@@ -122,13 +128,13 @@ def _policies() -> tuple[str, str]:
 
 
 def _called(policy: str) -> str:
-    return "by confidence" if policy == CONFIDENCE else make_task(TASK).words.orders.get(policy, policy)
+    return "by confidence" if policy == CONFIDENCE else shown_task().words.orders.get(policy, policy)
 
 
 def _models() -> list[str]:
-    return [model.name for model in zoo.models() if model.task == TASK]
+    return [model.name for model in zoo.models() if model.task == shown_task().name]
 
 
 def _paper(model: str, stratum: str, policy: str) -> Cell:
-    printed = printed_accuracy().get((TASK, scheme_in(model) or "", policy), {}).get(stratum)
+    printed = printed_accuracy().get((shown_task().name, scheme_in(model) or "", policy), {}).get(stratum)
     return f"≥ {printed}" if printed is not None and stratum == _showcase().ordinary else printed

@@ -33,6 +33,8 @@ class Words:
     cell: str = "cell"
     orders: Mapping[str, str] = field(default_factory=dict)
     """What each logical order does, such as "lowest digit first"."""
+    instruction: str = ""
+    """What a language model is told before a problem."""
 
 
 class Profile(Protocol):

@@ -47,7 +47,7 @@ class Addition(Task):
     name: ClassVar[str] = "addition"
     axes: ClassVar[tuple[str, ...]] = ("chain",)
     order_names: ClassVar[tuple[str, ...]] = ("lsb",)
-    words: ClassVar[Words] = Words("sums", "digit", {"lsb": "lowest digit first"})
+    words: ClassVar[Words] = Words("sums", "digit", {"lsb": "lowest digit first"}, "Add the two numbers.")
     vocabulary = Vocabulary("0123456789+=")
     answer_characters = "0123456789"
     scene_extras: ClassVar[tuple[str, ...]] = ("chain_msb_N", "carry_in_NA")

@@ -51,7 +51,13 @@ class Countdown(Task):
     name: ClassVar[str] = "countdown"
     axes: ClassVar[tuple[str, ...]] = ("m", "m_raw", "m_distinct", "heldout", "target")
     order_names: ClassVar[tuple[str, ...]] = ("step_sequential",)
-    words: ClassVar[Words] = Words("puzzles", "character", {"step_sequential": "equation by equation"})
+    words: ClassVar[Words] = Words(
+        "puzzles",
+        "character",
+        {"step_sequential": "equation by equation"},
+        "The last number is the target. Reach it from the numbers before it with +, -, * and /, using each once. Write "
+        "the steps, separated by commas, such as 58/2=29,67-23=44,29+44=73.",
+    )
     reveals: ClassVar[bool] = True
     answer_characters = _CHARACTERS + EOS + RAINBOW
     seq_len, answer_len = _LENGTH, _CELLS

@@ -125,7 +125,7 @@ class Profile:
 
 
 def heights(task: ListOps, instances: Instances) -> NDArray[np.int64]:
-    """`height_NA`: the levels of each node's expression; more than any tree has after the trace."""
+    """`height_NA`: how many levels each node's expression has; cells after the tree get more than any tree has."""
     return annotation(task, instances.orders, "post_order").astype(np.int64) + 1
 
 

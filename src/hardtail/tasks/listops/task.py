@@ -40,7 +40,14 @@ class ListOps(Task):
     name: ClassVar[str] = "listops"
     axes: ClassVar[tuple[str, ...]] = ("depth", "nodes")
     order_names: ClassVar[tuple[str, ...]] = ("post_order",)
-    words: ClassVar[Words] = Words("expressions", "value", {"post_order": "innermost expression first"})
+    words: ClassVar[Words] = Words(
+        "expressions",
+        "value",
+        {"post_order": "innermost expression first"},
+        "In [OP a b …], OP is X for the maximum, N for the minimum, D for the median (of an even number of values the "
+        "upper one) or S for the sum modulo 10. Write one digit for each bracket, its value, in the order in which the "
+        "brackets close.",
+    )
     vocabulary = _VOCABULARY
     answer_characters = "0123456789" + EOS + RAINBOW
     seq_len, answer_len = _LENGTH, _CELLS

@@ -45,7 +45,11 @@ class Maze(Task):
     axes: ClassVar[tuple[str, ...]] = ("corridor", "path", "on_path", "straightness")
     order_names: ClassVar[tuple[str, ...]] = ("dead_end_filling", "dead_end_rounds")
     words: ClassVar[Words] = Words(
-        "mazes", "cell", {"dead_end_filling": "dead ends first", "dead_end_rounds": "dead ends first, all tips at once"}
+        "mazes",
+        "cell",
+        {"dead_end_filling": "dead ends first", "dead_end_rounds": "dead ends first, all tips at once"},
+        "A maze is written row by row: # is a wall, . is open, S is the start and E is the end. Write it again with 1 "
+        "for every open cell on the shortest path from S to E and 0 for every other open cell.",
     )
     vocabulary = Vocabulary("#.01SE=")
     profile_renamed: ClassVar[Mapping[str, str]] = dict(

@@ -80,6 +80,7 @@ class Sudoku(Task):
             "candidate_count": "fewest candidates first",
             "technique": "simplest technique first",
         },
+        "Solve the Sudoku, which is written row by row with 0 for a blank. Write the solved grid the same way.",
     )
     short_headings: ClassVar[Mapping[str, Mapping[str, str]]] = {"first wrong": {"was a candidate": "candidate"}}
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {

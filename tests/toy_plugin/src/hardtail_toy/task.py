@@ -11,7 +11,7 @@ from hardtail import HardtailError, Instances
 from hardtail.core.seeds import below, words
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.parts import Look, Roles
+from hardtail.tasks.parts import Look, Roles, Words
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Parity(Task):
     name: ClassVar[str] = "parity"
     axes: ClassVar[tuple[str, ...]] = ("ones",)
     order_names: ClassVar[tuple[str, ...]] = ("left_to_right",)
+    words: ClassVar[Words] = Words("strings", "bit", instruction="Write for each bit the parity of all bits up to it.")
     bits: int = 16
     vocabulary = Vocabulary("01=")
 
