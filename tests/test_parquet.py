@@ -80,7 +80,7 @@ def test_altered_files_are_refused(written: Path, tmp_path: Path) -> None:
     refused(table.set_column(place, "prompt_len_N", moved.cast(pyarrow.int64())), "is not")
     refused(table.set_column(place, "prompt_len_N", pyarrow.nulls(20, pyarrow.int32())), "empty cells")
     refused(table.drop_columns("tokens_NL"), "is missing")
-    refused(table.slice(0, 10), "another number of instances")
+    refused(table.slice(0, 10), "a different number of instances")
     refused(table.replace_schema_metadata({}), "no manifest of hardtail")
     refused(table.replace_schema_metadata({ENTRY: b"{}"}), "manifest")
     entry = table.schema.metadata[ENTRY].replace(b"|u1", b"|O8", 1)
@@ -91,6 +91,20 @@ def test_altered_files_are_refused(written: Path, tmp_path: Path) -> None:
     for cut in (0, 4, len(raw) // 2, len(raw) - 1):
         path.write_bytes(raw[:cut])
         with pytest.raises(HardtailError, match="damaged or not hardtail data"):
+            ht.load_instances(path)
+
+
+def test_long_words_are_refused_before_they_take_memory(tmp_path: Path) -> None:
+    """Ten thousand times the same long word is a small file; numpy would cut it to what was hashed."""
+    task, path = ht.task("sudoku"), tmp_path / "x.parquet"
+    manifest = build(ht.task("addition", digits=8), "test", 0, 2).manifest
+    store(path, task, task.sample(2, seed=1), manifest)
+    table = pyarrow.parquet.read_table(path)
+    (name,) = [name for name in table.column_names if name.startswith("strata/tier")]
+    for longer in (12, 1 << 20):
+        words = pyarrow.array([word + "x" * longer for word in table[name].to_pylist()])
+        pyarrow.parquet.write_table(table.set_column(table.column_names.index(name), name, words), path)
+        with pytest.raises(HardtailError, match="longer than"):
             ht.load_instances(path)
 
 

@@ -439,6 +439,22 @@ def test_results_are_never_rewritten(tmp_path: Path) -> None:
         store.add("other", "other", tmp_path)
 
 
+def test_a_slow_writer_does_not_replace_the_files_of_a_recorded_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked before the other recorded the run, and writes afterwards."""
+    store, run = Store(tmp_path / "results"), tmp_path / "runs" / entry().name
+    advance([entry()], tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
+    files = {path: path.read_bytes() for path in (store.folder / entry().name).iterdir()}
+    (run / "evaluations.jsonl").write_text((run / "evaluations.jsonl").read_text().replace("lsb", "LSB"))
+    recorded = store.names()
+    looks = iter([set[str](), recorded])
+    monkeypatch.setattr(Store, "names", lambda self: next(looks))
+    with pytest.raises(HardtailError, match="never rewritten"):
+        store.add(entry().name, entry().arm, run)
+    assert {path: path.read_bytes() for path in (store.folder / entry().name).iterdir()} == files
+
+
 @pytest.mark.parametrize(
     ("file", "content", "told"),
     [

@@ -71,8 +71,10 @@ def load_parquet(path: Path) -> tuple[Instances, Manifest]:
             held = pyarrow.parquet.ParquetFile(file)
             entry = _entry(held.schema_arrow.metadata, str(path))
             headers = {name: _header(name, array) for name, array in entry.arrays.items()}
-            packed = os.fstat(file.fileno()).st_size
-            refuse_bomb(packed, sum(math.prod(of.shape) * of.dtype.itemsize for of in headers.values()))
+            words = [name for name, header in headers.items() if header.dtype.kind == "U"]
+            held = pyarrow.parquet.ParquetFile(file, read_dictionary=words)  # a repeated word takes memory once
+            described = sum(math.prod(of.shape) * of.dtype.itemsize for of in headers.values())
+            refuse_bomb(os.fstat(file.fileno()).st_size, max(described, _stored(held.metadata)))
             if not check_instance_headers(headers) == entry.manifest.count == held.metadata.num_rows:
                 raise HardtailError("its manifest gives a different number of instances")
             arrays = {name: _array(held, name, header) for name, header in headers.items()}
@@ -83,6 +85,12 @@ def load_parquet(path: Path) -> tuple[Instances, Manifest]:
         except (ArrowException, ValueError, KeyError, TypeError, OverflowError, OSError, RuntimeError) as error:
             raise HardtailError(fault.replace("{}", str(error))) from error
     return instances, entry.manifest
+
+
+def _stored(metadata: Any) -> int:
+    """Bytes of all columns before they were compressed."""
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    return sum(group.column(place).total_uncompressed_size for group in groups for place in range(group.num_columns))
 
 
 def _entry(metadata: Mapping[bytes, bytes] | None, where: str) -> _Entry:
@@ -115,6 +123,7 @@ def _array(held: Any, name: str, header: Header) -> Array:
     if place < 0:
         raise HardtailError(f"the column {quoted(name)} is missing or there twice")
     kind = held.schema_arrow.field(place).type
+    kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
     inner = arrow.string() if header.dtype.kind == "U" else arrow.from_numpy_dtype(header.dtype)
     if len(header.shape) == 1:
         fits = kind == inner
@@ -130,7 +139,10 @@ def _array(held: Any, name: str, header: Header) -> Array:
     if flat.null_count or len(flat) != math.prod(header.shape):
         raise HardtailError(f"the column {quoted(name)} is not {header}")
     if header.dtype.kind == "U":
-        return np.array(flat.to_pylist(), dtype=header.dtype)
+        words = flat.dictionary.to_pylist()
+        if 4 * max(map(len, words)) > header.dtype.itemsize:  # numpy would cut it short
+            raise HardtailError(f"a word of the column {quoted(name)} is longer than {header} allows")
+        return np.array(words, dtype=header.dtype)[flat.indices.to_numpy()]
     return np.array(flat.to_numpy(zero_copy_only=False), dtype=header.dtype).reshape(header.shape)
 
 

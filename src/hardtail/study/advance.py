@@ -111,6 +111,8 @@ def work(unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | 
     """Train, measure and record one run under its lease; whatever happens to it is in the result."""
     try:
         unit.store.refuse_unwritable()
+    except BusyError as error:
+        return Result(unit.name, "busy", (str(error),))
     except HardtailError as error:
         return Result(unit.name, "unwritable", failure=str(error))
     try:

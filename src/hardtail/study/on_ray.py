@@ -8,7 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -82,7 +82,12 @@ class Ray(Launcher):
         if self.address is not None:
             return {"address": self.address, **quiet}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        here = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "object_store_memory": OBJECT_STORE}
+        here = {
+            "address": "local",
+            "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+            "object_store_memory": OBJECT_STORE,
+        }
         return {"num_cpus": max(usable_cores(), self.cpus), **here, **quiet}
 
     def resources(self, unit: Unit, cluster_gpus: float) -> dict[str, Any]:
@@ -131,9 +136,11 @@ class _Drive:
         self.refuse_too_large()
         for unit in self.units:
             self.submit(unit)
-        while (self.running or self.later) and self.hopeless is None and not self.limits.over():
-            self.turn(POLL)
-        self.drain()
+        try:
+            while (self.running or self.later) and self.hopeless is None and not self.limits.over():
+                self.turn(POLL)
+        finally:  # whatever happened here, the workers save what they have
+            self.drain()
         if self.hopeless is not None:
             raise_if_hopeless(self.hopeless)
         return self.failures
@@ -177,7 +184,8 @@ class _Drive:
                 self.submit(unit)
         if now - self.looked >= LOOK_EVERY:
             self.looked = now
-            self.look()
+            with suppress(HardtailError, OSError):  # what cannot be read now may be readable at the next look
+                self.look()
 
     def take(self, reference: Any, unit: Unit, owner: str) -> None:
         """What became of a task."""

@@ -108,12 +108,12 @@ class Store:
             if index and not index.endswith(b"\n"):
                 where = self.folder / INDEX
                 raise HardtailError(f"{where} ends in the middle of a line; fix or move it, then try again")
-            self._refuse_recorded(name)
+            self._refuse_recorded(name)  # while nobody else can write: its files are not replaced either
+            for file, content in files.items():
+                self.depot.write(f"{name}/{file}", content)
             return index + lines_of([entry])
 
         try:
-            for file, content in files.items():
-                self.depot.write(f"{name}/{file}", content)
             self.depot.update(INDEX, added)
         except OSError as error:  # most often a full disk
             state = f"{name} is not recorded yet, and nothing of it is lost"

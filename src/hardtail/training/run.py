@@ -80,10 +80,10 @@ def train(
             spent = ended.patience if ended else None
             return Outcome(step, True, folder, "nothing: the run was already finished", spent)
         used = torch.device(device or usual_device())
+        precision, threads = recipe.precision if used.type == "cuda" else "fp32", cpu_threads(recipe)
         run = _Run(recipe, keeper, used, data_file, ranks)
         try:
             run.resume()
-            precision, threads = recipe.precision if used.type == "cuda" else "fp32", cpu_threads(recipe)
             with matmul_precision(precision), computing_threads(threads):
                 return run.go(report, progress, should_stop, patience)
         except BrokenPipeError:  # from the reader of the reports
@@ -218,7 +218,7 @@ class _Run:
                 return _END
             return _STOP if should_stop() else 0
 
-        if progress.step == 0 and keeper.latest_probe is None:
+        if progress.step == 0 and not self.ranks.most(int(keeper.latest_probe is not None)):  # the first alone knows
             measure()  # the initial weights: where every curve starts
         while progress.step < self.recipe.steps:
             wanted = self.ranks.agree(wish(), progress.step)

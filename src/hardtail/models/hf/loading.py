@@ -54,6 +54,11 @@ def load_hf(
         folder, revision = (source, None) if Path(source).is_dir() else _revision(source)
         how: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": revision}
         config = transformers.AutoConfig.from_pretrained(folder, **how)
+        if not trust_remote_code and "/" in str(getattr(config, "_attn_implementation", "")):
+            raise HardtailError(
+                "its config.json names attention code on the Hub, which would be downloaded and run; add "
+                "--trust-remote-code if you trust it"
+            )
         family = family_of(config)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **how)
         layout = Layout.of(vocabulary, tokenizer, family.mask_id(tokenizer, config), laid_out)
@@ -107,9 +112,9 @@ def model_hash(folder: Path) -> str:
 
 def _revision(source: str) -> tuple[str, str | None]:
     """The name on the Hub and the revision after an @."""
-    if source.startswith(("/", ".", "~")) or source.count("/") > 1:
-        raise HardtailError("there is no such folder; give one that transformers saved, or a name on the Hub")
     name, _, revision = source.partition("@")
+    if source.startswith(("/", ".", "~")) or name.count("/") > 1:
+        raise HardtailError("there is no such folder; give one that transformers saved, or a name on the Hub")
     return name, revision or None
 
 
