@@ -17,7 +17,9 @@ from hardtail.study.claims.confidence_shortcut.addition import median
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.facts import Known
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
-from hardtail.study.claims.ledger import FILES, the_paper
+from hardtail.study.claims.ledger import FILES, source_named, the_paper
+from hardtail.study.claims.ours.figures import Decoded
+from hardtail.study.claims.ours.remedy import ADDITION, OTHERS
 from hardtail.study.claims.plain import Computed, Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, similar
@@ -425,3 +427,28 @@ def test_the_null_loses_in_other_peoples_claims(
 ) -> None:
     claims = [claim for path in FILES.glob("*.toml") for claim in read_source(path).claims()]
     assert _holding(_null(tmp_path, accuracy, learned=learned, claims=claims), claims) == holding
+
+
+OWN = source_named("ours").claims()
+AS_GOOD = {f"remedy.repair.{model}" for model in ADDITION} | {
+    f"remedy.ladder.{model}" for model in (*ADDITION, *OTHERS)
+}
+"""Claims that one decoder is no worse than another."""
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "learned", "holding"),
+    [(0.0, False, set()), (1.0, False, set()), (0.0, True, set()), (1.0, True, AS_GOOD)],
+    ids=["untrained", "unlearned", "zero", "perfect"],
+)
+def test_the_null_loses_in_our_own_claims(accuracy: float, learned: bool, holding: set[str], tmp_path: Path) -> None:
+    """All decoders are equally good and take the passes of one cell a step, and no score tells anything."""
+    made, value = Planted(tmp_path), {"exact_match": accuracy, "passes": 33.0, "auroc": 0.5}
+    for figure in {cell.figure for claim in OWN for check in claim.checks for cell in check.cells}:
+        assert isinstance(figure, Decoded)
+        made.plant(figure, value[figure.metric])
+    for run in made.runs:
+        made.gate(run, float(learned))
+    results = Results(made.written())
+    assert _holding(results, OWN) == holding
+    assert learned or all(claim.judge(results).left_out for claim in OWN)

@@ -29,7 +29,7 @@ def planted(folder: Path, check: float = 1.0, passes: float = 20.0, area: float 
     append_jsonl(folder / "index.jsonl", [entry])
     for seed in (*DATA_SEEDS, 42):
         counted = seed in DATA_SEEDS
-        about: dict[str, Any] = {"data_seed": seed, "seed": 42, "n": 500}
+        about: dict[str, Any] = {"data_seed": seed, "seed": 42, "n": 500, "checkpoint": "last"}
         share = {"check": check if counted else 0.0, "lsb": 1.0, "top1": 0.9}
         cost = {"check": passes, "lsb": 33.0, "top1": 33.0}
         made = [
@@ -83,9 +83,11 @@ def test_claims_name_policies_strata_and_models_that_exist() -> None:
     """A misspelt one would be *not measured* for ever."""
     shipped = {model.name: model.run for model in zoo.models()}
     assert {name: shipped[name] for name in (*ADDITION, *OTHERS)} == ADDITION | OTHERS
+    weights = {model.run: model.kind for model in zoo.models()}
     figures = [cell.figure for claim in OURS.claims() for check in claim.checks for cell in check.cells]
     for figure in figures:
         assert isinstance(figure, Decoded)
+        assert figure.usual == weights.get(figure.run, "best_probe")
         task = hardtail.task(figure.run.partition("-")[0])
         policy_named(figure.policy, task.order_names)
         assert figure.stratum in task.strata(), figure

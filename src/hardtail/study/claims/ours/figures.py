@@ -1,12 +1,14 @@
 """Figures of one recorded run, measured on several sets of instances: their seeds take the place of training seeds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hardtail.core import records
-from hardtail.study.claims.evidence import Results, Sample
-from hardtail.study.claims.figures import NOTHING_FAILED, Figure
+from hardtail.study.claims.evidence import GATES, Checkpoint, Gate, Results, Sample
+from hardtail.study.claims.figures import NOT_LEARNED, NOTHING_FAILED, Figure
+from hardtail.study.runs import Run
 
+Number = Literal["exact_match", "passes", "auroc"]
 DATA_SEEDS = (0, 1, 2)
 """The sets of instances that count; no run was trained with these seeds."""
 
@@ -18,9 +20,11 @@ class Decoded(Figure):
     run: str
     policy: str
     stratum: str
-    metric: Literal["exact_match", "passes", "auroc"] = "exact_match"
+    metric: Number = "exact_match"
     score: str = ""
     """Only of `auroc`: the score that it is about."""
+    usual: Checkpoint = field(default="best_probe", kw_only=True)
+    """The weights that are shipped, which it is about unless `Results` names others."""
 
     @property
     def share(self) -> bool:
@@ -42,7 +46,16 @@ class Decoded(Figure):
         return found
 
     def why_missing(self, results: Results) -> str:
+        if self.left_out(results):
+            return NOT_LEARNED
         return NOTHING_FAILED if self._records(results) else super().why_missing(results)
+
+    def left_out(self, results: Results) -> list[str]:
+        run = results.run(self.run)
+        return [run.name] if run and not self._learned(results, run) else []
+
+    def _learned(self, results: Results, run: Run) -> bool:
+        return GATES.get(run.task, Gate()).passed(run, results.checkpoint or self.usual)
 
     def _cases(self, record: records.Accuracy | records.Trust) -> int:
         """How many cases decide the interval: for an area, those of the rarer kind."""
@@ -52,7 +65,7 @@ class Decoded(Figure):
         """By seed of the instances, the record with the most of them; of equals, the last."""
         run = results.run(self.run)
         best: dict[int, records.Accuracy | records.Trust] = {}
-        for record in run.evaluations if run else ():
+        for record in run.evaluations if run and self._learned(results, run) else ():
             if not isinstance(record, records.Accuracy | records.Trust) or record.data_seed not in DATA_SEEDS:
                 continue
             score = record.score if isinstance(record, records.Trust) else ""
