@@ -99,7 +99,9 @@ class Check(ABC):
         finding = self._unmeasured(results) or self._found(results)
         left_out = tuple(dict.fromkeys(run for cell in self.cells for run in cell.figure.left_out(results)))
         unlearned = f"not learned, left out: {', '.join(left_out)}" if left_out else ""
-        return replace(finding, remark="; ".join(filter(None, (finding.remark, unlearned))), left_out=left_out)
+        remark = "; ".join(filter(None, (finding.remark, unlearned)))
+        seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
+        return replace(finding, remark=remark, seeds=seeds, left_out=left_out)
 
     def _unmeasured(self, results: Results) -> Finding | None:
         """The finding if a figure has no record or too few cases, or if no seed has all figures."""

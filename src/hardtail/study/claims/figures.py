@@ -64,6 +64,10 @@ class Figure(ABC):
         """Why there is no figure, if `values` is empty."""
         return "no record"
 
+    def training_seeds(self, results: Results) -> int:
+        """How many training seeds the values rest on."""
+        return len(self.values(results))
+
     def few_cases(self, results: Results) -> str:
         """Why the figure says nothing although it was measured; empty if it says something."""
         total = cases(self.values(results).values())

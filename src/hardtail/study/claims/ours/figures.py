@@ -1,10 +1,10 @@
-"""Figures of one recorded run, measured on several sets of instances: their seeds take the place of training seeds."""
+"""Figures of one recorded run, measured on several sets of instances, which are still one training seed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from hardtail.core import records
-from hardtail.study.claims.evidence import GATES, Checkpoint, Gate, Results, Sample
+from hardtail.study.claims.evidence import GATES, Checkpoint, Estimate, Gate, Results, Sample
 from hardtail.study.claims.figures import NOT_LEARNED, NOTHING_FAILED, Figure
 from hardtail.study.runs import Run
 
@@ -45,6 +45,13 @@ class Decoded(Figure):
                 found.append(Sample(self.run, seed, weights, self.policy, self.stratum, n, value, self.share, *made_by))
         return found
 
+    def training_seeds(self, results: Results) -> int:
+        return 1 if self.values(results) else 0
+
+    def estimate(self, results: Results) -> Estimate | None:
+        ours = super().estimate(results)
+        return ours and replace(ours, seeds=self.training_seeds(results))
+
     def why_missing(self, results: Results) -> str:
         if self.left_out(results):
             return NOT_LEARNED
@@ -55,7 +62,11 @@ class Decoded(Figure):
         return [run.name] if run and not self._learned(results, run) else []
 
     def _learned(self, results: Results, run: Run) -> bool:
-        return GATES.get(run.task, Gate()).passed(run, results.checkpoint or self.usual)
+        return GATES.get(run.task, Gate()).passed(run, self._weights(results))
+
+    def _weights(self, results: Results) -> Checkpoint:
+        """Which reading is judged makes no difference: a run is named, not a scheme."""
+        return results.checkpoint or self.usual
 
     def _cases(self, record: records.Accuracy | records.Trust) -> int:
         """How many cases decide the interval: for an area, those of the rarer kind."""
@@ -69,7 +80,8 @@ class Decoded(Figure):
             if not isinstance(record, records.Accuracy | records.Trust) or record.data_seed not in DATA_SEEDS:
                 continue
             score = record.score if isinstance(record, records.Trust) else ""
-            fits = (record.policy, record.stratum, score) == (self.policy, self.stratum, self.score)
+            at = record.policy, record.stratum, score, record.checkpoint
+            fits = at == (self.policy, self.stratum, self.score, self._weights(results))
             held = best.get(record.data_seed)
             if fits and (held is None or record.n >= held.n):
                 best[record.data_seed] = record

@@ -19,7 +19,7 @@ OTHERS = {"maze-random": "maze-random-s42", "listops-random": "listops-random-s4
 HARDEST = {"addition": "chain>=28", "maze": "corridor>=60", "listops": "depth=5"}
 DETECTED = {"addition": "chain>=28", "maze": "corridor>=60", "listops": "depth=3"}
 """Where wrong answers are to be found; at depth 5 this ListOps model gets nearly nothing right."""
-SHIPPED: dict[str, Checkpoint] = {run: "last" for run in ADDITION.values()}
+SHIPPED: dict[str, Checkpoint] = dict.fromkeys(ADDITION.values(), "last")
 """The weights that are shipped, where they are not those with the best probe."""
 HALVES, COMB, OWN = "halves energy", "comb energy", "own doubt"
 COMB_LADDER = "ladder,hide=comb,parts=3,splits=1"
