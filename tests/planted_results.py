@@ -13,10 +13,9 @@ from hardtail.measuring.diagnosis import Diagnosis
 from hardtail.measuring.diagnosis.readiness import Readiness, Right
 from hardtail.measuring.diagnosis.record import Result
 from hardtail.measuring.statistics import wilson
-from hardtail.study.claims import Claim, Results
+from hardtail.study.claims import Claim, Results, evidence
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.combined import Pooled, Weighted
-from hardtail.study.claims.evidence import GATES, Gate
 from hardtail.study.claims.facts import InTraining, Known, Unseen
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.claims.ours.figures import DATA_SEEDS, Decoded
@@ -152,7 +151,7 @@ class Planted:
 
 def gate_of(task: str, scheme: str) -> Accuracy:
     """The figure that says whether a run has learned its task."""
-    gate = GATES.get(task, Gate())
+    gate = evidence.gate_of(task)
     return Accuracy(task, scheme, "top1", gate.stratum, gate.metric)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from hardtail.study.claims.evidence import Results, Sample, Value
+from hardtail.study.claims.evidence import LeftOut, Results, Sample, Value
 from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure, Profiled
 
 
@@ -19,7 +19,7 @@ class Combined(Figure):
     def label(self) -> str:
         return self.name
 
-    def left_out(self, results: Results) -> list[str]:
+    def left_out(self, results: Results) -> list[LeftOut]:
         return [run for part in self.parts for run in part.left_out(results)]
 
     def samples(self, results: Results) -> list[Sample]:

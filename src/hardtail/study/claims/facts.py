@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from hardtail.study.claims.evidence import UNIT, Gate, Results, Sample
-from hardtail.study.claims.figures import NOT_LEARNED, Figure, PerRun, scheme_words
+from hardtail.study.claims.evidence import UNIT, Gate, LeftOut, Results, Sample
+from hardtail.study.claims.figures import Figure, PerRun, none_counts, scheme_words
 from hardtail.study.runs import Run
 
 RARELY = 0.1
@@ -75,15 +75,16 @@ class InTraining(Counted):
     model: str
 
     def samples(self, results: Results) -> list[Sample]:
-        return [sample for sample in super().samples(results) if self._learned(results, sample.seed)]
+        return [sample for sample in super().samples(results) if not self._barred(results, sample.seed)]
 
-    def left_out(self, results: Results) -> list[str]:
+    def left_out(self, results: Results) -> list[LeftOut]:
         seeds = sorted(sample.seed for sample in super().samples(results))
-        return [f"{self.model}-s{seed}" for seed in seeds if not self._learned(results, seed)]
+        return [LeftOut(f"{self.model}-s{seed}", why) for seed in seeds if (why := self._barred(results, seed))]
 
     def why_missing(self, results: Results) -> str:
-        return NOT_LEARNED if self.left_out(results) else super().why_missing(results)
+        left_out = self.left_out(results)
+        return none_counts(left_out) if left_out else super().why_missing(results)
 
-    def _learned(self, results: Results, seed: int) -> bool:
+    def _barred(self, results: Results, seed: int) -> str:
         ended = {of.seed: of.value for of in results.facts if of.fact == f"{self.model}.natural"}
-        return ended.get(seed, 0.0) >= Gate().at_least
+        return Gate().bars_share(ended.get(seed))

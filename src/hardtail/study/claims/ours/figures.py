@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from hardtail.core import records
-from hardtail.study.claims.evidence import GATES, Checkpoint, Estimate, Gate, Results, Sample
-from hardtail.study.claims.figures import NOT_LEARNED, NOTHING_FAILED, Figure
+from hardtail.study.claims.evidence import Checkpoint, Estimate, LeftOut, Results, Sample, gate_of
+from hardtail.study.claims.figures import NOTHING_FAILED, Figure, none_counts
 from hardtail.study.runs import Run
 
 Number = Literal["exact_match", "passes", "auroc"]
@@ -53,16 +53,16 @@ class Decoded(Figure):
         return ours and replace(ours, seeds=self.training_seeds(results))
 
     def why_missing(self, results: Results) -> str:
-        if self.left_out(results):
-            return NOT_LEARNED
+        if left_out := self.left_out(results):
+            return none_counts(left_out)
         return NOTHING_FAILED if self._records(results) else super().why_missing(results)
 
-    def left_out(self, results: Results) -> list[str]:
+    def left_out(self, results: Results) -> list[LeftOut]:
         run = results.run(self.run)
-        return [run.name] if run and not self._learned(results, run) else []
+        return [LeftOut(run.name, why)] if run and (why := self._barred(results, run)) else []
 
-    def _learned(self, results: Results, run: Run) -> bool:
-        return GATES.get(run.task, Gate()).passed(run, self._weights(results))
+    def _barred(self, results: Results, run: Run) -> str:
+        return gate_of(run.task).bars(run, self._weights(results))
 
     def _weights(self, results: Results) -> Checkpoint:
         """Which reading is judged makes no difference: a run is named, not a scheme."""
@@ -76,7 +76,7 @@ class Decoded(Figure):
         """By seed of the instances, the record with the most of them; of equals, the last."""
         run = results.run(self.run)
         best: dict[int, records.Accuracy | records.Trust] = {}
-        for record in run.evaluations if run and self._learned(results, run) else ():
+        for record in run.evaluations if run and not self._barred(results, run) else ():
             if not isinstance(record, records.Accuracy | records.Trust) or record.data_seed not in DATA_SEEDS:
                 continue
             score = record.score if isinstance(record, records.Trust) else ""
