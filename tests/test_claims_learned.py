@@ -126,6 +126,20 @@ def test_how_many_seeds_learn_is_a_figure_of_its_own(tmp_path: Path) -> None:
     made.plant(NATURAL["puma"], 0.0, seed=43)
     judged = claim.judge(Results(made.written()))
     assert (judged.verdict, judged.ours) == (Verdict.WEAKER, "2 of 2; 2 of 2; 1 of 2")
+    assert not judged.left_out
+
+
+def test_a_seed_that_was_not_measured_neither_learned_nor_failed_to(tmp_path: Path) -> None:
+    claim = claim_named("addition.learned")
+    made = two_seeds(tmp_path, claim)
+    made.evaluations["addition-puma-s43"] = []
+    judged = claim.judge(Results(made.written()))
+    assert (judged.says, judged.ours) == ("one seed: holds", "2 of 2; 2 of 2; 1 of 1")
+    assert judged.left_out == (("addition-puma-s43", NOT_MEASURED),)
+    made.evaluations["addition-puma-s42"] = []
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert "no run has shown that it learned" in judged.findings[-1].remark
 
 
 def test_a_small_run_that_learned_nothing_decides_nothing_about_training(tmp_path: Path) -> None:

@@ -97,11 +97,14 @@ class Check(ABC):
     def judge(self, results: Results) -> Finding:
         """Judge the results; the remark also names the runs that were left out."""
         finding = self._unmeasured(results) or self._found(results)
-        left_out = tuple(dict.fromkeys(run for cell in self.cells for run in cell.figure.left_out(results)))
+        left_out = tuple(dict.fromkeys(self._left_out(results)))
         others = f"left out: {why_left_out(left_out)}" if left_out else ""
         remark = "; ".join(filter(None, (finding.remark, others)))
         seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
         return replace(finding, remark=remark, seeds=seeds, left_out=left_out)
+
+    def _left_out(self, results: Results) -> list[LeftOut]:
+        return [run for cell in self.cells for run in cell.figure.left_out(results)]
 
     def _unmeasured(self, results: Results) -> Finding | None:
         """The finding if a figure has no record or too few cases, or if no seed has all figures."""

@@ -28,6 +28,7 @@ Record = records.Head | records.RunEntry
 Metric = Literal["exact_match", "cell_accuracy", "valid", "token_accuracy"]
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
+NO_RECORD = "no record"
 NO_SEED = "no seed has all of these figures"
 NOTHING_FAILED = "diagnosed, but nothing failed that it could describe"
 NOT_LEARNED, NOT_SHOWN = "no run has learned the task", "no run has shown that it learned the task"
@@ -79,7 +80,7 @@ class Figure(ABC):
 
     def why_missing(self, results: Results) -> str:
         """Why there is no figure, if `values` is empty."""
-        return "no record"
+        return NO_RECORD
 
     def training_seeds(self, results: Results) -> int:
         """How many training seeds the values rest on."""
