@@ -300,6 +300,18 @@ def test_few_failures_that_stay_are_no_collapse(tmp_path: Path) -> None:
     assert check.judge(Results(made.written())).verdict is Verdict.WEAKER
 
 
+def test_what_no_order_gets_right_is_not_shown_to_stay_unrepaired(tmp_path: Path) -> None:
+    """Both at the floor: nothing tells a failure that no order repairs from a model that cannot do it at all."""
+    lsb = Accuracy("addition", "puma", "lsb", "chain>=28")
+    check = Unrecovered(Cell(PUMA_28, 0.026), Cell(lsb, 0.03))
+    for folder, after, verdict in (("floor", 0.01, Verdict.UNMEASURED), ("above", 0.011, Verdict.HOLDS)):
+        made = Planted(tmp_path / folder)
+        made.plant(PUMA_28, 0.006)
+        made.plant(lsb, after)
+        found = check.judge(Results(made.written()))
+        assert (found.verdict, found.moot) == (verdict, folder == "floor")
+
+
 def test_few_failures_make_no_ratio_certain(tmp_path: Path) -> None:
     """No failure against seven is a ratio of 15 with half a case added, and may well be none."""
     made = Planted(tmp_path)
@@ -376,10 +388,7 @@ def _holding(results: Results, claims: Sequence[Claim] = RECORDED) -> set[str]:
 ABOUT_NATURAL = {"addition.learned", "addition.natural"}
 SAYS_ZERO = {
     "addition.papl.confidence.28",
-    "addition.papl.unrecovered",
     "addition.papl5.zero",
-    "discussion.representation-failure",
-    "listops.unrecovered",
     *(f"addition.papl5.{order}.{chain}" for order in ("confidence", "lsb") for chain in (4, 12, 20, 24, 28)),
     "addition.papl.lsb.28",
     *(f"addition.{scheme}.random" for scheme in ("random", "papl", "puma", "papl5")),
