@@ -166,6 +166,21 @@ def test_no_seed_in_common_is_said(tmp_path: Path) -> None:
     assert "left out: addition-random-s42, addition-puma-s43 (not learned)" in remark
 
 
+def test_a_pooled_share_lists_the_records_that_count_and_says_why_others_do_not(tmp_path: Path) -> None:
+    """Seed 43 of random masking has no counterpart: it is no part of the share, and none of its records."""
+    claim = claim_named("addition.commits.by-one")
+    made = two_seeds(tmp_path, claim)
+    made.plant(NATURAL["puma"], 0.0, seed=43)
+    results = Results(made.written())
+    judged = claim.judge(results)
+    assert judged.seeds == 1
+    assert {record["seed"] for record in as_json(judged, results, evidence=True)["records"]} == {42}
+    assert dict(judged.left_out) == {
+        "addition-puma-s43": "not learned",
+        "addition-random-s43": "its seed lacks another part of the figure",
+    }
+
+
 @pytest.mark.parametrize("name", ["random-decode.collapses", "papl.collapses", "papl.unrecovered", "puma.lower"])
 def test_a_scheme_that_has_learned_nothing_has_no_hard_tail(name: str, tmp_path: Path) -> None:
     claim = claim_named(f"addition.{name}")
