@@ -15,7 +15,7 @@ from hardtail.study.claims.base import Cell, overall
 from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.confidence_shortcut.addition import median
 from hardtail.study.claims.differences import contrast
-from hardtail.study.claims.facts import Known
+from hardtail.study.claims.facts import Known, OfModel
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.claims.ledger import FILES, source_named, the_paper
 from hardtail.study.claims.ours.figures import Decoded
@@ -418,8 +418,26 @@ def test_the_null_loses(tmp_path: Path) -> None:
     assert not SAYS_ZERO & SAYS_PERFECT
 
 
-LEARNED_ELSEWHERE = {"papl.default.addition", "ar.sudoku"}
-"""Claims that every seed learns, and about the easy Sudokus that decide whether a run has learned."""
+def test_the_null_loses_in_facts_about_models(tmp_path: Path) -> None:
+    """Weights that are the mean everywhere bear out nothing; nor do the paper's, of a model that has not learned."""
+    claims = [claim_named(name) for name in ("addition.papl.starved", "addition.papl.starved.training")]
+    of_models = {figure for claim in RECORDED for figure in together(claim, as_printed) if isinstance(figure, OfModel)}
+    assert of_models == {figure for claim in claims for figure in together(claim, as_printed)}
+    for claim, even, learned in product(claims, (True, False), (True, False)):
+        made = Planted(tmp_path / f"{claim.id}-{even}-{learned}")
+        for figure, value in together(claim, as_printed).items():
+            made.plant(figure, 1.0 if even else value)
+        for fact in made.facts:
+            fact |= {"value": float(learned)} if fact["fact"].endswith(".natural") else {}
+        for run in made.runs:
+            made.gate(run, float(learned))
+        judged = claim.judge(Results(made.written()))
+        assert (judged.verdict in (Verdict.HOLDS, Verdict.WEAKER)) == (learned and not even), claim.id
+        assert bool(judged.left_out) is not learned
+
+
+LEARNED_ELSEWHERE = {"papl.default.addition"}
+"""Claims that every seed learns."""
 
 
 @pytest.mark.parametrize(
@@ -427,7 +445,7 @@ LEARNED_ELSEWHERE = {"papl.default.addition", "ar.sudoku"}
     [
         (0.0, False, set()),
         (0.0, True, LEARNED_ELSEWHERE),
-        (1.0, True, LEARNED_ELSEWHERE | {"puma.as-good.addition"}),
+        (1.0, True, LEARNED_ELSEWHERE | {"puma.as-good.addition", "ar.sudoku"}),
     ],
     ids=["untrained", "zero", "perfect"],
 )
