@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from hardtail.study.claims import Claim, Results, Verdict, claim_named, judge
+from hardtail.study.claims.evidence import gate_of
 from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.ledger import as_json, evidence_tables, ledger_table
 from tests.planted_results import Planted, as_printed, together
 
+NOT_MEASURED = "not measured on natural problems"
 NATURAL = {scheme: Accuracy("addition", scheme, "top1", "natural") for scheme in ("random", "puma")}
 
 
@@ -46,7 +48,7 @@ def test_only_more_often_is_of_runs_that_have_learned(tmp_path: Path) -> None:
     made.plant(NATURAL["puma"], 0.0, seed=43)
     judged = claim.judge(Results(made.written()))
     assert [finding.seeds for finding in judged.findings] == [1] * len(judged.findings)
-    assert all("left out: addition-puma-s43" in finding.remark for finding in judged.findings)
+    assert all("left out: addition-puma-s43 (not learned)" in finding.remark for finding in judged.findings)
 
 
 def test_means_over_corridors_leave_out_what_is_not_learned(tmp_path: Path) -> None:
@@ -73,10 +75,10 @@ def test_the_row_says_that_runs_were_left_out(tmp_path: Path) -> None:
         dict(zip(table.columns, row, strict=True)) for table in [ledger_table(judged, results)] for row in table.rows
     ]
     assert [row["ours"] for row in rows] == ["not learned", None]
-    assert as_json(judged[0], results)["left_out"] == ["addition-puma-s42"]
+    assert as_json(judged[0], results)["left_out"] == [{"run": "addition-puma-s42", "why": "not learned"}]
     assert as_json(judged[1], results)["left_out"] == []
     about = {row[0]: row[1] for row in evidence_tables(judged[0], results)[0].rows}
-    assert about["left out"] == "not learned: addition-puma-s42"
+    assert about["left out"] == "addition-puma-s42 (not learned)"
 
 
 def test_a_run_that_was_never_measured_on_natural_instances_has_not_shown_that_it_learned(tmp_path: Path) -> None:
@@ -84,7 +86,37 @@ def test_a_run_that_was_never_measured_on_natural_instances_has_not_shown_that_i
     for records in made.evaluations.values():
         records[:] = [record for record in records if record["stratum"] != "natural"]
     judged = claim_named("addition.puma.confidence.28").judge(Results(made.written()))
-    assert (judged.verdict, judged.left_out) == (Verdict.UNMEASURED, ("addition-puma-s42", "addition-puma-s43"))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert dict(judged.left_out) == dict.fromkeys(made.runs, NOT_MEASURED)
+
+
+def test_a_run_that_was_never_measured_is_not_called_unlearned(tmp_path: Path) -> None:
+    """One that was measured and has not learned is next to it, each with its own reason."""
+    claim = claim_named("addition.puma.confidence.28")
+    made = two_seeds(tmp_path, claim)
+    made.evaluations["addition-puma-s42"] = []
+    results = Results(made.written())
+    judged = claim.judge(results)
+    assert (judged.verdict, judged.seeds) == (Verdict.HOLDS, 1)
+    assert judged.findings[0].remark == f"left out: addition-puma-s42 ({NOT_MEASURED})"
+    made.evaluations["addition-puma-s43"] = []
+    results = Results(made.written())
+    judged = claim.judge(results)
+    table = ledger_table([judged], results)
+    assert table.rows[0][table.columns.index("ours")] == NOT_MEASURED
+    assert "no run has shown that it learned the task" in judged.findings[0].remark
+    made.plant(NATURAL["puma"], 0.0, seed=43)
+    results = Results(made.written())
+    about = {row[0]: row[1] for row in evidence_tables(claim.judge(results), results)[0].rows}
+    assert about["left out"] == f"addition-puma-s42 ({NOT_MEASURED}); addition-puma-s43 (not learned)"
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [("sudoku", "not measured on tier=easy problems"), ("countdown", "not measured on heldout=1 problems")],
+)
+def test_the_gate_says_what_was_not_measured(task: str, words: str) -> None:
+    assert gate_of(task).bars_share(None) == words
 
 
 def test_how_many_seeds_learn_is_a_figure_of_its_own(tmp_path: Path) -> None:
@@ -94,6 +126,20 @@ def test_how_many_seeds_learn_is_a_figure_of_its_own(tmp_path: Path) -> None:
     made.plant(NATURAL["puma"], 0.0, seed=43)
     judged = claim.judge(Results(made.written()))
     assert (judged.verdict, judged.ours) == (Verdict.WEAKER, "2 of 2; 2 of 2; 1 of 2")
+    assert not judged.left_out
+
+
+def test_a_seed_that_was_not_measured_neither_learned_nor_failed_to(tmp_path: Path) -> None:
+    claim = claim_named("addition.learned")
+    made = two_seeds(tmp_path, claim)
+    made.evaluations["addition-puma-s43"] = []
+    judged = claim.judge(Results(made.written()))
+    assert (judged.says, judged.ours) == ("one seed: holds", "2 of 2; 2 of 2; 1 of 1")
+    assert judged.left_out == (("addition-puma-s43", NOT_MEASURED),)
+    made.evaluations["addition-puma-s42"] = []
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert "no run has shown that it learned" in judged.findings[-1].remark
 
 
 def test_a_small_run_that_learned_nothing_decides_nothing_about_training(tmp_path: Path) -> None:
@@ -104,8 +150,10 @@ def test_a_small_run_that_learned_nothing_decides_nothing_about_training(tmp_pat
     for fact in made.facts:
         fact |= {"value": 0.42} if fact["fact"].endswith(".natural") and fact["seed"] == 42 else {}
     judged = claim.judge(Results(made.written()))
-    assert judged.left_out == ("addition-papl-small-s42",)
+    assert judged.left_out == (("addition-papl-small-s42", "not learned"),)
     assert judged.seeds == 1
+    made.facts = [fact for fact in made.facts if not (fact["fact"].endswith(".natural") and fact["seed"] == 42)]
+    assert claim.judge(Results(made.written())).left_out == (("addition-papl-small-s42", NOT_MEASURED),)
 
 
 def test_no_seed_in_common_is_said(tmp_path: Path) -> None:
@@ -115,7 +163,22 @@ def test_no_seed_in_common_is_said(tmp_path: Path) -> None:
     made.plant(NATURAL["puma"], 0.0, seed=43)
     remark = claim.judge(Results(made.written())).findings[0].remark
     assert "no seed has all" in remark
-    assert "left out: addition-random-s42, addition-puma-s43" in remark
+    assert "left out: addition-random-s42, addition-puma-s43 (not learned)" in remark
+
+
+def test_a_pooled_share_lists_the_records_that_count_and_says_why_others_do_not(tmp_path: Path) -> None:
+    """Seed 43 of random masking has no counterpart: it is no part of the share, and none of its records."""
+    claim = claim_named("addition.commits.by-one")
+    made = two_seeds(tmp_path, claim)
+    made.plant(NATURAL["puma"], 0.0, seed=43)
+    results = Results(made.written())
+    judged = claim.judge(results)
+    assert judged.seeds == 1
+    assert {record["seed"] for record in as_json(judged, results, evidence=True)["records"]} == {42}
+    assert dict(judged.left_out) == {
+        "addition-puma-s43": "not learned",
+        "addition-random-s43": "its seed lacks another part of the figure",
+    }
 
 
 @pytest.mark.parametrize("name", ["random-decode.collapses", "papl.collapses", "papl.unrecovered", "puma.lower"])
@@ -140,4 +203,4 @@ def test_a_seed_that_has_learned_nothing_is_left_out_and_named(tmp_path: Path) -
     made.plant(NATURAL["puma"], 0.0, seed=43)
     judged = claim.judge(Results(made.written()))
     assert (judged.verdict, judged.seeds) == (Verdict.HOLDS, 1)
-    assert "not learned, left out: addition-puma-s43" in judged.findings[0].remark
+    assert "left out: addition-puma-s43 (not learned)" in judged.findings[0].remark

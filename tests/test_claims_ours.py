@@ -1,6 +1,7 @@
 """Our own claims: registered with thresholds, judged from records of three sets of instances."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from hardtail import zoo
 from hardtail.core.records import Accuracy, RunEntry, Trust, append_jsonl
 from hardtail.policies.named import policy_named
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named
+from hardtail.study.claims.base import Cell
 from hardtail.study.claims.ledger import source_named
 from hardtail.study.claims.ours.figures import DATA_SEEDS, Decoded
 from hardtail.study.claims.ours.remedy import ADDITION, OTHERS
+from hardtail.study.claims.rules import above
 from hardtail.study.store import Store
 from tests.conftest import Command
 
@@ -29,7 +32,7 @@ def planted(folder: Path, check: float = 1.0, passes: float = 20.0, area: float 
     append_jsonl(folder / "index.jsonl", [entry])
     for seed in (*DATA_SEEDS, 42):
         counted = seed in DATA_SEEDS
-        about: dict[str, Any] = {"data_seed": seed, "seed": 42, "n": 500}
+        about: dict[str, Any] = {"data_seed": seed, "seed": 42, "n": 500, "checkpoint": "last"}
         share = {"check": check if counted else 0.0, "lsb": 1.0, "top1": 0.9}
         cost = {"check": passes, "lsb": 33.0, "top1": 33.0}
         made = [
@@ -59,7 +62,7 @@ def planted(folder: Path, check: float = 1.0, passes: float = 20.0, area: float 
 def test_repair_is_judged_by_its_thresholds(tmp_path: Path, check: float, passes: float, verdict: Verdict) -> None:
     judged = claim_named("remedy.repair.addition-random", OURS).judge(planted(tmp_path, check, passes))
     assert judged.verdict is verdict
-    assert judged.seeds == len(DATA_SEEDS)
+    assert (judged.seeds, judged.says) == (1, f"one seed: {verdict}")  # three sets of instances, one trained run
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,29 @@ def test_repair_is_judged_by_its_thresholds(tmp_path: Path, check: float, passes
 def test_detection_is_judged_by_its_thresholds(tmp_path: Path, area: float, own: float, verdict: Verdict) -> None:
     judged = claim_named("remedy.detect.addition-random", OURS).judge(planted(tmp_path, area=area, own=own))
     assert judged.verdict is verdict
+
+
+def test_a_difference_on_three_sets_of_instances_rests_on_one_training_seed(tmp_path: Path) -> None:
+    check, top1 = (Cell(Decoded(RUN, policy, "chain>=28", usual="last")) for policy in ("check", "top1"))
+    results = planted(tmp_path)
+    assert len(check.figure.values(results)) == len(DATA_SEEDS)
+    found = above(check, top1).judge(results)
+    assert (found.verdict, found.seeds) == (Verdict.HOLDS, 1)
+    shown = check.figure.estimate(results)
+    assert shown is not None
+    assert shown.seeds == 1
+
+
+def test_other_weights_are_other_figures(tmp_path: Path) -> None:
+    """Neither the gate nor a figure takes a record of weights that nobody asked for."""
+    claim, results = claim_named("remedy.repair.addition-random", OURS), planted(tmp_path)
+    assert claim.judge(results).verdict is Verdict.HOLDS
+    assert claim.judge(replace(results, checkpoint="last")).verdict is Verdict.HOLDS
+    assert claim.judge(replace(results, checkpoint="best_probe")).verdict is Verdict.UNMEASURED
+    natural = Accuracy(policy="top1", stratum="natural", exact_match=1.0, n=500, seed=42, checkpoint="best_probe")
+    append_jsonl(tmp_path / RUN / "evaluations.jsonl", [natural])
+    judged = claim.judge(Results(Store(tmp_path), checkpoint="best_probe"))
+    assert (judged.verdict, judged.left_out, judged.ours) == (Verdict.UNMEASURED, (), None)
 
 
 def test_what_has_no_record_is_not_measured(tmp_path: Path) -> None:
@@ -83,9 +109,11 @@ def test_claims_name_policies_strata_and_models_that_exist() -> None:
     """A misspelt one would be *not measured* for ever."""
     shipped = {model.name: model.run for model in zoo.models()}
     assert {name: shipped[name] for name in (*ADDITION, *OTHERS)} == ADDITION | OTHERS
+    weights = {model.run: model.kind for model in zoo.models()}
     figures = [cell.figure for claim in OURS.claims() for check in claim.checks for cell in check.cells]
     for figure in figures:
         assert isinstance(figure, Decoded)
+        assert figure.usual == weights.get(figure.run, "best_probe")
         task = hardtail.task(figure.run.partition("-")[0])
         policy_named(figure.policy, task.order_names)
         assert figure.stratum in task.strata(), figure

@@ -153,19 +153,19 @@ def test_tables_have_ours_the_papers_and_how_they_agree(tmp_path: Path) -> None:
 
 def test_tables_list_runs_that_never_learned_and_leave_them_out(tmp_path: Path) -> None:
     folder = results(tmp_path / "results")
-    assert not any(table.unlearned for table in study_tables(Results(Store(folder))))
+    assert not any(table.left_out for table in study_tables(Results(Store(folder))))
     evaluations = folder / "addition-puma-tf32-s42" / "evaluations.jsonl"
     kept = [json.loads(line) for line in evaluations.read_text().splitlines()]
     under_confidence = next(record for record in kept if record["policy"] == "top1")
     lines(evaluations, [*kept, {**under_confidence, "stratum": "natural", "exact_match": 0.0}])
     first, *_ = study_tables(Results(Store(folder)))
-    assert first.unlearned == ("addition-puma-tf32-s42",)
+    assert first.left_out == "addition-puma-tf32-s42 (not learned)"
     four = dict(first.rows)["chain ≥ 4"][2]
     assert four.seeds == 1
     assert four.ours == pytest.approx(0.872), "the other seed alone"
     for path in write_tables(tmp_path / "tables", Results(Store(folder))):
         if path.stem == "addition-table-1" and path.suffix in (".md", ".tex"):
-            assert "left out because they never learned the task: addition-puma-tf32-s42" in path.read_text()
+            assert "left out: addition-puma-tf32-s42 (not learned)" in path.read_text()
     chart = recorded_accuracy("addition", Store(folder).runs(), "best_probe")
     shown = chart.x.categories or ()
     assert shown == tuple(name for name in Addition().strata() if name in shown)

@@ -15,6 +15,7 @@ from hardtail.show.failures import failures
 from hardtail.show.stages import Stage, stages
 from hardtail.show.story import Story, story
 from hardtail.show.words import probability
+from hardtail.study.claims.evidence import GATES, Gate
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Task
 from tests.planted import adder, lookahead
@@ -116,6 +117,21 @@ def test_a_model_that_never_learned_decides_nothing() -> None:
     alone, _ = told(wrong)
     assert alone.text == "No model here has learned addition: lost solves 0 % of ordinary sums."
     assert alone.gain == 0
+
+
+@pytest.mark.parametrize(
+    ("gate", "learned"),
+    [(Gate(), False), (Gate(0.1), True), (Gate(0.9, metric="cell_accuracy"), True)],
+    ids=["half", "a tenth", "cells"],
+)
+def test_the_gate_of_the_task_says_who_has_learned(gate: Gate, learned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of the ordinary sums right, and all cells but one of the others."""
+    monkeypatch.setitem(GATES, TASK.name, gate)
+    traces = traces_of({"some": adder(TASK)}, ("top1",))
+    answer_NA = traces[0].answer_NA.copy()
+    answer_NA[N // 5 :, 0] = (answer_NA[N // 5 :, 0] + 1) % 10
+    found, _ = told([replace(traces[0], answer_NA=answer_NA), traces[1]])
+    assert [model.learned for model in found.models] == [learned]
 
 
 @pytest.mark.parametrize(

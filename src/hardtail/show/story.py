@@ -15,7 +15,8 @@ from hardtail.measuring.statistics import Interval, mcnemar, wilson
 from hardtail.show.failures import failures
 from hardtail.show.stages import Decoder, Stage
 from hardtail.show.words import stratum_words
-from hardtail.study.claims.evidence import Gate
+from hardtail.study.claims.evidence import UNLEARNED, gate_of
+from hardtail.traces.commits import wrong_cells
 
 CONFIDENCE = "top1"
 CLEARLY = 0.02
@@ -160,8 +161,18 @@ def _told(stage: Stage, model: str, strata: tuple[Side, ...], ways: tuple[Side, 
         for way, place in enumerate(found)
         if place is not None and (score := _score(stage.decoders[place], stratum.name, at, way)) is not None
     )
-    ordinary = [one.right / one.n for one in scores if one.stratum == 0 and len(strata) > 1]
-    return Told(model, not ordinary or max(ordinary) >= Gate.at_least, scores, found)
+    gate, ordinary = gate_of(stage.task.name), strata[0].name if len(strata) > 1 else None
+    decoded = [stage.decoders[place] for place in found if place is not None]
+    shares = [_share(one, ordinary, gate.metric) for one in decoded if ordinary in one.stratum_N]
+    return Told(model, gate.bars_share(max(shares, default=None)) != UNLEARNED, scores, found)
+
+
+def _share(decoder: Decoder, stratum: str | None, metric: str) -> float:
+    """How much of a stratum is right, in answers or in cells."""
+    held_N, scored_NA = decoder.stratum_N == stratum, decoder.trace.instances.scored_NA
+    if metric == "exact_match":
+        return float(decoder.trace.exact_N[held_N].mean())
+    return 1 - float(wrong_cells(decoder.trace)[held_N].sum() / max(int(scored_NA[held_N].sum()), 1))
 
 
 def _score(decoder: Decoder, stratum: str, at: int, way: int) -> Score | None:

@@ -8,6 +8,7 @@ from itertools import product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
+from hardtail.study.claims.evidence import why_left_out
 from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Table
@@ -36,8 +37,8 @@ class StudyTable:
     groups: tuple[str, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
-    unlearned: tuple[str, ...]
-    """Runs that are left out of the means because they never learned the task."""
+    left_out: str
+    """Runs that are left out of the means because they have not shown that they learned the task, each with why."""
 
     @property
     def heads(self) -> list[tuple[str, str]]:
@@ -63,7 +64,7 @@ def _table(results: Results, table: Table) -> StudyTable:
         tuple(order.heading for order in table.orders),
         tuple(table.schemes.values()),
         tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
-        tuple(dict.fromkeys(run for row in cells.values() for cell in row for run in cell.figure.left_out(results))),
+        why_left_out(run for row in cells.values() for cell in row for run in cell.figure.left_out(results)),
     )
 
 

@@ -57,7 +57,7 @@ def _write(folder: Path, name: str, markdown: str, tex: str, comma: str) -> list
 
 
 def _counted(table: StudyTable) -> str:
-    return f"; left out because they never learned the task: {', '.join(table.unlearned)}" if table.unlearned else ""
+    return f"; left out: {table.left_out}" if table.left_out else ""
 
 
 def _together(cell: TableCell) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from hardtail.show.charts.chart import Series
 from hardtail.show.charts.colours import schemes
 from hardtail.show.stages import Decoder, Stage
-from hardtail.study.claims.evidence import GATES, Gate, arm_of
+from hardtail.study.claims.evidence import UNLEARNED, arm_of, gate_of
 from hardtail.study.claims.figures import SCHEMES
 from hardtail.study.runs import Run
 
@@ -33,9 +33,9 @@ def arm_of_run(run: Run, kind: str | None = None) -> str:
 
     It is judged by one kind of weights, or by all kinds that were measured; where none was, it counts as learned.
     """
-    gate = GATES.get(run.entry.task, Gate())
     kinds = [kind] if kind else kinds_of_weights([run])
-    never = any(gate.failed(run, of) for of in kinds) and not any(gate.passed(run, of) for of in kinds)
+    barred = {gate_of(run.task).bars(run, of) for of in kinds}
+    never = UNLEARNED in barred and "" not in barred
     return f"{run.arm}, seed {run.seed} (never learned)" if never else run.arm
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import ClassVar
 
-from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.evidence import LeftOut, Results, why_left_out
 from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure
 
 SHOWN = 6
@@ -60,8 +60,8 @@ class Finding:
     mean: float | None = None
     moot: bool = False
     """Whether it is unmeasured because there are too few cases to describe, not because a record is missing."""
-    left_out: tuple[str, ...] = ()
-    """Runs that do not count because they have not learned the task."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Runs that do not count."""
 
 
 def moot_because(remark: str, ours: str | None = None, seeds: int = 0) -> Finding:
@@ -97,9 +97,14 @@ class Check(ABC):
     def judge(self, results: Results) -> Finding:
         """Judge the results; the remark also names the runs that were left out."""
         finding = self._unmeasured(results) or self._found(results)
-        left_out = tuple(dict.fromkeys(run for cell in self.cells for run in cell.figure.left_out(results)))
-        unlearned = f"not learned, left out: {', '.join(left_out)}" if left_out else ""
-        return replace(finding, remark="; ".join(filter(None, (finding.remark, unlearned))), left_out=left_out)
+        left_out = tuple(dict.fromkeys(self._left_out(results)))
+        others = f"left out: {why_left_out(left_out)}" if left_out else ""
+        remark = "; ".join(filter(None, (finding.remark, others)))
+        seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
+        return replace(finding, remark=remark, seeds=seeds, left_out=left_out)
+
+    def _left_out(self, results: Results) -> list[LeftOut]:
+        return [run for cell in self.cells for run in cell.figure.left_out(results)]
 
     def _unmeasured(self, results: Results) -> Finding | None:
         """The finding if a figure has no record or too few cases, or if no seed has all figures."""
@@ -137,8 +142,8 @@ class Judged:
         return self.verdict.said(self.seeds)
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """Runs that some check leaves out because they have not learned the task."""
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Runs that some check leaves out."""
         return tuple(dict.fromkeys(run for finding in self.findings for run in finding.left_out))
 
     @property

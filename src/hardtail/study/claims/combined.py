@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from hardtail.study.claims.evidence import Results, Sample, Value
+from hardtail.study.claims.evidence import LeftOut, Results, Sample, Value
 from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure, Profiled
+
+PART_MISSING = "its seed lacks another part of the figure"
+"""Why a record is left out of a figure that combines several."""
 
 
 @dataclass(frozen=True)
@@ -19,10 +22,17 @@ class Combined(Figure):
     def label(self) -> str:
         return self.name
 
-    def left_out(self, results: Results) -> list[str]:
-        return [run for part in self.parts for run in part.left_out(results)]
+    def left_out(self, results: Results) -> list[LeftOut]:
+        barred = [run for part in self.parts for run in part.left_out(results)]
+        counted = self.values(results)
+        alone = [LeftOut(of.run, PART_MISSING) for of in self._of_parts(results) if of.seed not in counted]
+        return barred + alone
 
     def samples(self, results: Results) -> list[Sample]:
+        counted = self.values(results)
+        return [sample for sample in self._of_parts(results) if sample.seed in counted]
+
+    def _of_parts(self, results: Results) -> list[Sample]:
         return [sample for part in self.parts for sample in part.samples(results)]
 
 

@@ -24,6 +24,25 @@ VARIANTS: dict[Reading, tuple[str, ...]] = {"release": ("-tf32", ""), "paper": (
 """The endings of the arms that can represent a scheme; the first recorded one does: for addition, tf32 before fp32."""
 
 
+class LeftOut(NamedTuple):
+    """A run that does not count, and why."""
+
+    run: str
+    why: str
+
+
+def why_left_out(runs: Iterable[LeftOut]) -> str:
+    """`one, another (not learned); a third (not measured on natural problems)`; empty if there are none."""
+    by_reason: dict[str, list[str]] = {}
+    for run, why in dict.fromkeys(runs):
+        by_reason.setdefault(why, []).append(run)
+    return "; ".join(f"{', '.join(names)} ({why})" for why, names in by_reason.items())
+
+
+UNLEARNED = "not learned"
+"""Why a run is left out that a record shows not to have learned its task."""
+
+
 @dataclass(frozen=True)
 class Gate:
     """A run has learned its task if it is right this often under confidence."""
@@ -32,13 +51,15 @@ class Gate:
     stratum: str = "natural"
     metric: Literal["exact_match", "cell_accuracy"] = "exact_match"
 
-    def passed(self, run: Run, weights: str) -> bool:
-        """Whether a record shows that the run has learned; a run without such a record has not shown it."""
-        return (self._share(run, weights) or 0.0) >= self.at_least
+    def bars(self, run: Run, weights: str) -> str:
+        """Why the run does not count; empty if a record shows that it has learned."""
+        return self.bars_share(self._share(run, weights))
 
-    def failed(self, run: Run, weights: str) -> bool:
-        """Whether a record shows that the run has not learned."""
-        return self._share(run, weights) is not None and not self.passed(run, weights)
+    def bars_share(self, share: float | None) -> str:
+        """The same of a share that was recorded, or of none."""
+        if share is None:
+            return f"not measured on {self.stratum} problems"
+        return "" if share >= self.at_least else UNLEARNED
 
     def _share(self, run: Run, weights: str) -> float | None:
         record = run.measured.get((Accuracy, "top1", self.stratum, weights))
@@ -48,6 +69,11 @@ class Gate:
 GATES = {"countdown": Gate(0.1, "heldout=1"), "sudoku": Gate(0.25, "tier=easy", "cell_accuracy")}
 """Countdown: the paper's own PUMA solves .29 of its test puzzles, an untrained model none. Sudoku: the paper counts
 single cells, of which guessing gets one in nine right."""
+
+
+def gate_of(task: str) -> Gate:
+    """What a run of a task must reach, natural problems if nothing else is said."""
+    return GATES.get(task, Gate())
 
 
 @dataclass(frozen=True)
@@ -170,8 +196,12 @@ class Results:
 
     def learned(self, task: str, scheme: str, usual: Checkpoint) -> list[Run]:
         """Those of them that count."""
-        gate, weights = GATES.get(task, Gate()), self.weights(usual)
-        return [run for run in self.runs(task, scheme) if gate.passed(run, weights)]
+        return [run for run in self.runs(task, scheme) if not gate_of(task).bars(run, self.weights(usual))]
+
+    def left_out(self, task: str, scheme: str, usual: Checkpoint) -> list[LeftOut]:
+        """The others."""
+        judged = [LeftOut(run.name, gate_of(task).bars(run, self.weights(usual))) for run in self.runs(task, scheme)]
+        return [run for run in judged if run.why]
 
     @cached_property
     def facts(self) -> list[Fact]:

@@ -1,9 +1,11 @@
 """Figures that need no decode of a run: what random order meets, and recorded facts about data and models."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from hardtail.study.claims.evidence import UNIT, Gate, Results, Sample
-from hardtail.study.claims.figures import NOT_LEARNED, Figure, PerRun, scheme_words
+from hardtail import zoo
+from hardtail.study.claims.evidence import UNIT, Gate, LeftOut, Results, Sample, gate_of
+from hardtail.study.claims.figures import Figure, PerRun, none_counts, scheme_words
 from hardtail.study.runs import Run
 
 RARELY = 0.1
@@ -69,21 +71,52 @@ class Counted(Known):
 
 
 @dataclass(frozen=True)
-class InTraining(Counted):
-    """A number about small runs while they trained, of those that learned their task in the end."""
+class OfModel(Counted, ABC):
+    """A number about a model, which counts only if the model has learned its task."""
 
     model: str
 
     def samples(self, results: Results) -> list[Sample]:
-        return [sample for sample in super().samples(results) if self._learned(results, sample.seed)]
+        return [sample for sample in super().samples(results) if not self._barred(results, sample.seed)]
 
-    def left_out(self, results: Results) -> list[str]:
+    def left_out(self, results: Results) -> list[LeftOut]:
         seeds = sorted(sample.seed for sample in super().samples(results))
-        return [f"{self.model}-s{seed}" for seed in seeds if not self._learned(results, seed)]
+        return [LeftOut(self._run(seed), why) for seed in seeds if (why := self._barred(results, seed))]
 
     def why_missing(self, results: Results) -> str:
-        return NOT_LEARNED if self.left_out(results) else super().why_missing(results)
+        left_out = self.left_out(results)
+        return none_counts(left_out) if left_out else super().why_missing(results)
 
-    def _learned(self, results: Results, seed: int) -> bool:
+    @abstractmethod
+    def _run(self, seed: int) -> str:
+        """The run that gave the model."""
+
+    @abstractmethod
+    def _barred(self, results: Results, seed: int) -> str:
+        """Why it does not count; empty if it does."""
+
+
+class OfShipped(OfModel):
+    """A number about a model of the zoo, whose run is recorded."""
+
+    @property
+    def listed(self) -> zoo.Model:
+        return zoo.find(self.model)
+
+    def _run(self, seed: int) -> str:
+        return self.listed.run
+
+    def _barred(self, results: Results, seed: int) -> str:
+        run, gate = results.run(self.listed.run), gate_of(self.listed.task)
+        return gate.bars(run, self.listed.kind) if run else gate.bars_share(None)
+
+
+class InTraining(OfModel):
+    """A number about small runs while they trained, of those that learned their task in the end."""
+
+    def _run(self, seed: int) -> str:
+        return f"{self.model}-s{seed}"
+
+    def _barred(self, results: Results, seed: int) -> str:
         ended = {of.seed: of.value for of in results.facts if of.fact == f"{self.model}.natural"}
-        return ended.get(seed, 0.0) >= Gate().at_least
+        return Gate().bars_share(ended.get(seed))

@@ -1,6 +1,7 @@
 """Figures: numbers that claims are about, each computed from recorded results for one training scheme."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import ClassVar, Literal
@@ -9,22 +10,39 @@ from hardtail.core import records
 from hardtail.core.errors import HardtailError
 from hardtail.measuring.diagnosis.record import Diagnosis
 from hardtail.measuring.statistics import Interval
-from hardtail.study.claims.evidence import ENOUGH, UNIT, Checkpoint, Estimate, Results, Sample, Value, cases
+from hardtail.study.claims.evidence import (
+    ENOUGH,
+    UNIT,
+    UNLEARNED,
+    Checkpoint,
+    Estimate,
+    LeftOut,
+    Results,
+    Sample,
+    Value,
+    cases,
+)
 from hardtail.study.runs import Run, diagnosed_strata
 
 Record = records.Head | records.RunEntry
 Metric = Literal["exact_match", "cell_accuracy", "valid", "token_accuracy"]
 MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
+NO_RECORD = "no record"
 NO_SEED = "no seed has all of these figures"
 NOTHING_FAILED = "diagnosed, but nothing failed that it could describe"
-NOT_LEARNED = "no run has learned the task"
+NOT_LEARNED, NOT_SHOWN = "no run has learned the task", "no run has shown that it learned the task"
 OTHER_READINGS = {
     "lowest_index": ("first_in_time", "first in time"),
     "failures_with": ("failures_only", "and no others"),
 }
 """Names in the paths of diagnoses, their counterparts in another reading, and what that one means."""
 SCHEMES = {"random": "random masking", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
+
+
+def none_counts(left_out: Iterable[LeftOut]) -> str:
+    """Why a figure is missing if these are all its runs."""
+    return NOT_LEARNED if all(run.why == UNLEARNED for run in left_out) else NOT_SHOWN
 
 
 def scheme_words(scheme: str) -> str:
@@ -62,15 +80,19 @@ class Figure(ABC):
 
     def why_missing(self, results: Results) -> str:
         """Why there is no figure, if `values` is empty."""
-        return "no record"
+        return NO_RECORD
+
+    def training_seeds(self, results: Results) -> int:
+        """How many training seeds the values rest on."""
+        return len(self.values(results))
 
     def few_cases(self, results: Results) -> str:
         """Why the figure says nothing although it was measured; empty if it says something."""
         total = cases(self.values(results).values())
         return "" if total is None or total >= ENOUGH else f"only {total} cases, and {ENOUGH} are needed"
 
-    def left_out(self, results: Results) -> list[str]:
-        """Runs that do not count because they have not learned the task."""
+    def left_out(self, results: Results) -> list[LeftOut]:
+        """Runs that do not count, because they have not shown that they learned the task."""
         return []
 
     def estimate(self, results: Results) -> Estimate | None:
@@ -91,13 +113,12 @@ class PerRun(Figure):
         found = (self._sample(results, run) for run in self._counted(results))
         return [sample for sample in found if sample is not None]
 
-    def left_out(self, results: Results) -> list[str]:
-        counted = [run.name for run in self._counted(results)]
-        return [run.name for run in results.runs(self.task, self.scheme) if run.name not in counted]
+    def left_out(self, results: Results) -> list[LeftOut]:
+        return results.left_out(self.task, self.scheme, self.usual)
 
     def why_missing(self, results: Results) -> str:
-        unlearned = self.left_out(results) and not self._counted(results)
-        return NOT_LEARNED if unlearned else super().why_missing(results)
+        left_out = self.left_out(results)
+        return none_counts(left_out) if left_out and not self._counted(results) else super().why_missing(results)
 
     def _counted(self, results: Results) -> list[Run]:
         return results.learned(self.task, self.scheme, self.usual)

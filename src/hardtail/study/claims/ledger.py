@@ -13,7 +13,7 @@ from hardtail.core.registry import Registry
 from hardtail.core.tables import Table
 from hardtail.study.claims.base import Cell, Claim, Judged, Verdict
 from hardtail.study.claims.combined import Combined
-from hardtail.study.claims.evidence import Results, Sample
+from hardtail.study.claims.evidence import Results, Sample, why_left_out
 from hardtail.study.claims.figures import Accuracy, Figure
 from hardtail.study.claims.source import Paper, Source
 from hardtail.study.claims.source_file import read_source
@@ -123,7 +123,7 @@ def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[s
         "paper": claim.paper,
         "ours": item.ours,
         "seeds": item.seeds,
-        "left_out": list(item.left_out),
+        "left_out": [run._asdict() for run in item.left_out],
         "reading": results.reading,
         "checkpoint": results.checkpoint,
         "verdict": item.verdict.value,
@@ -176,7 +176,7 @@ def ledger_table(judged: Sequence[Judged], results: Results, title: str = "the p
     rows = []
     for item in judged:
         *words, ours, seeds, says = _row(item)
-        rows.append((*words, ours or ("not learned" if item.left_out else None), seeds, says))
+        rows.append((*words, ours or "; ".join(dict.fromkeys(run.why for run in item.left_out)) or None, seeds, says))
     return Table(f"The claims of {title}; {_basis(results)}", _ROW, tuple(rows))
 
 
@@ -190,8 +190,7 @@ def counts_table(judged: Sequence[Judged]) -> Table:
 
 def evidence_tables(item: Judged, results: Results) -> list[Table]:
     """What is behind one verdict: its parts, its figures, every record, and the same in other readings."""
-    unlearned = f"not learned: {', '.join(item.left_out)}" if item.left_out else ""
-    more = {"left out": unlearned, "settings": item.claim.settings, "note": item.claim.caveat}
+    more = {"left out": why_left_out(item.left_out), "settings": item.claim.settings, "note": item.claim.caveat}
     about = [*zip(_ROW[1:], _row(item)[1:], strict=True), *((key, words) for key, words in more.items() if words)]
     tables = [
         Table(f"{item.claim.id}; {_basis(results)}", ("", ""), tuple(about)),

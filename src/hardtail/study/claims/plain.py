@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 from hardtail.study.claims.base import Check, Finding, Verdict
-from hardtail.study.claims.evidence import Results
-from hardtail.study.claims.figures import scheme_words
+from hardtail.study.claims.evidence import UNLEARNED, Checkpoint, LeftOut, Results
+from hardtail.study.claims.figures import NO_RECORD, none_counts, scheme_words
 from hardtail.study.claims.rules import EPSILON
+
+USUAL: Checkpoint = "best_probe"
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,20 @@ class Learns(Check):
         return f"{scheme_words(self.scheme)}, {self.task}: seeds that learn the task"
 
     def _found(self, results: Results) -> Finding:
-        runs, learned = results.runs(self.task, self.scheme), results.learned(self.task, self.scheme, "best_probe")
-        if not runs:
-            return Finding(Verdict.UNMEASURED, remark=f"{self.about}: no record")
-        share = len(learned) / len(runs)
+        learned = len(results.learned(self.task, self.scheme, USUAL))
+        left_out = results.left_out(self.task, self.scheme, USUAL)
+        measured = learned + sum(run.why == UNLEARNED for run in left_out)
+        if not measured:
+            return Finding(
+                Verdict.UNMEASURED, remark=f"{self.about}: {none_counts(left_out) if left_out else NO_RECORD}"
+            )
+        share = learned / measured
         verdict = Verdict.HOLDS if share == 1 else Verdict.WEAKER if share > 0.5 else Verdict.NOT
-        return Finding(verdict, f"{len(learned)} of {len(runs)}", len(runs), mean=share)
+        return Finding(verdict, f"{learned} of {measured}", measured, mean=share)
+
+    def _left_out(self, results: Results) -> list[LeftOut]:
+        """Only runs of which nobody knows; the others are what it counts."""
+        return [run for run in results.left_out(self.task, self.scheme, USUAL) if run.why != UNLEARNED]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_seeds, moot_because
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.evidence import ENOUGH, Estimate, Results, cases, mean_of
-from hardtail.study.claims.rules import EPSILON, SLACK, STRONG, of_effect, printed_number
+from hardtail.study.claims.rules import AT_THE_FLOOR, EPSILON, FLOOR, SLACK, STRONG, of_effect, printed_number
 
 REPAIRED = 0.9  # a recovery is full from this part of the paper's recovery
 FEW, HALF = 0.25, 0.5  # up to these shares of repaired failures there is no recovery, or a weak one
@@ -53,6 +53,8 @@ class _TwoOrders(Check):
         if failures < ENOUGH or 1 - before < self.least:
             few = f"only {failures} fail" if failures else "nothing fails"
             return moot_because(f"{few}: {self.nothing}", ours, gain.seeds)
+        if self.above_floor and max(before, before + gain.mean) <= FLOOR:
+            return moot_because(AT_THE_FLOOR, ours, gain.seeds)
         remark = f"{share:.0%} of failures repaired, {self.repaired_in_paper:.0%} in the paper"
         return Finding(self._verdict(before, gain, share), ours, gain.seeds, remark)
 
@@ -60,6 +62,9 @@ class _TwoOrders(Check):
     """The share that must fail."""
     nothing: ClassVar[str]
     """What cannot be shown where fewer fail."""
+
+    above_floor: ClassVar[bool] = False
+    """Whether one of the orders must get something right, so that a repair could be seen at all."""
 
     @abstractmethod
     def _verdict(self, before: float, gain: Estimate, share: float) -> Verdict:
@@ -90,7 +95,7 @@ class Recovery(_TwoOrders):
 class Unrecovered(_TwoOrders):
     """The second order repairs little of what fails under the first."""
 
-    least, nothing = FAILING, "there is nothing to leave unrepaired"
+    least, nothing, above_floor = FAILING, "there is nothing to leave unrepaired", True
 
     def _verdict(self, before: float, gain: Estimate, share: float) -> Verdict:
         if share <= FEW and 1 - before >= STRONG * (1 - self.paper[0]) - EPSILON:

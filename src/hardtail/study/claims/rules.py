@@ -14,6 +14,7 @@ NEAR = 0.05  # tolerance of levels, in shares
 SLACK = 0.02  # tolerance of bounds, in shares
 STRONG = 0.5  # an effect is strong from this part of the paper's effect
 FLOOR = 0.01  # two shares up to this are alike because both are nothing
+AT_THE_FLOOR = "both are at the floor, where everything is alike"
 EPSILON = 1e-9  # what rounding may add to a difference
 
 
@@ -191,7 +192,7 @@ class Similar(_Difference):
         found = super()._found(results)
         estimates = [cell.figure.estimate(results) for cell in self.cells if cell.figure.share]
         if estimates and all(ours is None or ours.mean <= FLOOR for ours in estimates):
-            return moot_because("both are at the floor, where everything is alike", found.ours, found.seeds)
+            return moot_because(AT_THE_FLOOR, found.ours, found.seeds)
         return found
 
     def _verdict(self, ours: Estimate) -> Verdict:

@@ -81,7 +81,9 @@ function evidence(claim, ledger, weights) {
     ["seeds", claim.seeds],
     ["id", claim.id],
   ];
-  if (claim.left_out.length) facts.push(["left out", `never learned the task: ${claim.left_out.join(", ")}`]);
+  if (claim.left_out.length) {
+    facts.push(["left out", claim.left_out.map(({ run, why }) => `${run} (${why})`).join(", ")]);
+  }
   if (claim.caveat) facts.push(["note", claim.caveat]);
   const list = el("dl", {}, ...facts.flatMap(([term, value]) => [el("dt", { text: term }), el("dd", { text: value })]));
   const box = el("div", { class: "evidence" }, list);

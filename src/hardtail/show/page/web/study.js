@@ -89,7 +89,7 @@ function studyTable(held) {
     el("tr", {}, el("th", { scope: "row", text: name }), ...cells.map(studyCell)),
   );
   const notes = [`The paper's ${held.where}`];
-  if (held.unlearned.length) notes.push(`Left out, as it never learned the task: ${held.unlearned.join(", ")}`);
+  if (held.left_out) notes.push(`Left out: ${held.left_out}`);
   return el(
     "figure",
     { class: "card" },

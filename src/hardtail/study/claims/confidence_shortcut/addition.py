@@ -9,7 +9,7 @@ from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
-from hardtail.study.claims.facts import Counted, InTraining
+from hardtail.study.claims.facts import InTraining, OfShipped
 from hardtail.study.claims.figures import Accuracy, LateLoss, Profiled, Reached, failure_rate
 from hardtail.study.claims.plain import Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
@@ -52,7 +52,7 @@ def recovered(scheme: str, chain: str) -> Recovery:
 def weight(model: str, place: str, *, in_training: bool = False) -> Cell:
     """What PAPL gives to the hidden cells of a place, relative to the mean of their sequences."""
     fact = f"{model}.weight.{place}", f"{model}: PAPL's relative weight {PLACES[place]}"
-    return Cell(InTraining(*fact, model) if in_training else Counted(*fact))
+    return Cell((InTraining if in_training else OfShipped)(*fact, model))
 
 
 def loss(start: float, end: float) -> Cell:

@@ -43,7 +43,6 @@ def claims() -> list[Claim]:
         ],
         "discussion.representation-failure": [
             Unrecovered(ADDITION.cell("papl", "confidence", "28"), ADDITION.cell("papl", "lsb", "28")),
-            Unrecovered(LISTOPS.cell("puma", "confidence", "5"), LISTOPS.cell("puma", "recovery", "5")),
         ],
         "discussion.coverage-failure": [
             AtLeast(COUNTDOWN.cell("puma", "reveal", "high"), 0.99),

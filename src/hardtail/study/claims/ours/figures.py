@@ -1,12 +1,14 @@
-"""Figures of one recorded run, measured on several sets of instances: their seeds take the place of training seeds."""
+"""Figures of one recorded run, measured on several sets of instances, which are still one training seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from hardtail.core import records
-from hardtail.study.claims.evidence import Results, Sample
-from hardtail.study.claims.figures import NOTHING_FAILED, Figure
+from hardtail.study.claims.evidence import Checkpoint, Estimate, LeftOut, Results, Sample, gate_of
+from hardtail.study.claims.figures import NOTHING_FAILED, Figure, none_counts
+from hardtail.study.runs import Run
 
+Number = Literal["exact_match", "passes", "auroc"]
 DATA_SEEDS = (0, 1, 2)
 """The sets of instances that count; no run was trained with these seeds."""
 
@@ -18,9 +20,11 @@ class Decoded(Figure):
     run: str
     policy: str
     stratum: str
-    metric: Literal["exact_match", "passes", "auroc"] = "exact_match"
+    metric: Number = "exact_match"
     score: str = ""
     """Only of `auroc`: the score that it is about."""
+    usual: Checkpoint = field(default="best_probe", kw_only=True)
+    """The weights that are shipped, which it is about unless `Results` names others."""
 
     @property
     def share(self) -> bool:
@@ -41,8 +45,28 @@ class Decoded(Figure):
                 found.append(Sample(self.run, seed, weights, self.policy, self.stratum, n, value, self.share, *made_by))
         return found
 
+    def training_seeds(self, results: Results) -> int:
+        return 1 if self.values(results) else 0
+
+    def estimate(self, results: Results) -> Estimate | None:
+        ours = super().estimate(results)
+        return ours and replace(ours, seeds=self.training_seeds(results))
+
     def why_missing(self, results: Results) -> str:
+        if left_out := self.left_out(results):
+            return none_counts(left_out)
         return NOTHING_FAILED if self._records(results) else super().why_missing(results)
+
+    def left_out(self, results: Results) -> list[LeftOut]:
+        run = results.run(self.run)
+        return [LeftOut(run.name, why)] if run and (why := self._barred(results, run)) else []
+
+    def _barred(self, results: Results, run: Run) -> str:
+        return gate_of(run.task).bars(run, self._weights(results))
+
+    def _weights(self, results: Results) -> Checkpoint:
+        """Which reading is judged makes no difference: a run is named, not a scheme."""
+        return results.checkpoint or self.usual
 
     def _cases(self, record: records.Accuracy | records.Trust) -> int:
         """How many cases decide the interval: for an area, those of the rarer kind."""
@@ -52,11 +76,12 @@ class Decoded(Figure):
         """By seed of the instances, the record with the most of them; of equals, the last."""
         run = results.run(self.run)
         best: dict[int, records.Accuracy | records.Trust] = {}
-        for record in run.evaluations if run else ():
+        for record in run.evaluations if run and not self._barred(results, run) else ():
             if not isinstance(record, records.Accuracy | records.Trust) or record.data_seed not in DATA_SEEDS:
                 continue
             score = record.score if isinstance(record, records.Trust) else ""
-            fits = (record.policy, record.stratum, score) == (self.policy, self.stratum, self.score)
+            at = record.policy, record.stratum, score, record.checkpoint
+            fits = at == (self.policy, self.stratum, self.score, self._weights(results))
             held = best.get(record.data_seed)
             if fits and (held is None or record.n >= held.n):
                 best[record.data_seed] = record

@@ -3,9 +3,9 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_seeds
+from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_seeds, moot_because
 from hardtail.study.claims.evidence import Results
-from hardtail.study.claims.rules import EPSILON
+from hardtail.study.claims.rules import AT_THE_FLOOR, EPSILON, FLOOR
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,14 @@ class _Two(Check):
             sum(values[seed].value for seed in seeds) / len(seeds)
             for values in (cell.figure.values(results) for cell in self.cells)
         )
-        return Finding(self._verdict(one, two), f"{one:.4g} to {two:.4g}", len(seeds), mean=one)
+        ours = f"{one:.4g} to {two:.4g}"
+        if nothing := self._nothing(one, two):
+            return moot_because(nothing, ours, len(seeds))
+        return Finding(self._verdict(one, two), ours, len(seeds), mean=one)
+
+    def _nothing(self, one: float, two: float) -> str:
+        """Why these figures say nothing; empty if they say something."""
+        return ""
 
     @abstractmethod
     def _verdict(self, one: float, two: float) -> Verdict: ...
@@ -33,7 +40,7 @@ class _Two(Check):
 
 @dataclass(frozen=True)
 class NotBelow(_Two):
-    """The first figure is at least `times` the second; weaker if it falls short by at most `slack`."""
+    """The first share is at least `times` the second; weaker if it falls short by at most `slack`."""
 
     times: float = 1.0
     slack: float = 0.01
@@ -41,6 +48,9 @@ class NotBelow(_Two):
     @property
     def printed(self) -> str:
         return f"≥ {self.times:g} ×" if self.times != 1 else "not lower"
+
+    def _nothing(self, one: float, two: float) -> str:
+        return AT_THE_FLOOR if max(one, two) <= FLOOR else ""
 
     def _verdict(self, one: float, two: float) -> Verdict:
         short = self.times * two - one
