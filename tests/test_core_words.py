@@ -257,3 +257,12 @@ def test_shares_in_words() -> None:
     shares = [None, 0.0, 0.001, 0.0099, 0.01, 0.5, 0.99, 0.991, 0.999, 1.0]
     said = ["–", "0 %", "under 1 %", "under 1 %", "1 %", "50 %", "99 %", "over 99 %", "over 99 %", "100 %"]
     assert [percent(share) for share in shares] == said
+
+
+def test_a_first_column_of_sentences_wraps_so_that_no_number_breaks() -> None:
+    sentence = "hidden cells in places that training rarely had, under random masking"
+    table = Table("figures", ("figure", "ours", "seeds"), ((sentence, "0.766 [0.750, 0.782]", 1),))
+    shown = table.plain(60)
+    assert "continued" not in shown
+    assert "0.766 [0.750, 0.782]" in shown
+    assert max(map(len, shown.splitlines())) <= 60

@@ -61,7 +61,7 @@ class Table:
         return _total(self._widths(whole_cells=True))
 
     def parts(self, width: int = SCREEN) -> "list[Table]":
-        """The table in parts that fit a screen without breaking a word, each with the names in the first column."""
+        """The table in parts that fit a screen without breaking a word, each with what the first column says."""
         widths = self._widths(whole_cells=False)
         chosen: list[list[int]] = [[0]]
         for place in range(1, len(widths)):
@@ -86,16 +86,13 @@ class Table:
         return widths
 
     def _widths(self, *, whole_cells: bool) -> list[int]:
-        """The width of each column, or the least that breaks no word; names are never broken."""
-        texts = [list(self.columns), *self.texts()]
-        return [
-            max(
-                len(part)
-                for cell in cells
-                for part in (cell.split("\n") if whole_cells or not place else [*cell.split(), ""])
-            )
-            for place, cells in enumerate(zip(*texts, strict=True))
-        ]
+        """The width of each column, or the least that breaks no word; names are never broken, but sentences are."""
+        columns = list(zip(list(self.columns), *self.texts(), strict=True))
+        whole = [max(len(line) for cell in cells for line in cell.split("\n")) for cells in columns]
+        if whole_cells:
+            return whole
+        words = [max(len(word) for cell in cells for word in [*cell.split(), ""]) for cells in columns]
+        return [whole[0] if whole[0] <= SCREEN // 2 else words[0], *words[1:]]
 
     def _numeric(self, column: int) -> bool:
         values = [row[column] for row in self.rows]
