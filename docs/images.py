@@ -1,6 +1,6 @@
 """Draw the pictures of these pages again: `python -m docs.images` in the root of the checkout, two minutes on a CPU.
 
-Curves come from `results/`, failures from decoding the shipped addition models, the mazes from a planted denoiser.
+Curves come from `results/`, failures from decoding the shipped addition models, mazes from decodes that ship with it.
 """
 
 from collections.abc import Iterator
@@ -8,12 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.planted_other import local_maze
-
-import hardtail
+from hardtail import zoo
 from hardtail.core.types import Trace
-from hardtail.decoding.loop import decode
-from hardtail.policies.named import policy_named
 from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
 from hardtail.show.figures import save, task_figures
@@ -39,12 +35,10 @@ CHECKED = {
 POLICIES = {"threshold": "threshold", "check": "check", "top1": "top1", "lsb": "lsb (oracle)"}
 
 
-def planted_mazes() -> tuple[Maze, Trace]:
-    """Mazes that a denoiser with a planted flaw decoded: there is no trained model of mazes yet."""
-    task, stratum = Maze(), "corridor>=20"
-    instances = task.sample(12, hardtail.Streams(0).named("figures/maze"), stratum)
-    about = {"policy": "top1", "stratum": stratum, "model": "planted denoiser", "note": "not a trained model"}
-    return task, decode(local_maze(task, instances, 6), instances, policy_named("top1"), about=about)
+def recorded_mazes() -> tuple[Maze, Trace]:
+    """Mazes that a trained model fails by confidence."""
+    (trace,) = (one for one in zoo.looks() if (one.about["task"], one.about["policy"]) == ("maze", "top1"))
+    return Maze(), trace
 
 
 def hard_tail(run: Run) -> Any:
@@ -75,7 +69,7 @@ def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     plan = DecodePlan(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
     (stage,) = stages(decoded(load_models(MODELS, plan), plan))
     yield "states", states_figure(trained_and_visited("addition", released, stage))
-    for task, trace in ((stage.task, stage.decoders[0].trace), planted_mazes()):
+    for task, trace in ((stage.task, stage.decoders[0].trace), recorded_mazes()):
         yield from task_figures(task, trace).items()
 
 

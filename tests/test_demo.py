@@ -3,15 +3,20 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import hardtail
 from hardtail import zoo
 from hardtail.cli import main
+from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.measuring.evaluate import measured_instances
 from hardtail.policies.named import policy_named
 from hardtail.show import demo
 from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.named import task_of
+from hardtail.tasks.stored import refuse_unsolved
 from tests.planted import adder, lookahead
 
 STRATA = ("natural", "chain>=28")
@@ -104,3 +109,23 @@ def test_the_command_writes_its_page_and_ends_with_what_was_seen(
     assert last.startswith(story.text)
     assert f"{page} replays every decode" in said
     assert page.stat().st_size > 100_000
+
+
+def test_the_recorded_decodes_are_of_real_problems_that_confidence_fails() -> None:
+    """Two traces a task, of the same problems: by confidence, which fails, and in the task's logical order."""
+    looks: dict[str, dict[str, Trace]] = {}
+    for trace in zoo.looks():
+        looks.setdefault(trace.about["task"], {})[trace.about["policy"]] = trace
+        refuse_unsolved(task_of(trace.about, "a look"), trace.instances, "a look")
+    assert set(looks) == {"listops", "maze", "sudoku"}
+    for name, pair in looks.items():
+        confidence, logical = pair.pop("top1"), pair.pop(hardtail.task(name).showcase().order)
+        assert not pair, "nothing else is recorded"
+        assert np.array_equal(confidence.instances.tokens_NL, logical.instances.tokens_NL)
+        assert not confidence.exact_N.any()
+    rows = demo.look_table(zoo.looks()).rows
+    assert len(rows) == sum(len(trace) for trace in zoo.looks()) / 2
+    for row in rows:
+        wrong, cells = str(row[3]).split(maxsplit=1)
+        assert int(wrong) > 0
+        assert cells == "cells wrong"

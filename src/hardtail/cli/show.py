@@ -16,6 +16,7 @@ NARROWEST = 80
 @app.command
 def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html")) -> None:
     """Decode ordinary and hard problems with the shipped models and write a page to explore: a minute on two cores."""
+    from hardtail import zoo
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
     from hardtail.show.page.page import write_page
@@ -29,9 +30,11 @@ def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("repor
         shown = small.decode_all(advance)
     show_tables([small.table(shown)])
     console.print(small.compared_with_records(shown))
+    looks = zoo.looks()
     with busy("writing the page"):
-        content, arrays = page_content(results_if_any(), (), [item.trace for item in shown])
+        content, arrays = page_content(results_if_any(), (), [*(item.trace for item in shown), *looks])
         write_page(out, content, arrays)
+    show_tables([small.look_table(looks)])
     story, stage = small.told(shown)
     found = small.failure(story, stage)
     if found:

@@ -21,6 +21,7 @@ from hardtail.show.story import CONFIDENCE, Story, story
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.tasks.base import Task
 from hardtail.tasks.parts import Showcase
+from hardtail.traces.commits import wrong_cells
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -91,6 +92,19 @@ def compared_with_records(shown: Sequence[Shown]) -> str:
             outside.append(f"{item.model} {recorded:.3f} on {item.stratum} {_called(item.policy)}")
     found = f"outside the counts' intervals: {'; '.join(outside)}" if outside else "all within the counts' intervals"
     return f"Accuracies recorded for the same weights on {RECORDED_INSTANCES} or more (`hardtail zoo`): {found}."
+
+
+def look_table(looks: Sequence[Trace]) -> Table:
+    """How the recorded decodes of other tasks ended: a row for every problem."""
+    ends: dict[tuple[str, str, str, int], list[Cell]] = {}
+    for trace in looks:
+        of = (trace.about["task"], trace.about["model"], trace.about["stratum"])
+        wrong_N = wrong_cells(trace).sum(axis=1)
+        for row, wrong in enumerate(wrong_N.tolist()):
+            ends.setdefault((*of, row), []).append(f"{wrong} cells wrong" if wrong else "right")
+    rows = tuple((task, model, stratum, *cells) for (task, model, stratum, _), cells in ends.items())
+    columns = ("task", "model", "problem", "by confidence", "in logical order")
+    return Table("Recorded decodes of other tasks, also on the page", columns, rows)
 
 
 def told(shown: Sequence[Shown]) -> tuple[Story, Stage]:

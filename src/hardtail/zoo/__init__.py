@@ -1,6 +1,7 @@
 """Trained models that ship with the package: small, checked, and usable without a network.
 
-`zoo.json` lists the training of each, its accuracy, and the SHA-256 of its weights.
+`zoo.json` lists the training of each, its accuracy, and the SHA-256 of its weights. `looks/` holds recorded decodes of
+models that take a CPU minutes for a problem or are too large to ship.
 """
 
 from difflib import get_close_matches
@@ -11,8 +12,11 @@ from msgspec import Struct, structs
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash
 from hardtail.core.records import Share, read_json
+from hardtail.core.trace_files import load_trace
+from hardtail.core.types import Trace
 
 FOLDER = Path(__file__).parent
+LOOKS = FOLDER / "looks"
 PREFIX = "zoo:"
 
 
@@ -66,3 +70,8 @@ def find(name: str) -> Model:
     if file_hash(model.path) != model.sha256:
         raise HardtailError(f"{model.path} is not the file that was shipped (the checksums differ); install it again")
     return model
+
+
+def looks() -> list[Trace]:
+    """The recorded decodes: of each problem one by confidence and one in the task's logical order."""
+    return [load_trace(path) for path in sorted(LOOKS.glob("*.npz"))]
