@@ -13,6 +13,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
+from hardtail.measuring.cost import decode_seconds
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.measuring.diagnosis.cross import cross
@@ -24,6 +25,10 @@ from hardtail.tasks.named import task_of
 from hardtail.tasks.stored import stored_trace
 
 DEFAULT_N = 300
+PATIENCE = 360.0
+"""Seconds for which a diagnosis may decode if nobody said what to decode."""
+FEWEST = 20
+"""Instances that a diagnosis has at least; fewer show nothing."""
 
 
 def explain_model(
@@ -113,6 +118,18 @@ def to_decode(task: Task, policies: Sequence[str], strata: Sequence[str], n: int
     """How many decodes `explain_model` needs."""
     orders = policies or ("top1", *task.order_names[:1])
     return len(orders) * sum(part.n for part in diagnosed(task, strata, n))
+
+
+def affordable(subject: Subject, policies: Sequence[str]) -> Part | None:
+    """What to explain in place of everything that the study diagnoses if that takes longer than `PATIENCE` here: its
+    hardest stratum, and as many instances as fit. None if everything fits, or if nobody knows how long it takes."""
+    whole = decode_seconds(subject, to_decode(subject.task, policies, (), None))
+    if whole is None or whole <= PATIENCE:
+        return None
+    hardest = diagnosed(subject.task, (), None)[-1]
+    one = decode_seconds(subject, to_decode(subject.task, policies, (hardest.stratum,), 1))
+    assert one is not None
+    return Part(hardest.stratum, min(max(int(PATIENCE / one), FEWEST), hardest.n))
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:
