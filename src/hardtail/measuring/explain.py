@@ -21,7 +21,7 @@ from hardtail.measuring.diagnosis.record import Crossed
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.named import task_of
+from hardtail.tasks.named import said_task, task_of
 from hardtail.tasks.stored import stored_trace
 
 DEFAULT_N = 300
@@ -86,16 +86,16 @@ def explain_traces(traces: Iterable[tuple[str, Trace]]) -> list[Explained]:
     instances are put together, and from the second on each lists what it and the first solved."""
     by_model: dict[tuple[object, ...], list[tuple[str, Trace]]] = {}
     for name, trace in traces:
-        said, tokens_NL = trace.about, trace.instances.tokens_NL
-        key = (str(said.get("task")), said.get("model"), said.get("stratum"), tokens_NL.shape, tokens_NL.tobytes())
+        of, tokens_NL = trace.source, trace.instances.tokens_NL
+        key = (str(said_task(trace.about)), of.model, of.stratum, tokens_NL.shape, tokens_NL.tobytes())
         by_model.setdefault(key, []).append((name, trace))
     return [_explained(held) for held in by_model.values()]
 
 
 def _explained(traces: Sequence[tuple[str, Trace]]) -> Explained:
     name, first = traces[0]
-    task, stratum = task_of(first.about, name), first.about.get("stratum")
-    groups = {str(stratum): np.ones(len(first), dtype=np.bool_)} if stratum else None
+    task, stratum = task_of(first.about, name), first.source.stratum
+    groups = {stratum: np.ones(len(first), dtype=np.bool_)} if stratum else None
     found: list[Diagnosis] = []
     for name, trace in traces:
         try:
@@ -110,7 +110,7 @@ def _crossed(
     first: Trace, trace: Trace, diagnosis: Diagnosis, groups: Mapping[str, NDArray[np.bool_]] | None
 ) -> Diagnosis:
     """The diagnosis, and which instances it and the first decode solved."""
-    solved = Crossed(str(first.about.get("policy", "")), diagnosis.policy, cross(first, trace, groups))
+    solved = Crossed(first.source.policy, diagnosis.policy, cross(first, trace, groups))
     return msgspec.structs.replace(diagnosis, cross=solved)
 
 

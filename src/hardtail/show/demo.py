@@ -61,7 +61,8 @@ def decode_all(progress: Callable[[int], None]) -> list[Shown]:
     plan = DecodePlan(_policies(), _strata(), INSTANCES, kind=None, seed=None, device="cpu", batch=None)
     parts: dict[tuple[str, str, str], list[Trace]] = {}
     for part in decoded(load_models([zoo.PREFIX + name for name in _models()], plan), plan, progress):
-        parts.setdefault((part.about["model"], part.about["stratum"], part.about["policy"]), []).append(part)
+        of = part.source
+        parts.setdefault((of.model, of.stratum, of.policy), []).append(part)
     return [Shown(*key, Trace.concat(held)) for key, held in parts.items()]
 
 
