@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardtail import task as make_task
 from hardtail import zoo
 from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
@@ -20,6 +19,7 @@ from hardtail.show.stages import Stage, stages
 from hardtail.show.story import CONFIDENCE, Story, story
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.tasks.base import Task
+from hardtail.tasks.named import make_task
 from hardtail.tasks.parts import Showcase
 
 if TYPE_CHECKING:
