@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/tested.txt
 
-.PHONY: demo test test-gpu wheel-test docs lint audit browser bench-data clean
+.PHONY: demo test test-gpu wheel-test extras-test docs lint audit browser bench-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hardtail demo
@@ -20,6 +20,10 @@ test-gpu: $(VENV)/.ready
 # A wheel in a clean environment: the README's first commands, and each light extra alone.
 wheel-test: $(VENV)/.ready
 	$(BIN)/python tools/check_wheel.py
+
+# Every extra alone in an environment of its own, doing what it is for: a quarter of an hour, so CI does not.
+extras-test: $(VENV)/.ready
+	$(BIN)/python tools/check_wheel.py --extras all --extras-only
 
 # The site in build/site; a broken link, anchor or reference is an error.
 docs: $(VENV)/.docs

@@ -8,10 +8,15 @@ Each is measured in two ways, in turn. *Split* is how it was done before: torch 
 threads that wait for each other spin. *Ours* decodes with single-threaded workers, splits no tiny training step, and
 lets threads wait asleep. How OpenMP waits is settled when torch is imported, so each way has a process of its own,
 which waits while another is measured.
+
+On a machine that other programs use too, the seconds mean little. *Waits* are counted by the kernel and do not depend
+on that: how often, alone, a thread went to sleep until another one was done. Work that never waits is slowed down by
+the share of the cores that it loses, and by nothing else.
 """
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -89,20 +94,21 @@ def prepared_train(way: str, name: str) -> Callable[[], None]:
 
 
 def serve(way: str, work: str, n: int, models: int, recipe: str) -> None:
-    """Do the work for every line that is read, and print the seconds it took."""
+    """Do the work for every line that is read, and print the seconds it took and how often a thread waited."""
     if way == "split":
         import torch  # noqa: F401  (before hardtail, so that threads spin)
     run = prepared_decode(way, n, models) if work == "decode" else prepared_train(way, recipe)
     print("ready", flush=True)
     for _ in sys.stdin:
-        began = time.perf_counter()
+        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
         run()
-        print(time.perf_counter() - began, flush=True)
+        wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+        print(wall, after - before, flush=True)
 
 
 @contextmanager
-def server(way: str, work: str, n: int, models: int, recipe: str) -> Iterator[Callable[[], float]]:
-    """A process that does the work in one way; gives the function that has it done once and returns the seconds."""
+def server(way: str, work: str, n: int, models: int, recipe: str) -> Iterator[Callable[[], tuple[float, int]]]:
+    """A process that does the work in one way; gives the function that has it done once: seconds and waits."""
     command = [sys.executable, __file__, "--serve", way, "--work", work, "-n", str(n), "--models", str(models)]
     command += ["--recipe", recipe]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -111,9 +117,10 @@ def server(way: str, work: str, n: int, models: int, recipe: str) -> Iterator[Ca
         asks, answers = process.stdin, process.stdout
         answers.readline()
 
-        def measured() -> float:
+        def measured() -> tuple[float, int]:
             print(file=asks, flush=True)
-            return float(answers.readline())
+            wall, waits = answers.readline().split()
+            return float(wall), int(waits)
 
         try:
             yield measured
@@ -146,7 +153,7 @@ def main() -> None:
         serve(words.serve, words.work[0], words.n, words.models, words.recipe)
         return
     others = words.busy or len(os.sched_getaffinity(0))
-    print(f"work    way      alone  beside {others} busy processes   ratio", flush=True)
+    print(f"work    way      alone  beside {others} busy processes   ratio    waits", flush=True)
     for work in words.work:
         with ExitStack() as stack:
             servers = {
@@ -154,16 +161,19 @@ def main() -> None:
             }
             alone: dict[str, list[float]] = {way: [] for way in servers}
             beside: dict[str, list[float]] = {way: [] for way in servers}
+            waits: dict[str, list[int]] = {way: [] for way in servers}
             for _ in range(words.rounds):
                 for way, measured in servers.items():
-                    alone[way].append(measured())
+                    wall, waited = measured()
+                    alone[way].append(wall)
+                    waits[way].append(waited)
                 with busy(others):
                     for way, measured in servers.items():
-                        beside[way].append(measured())
+                        beside[way].append(measured()[0])
         for way in servers:
             one, two = median(alone[way]), median(beside[way])
             ratio = median(slow / fast for fast, slow in zip(alone[way], beside[way], strict=True))
-            print(f"{work:7} {way:6} {one:6.2f} s {two:22.2f} s {ratio:7.2f}", flush=True)
+            print(f"{work:7} {way:6} {one:6.2f} s {two:22.2f} s {ratio:7.2f} {median(waits[way]):8,.0f}", flush=True)
         if len(servers) == len(WAYS):
             faster = median(split / ours for split, ours in zip(alone["split"], alone["ours"], strict=True))
             print(f"{work:7} alone, split takes {faster:.2f} times as long as ours (median of pairs)", flush=True)

@@ -110,6 +110,7 @@ def saved(folder: Path, family: str, **also: Any) -> str:
             "AutoConfig": f"{CODE}.{kind.config_class.__name__}",
             loads: f"{CODE}.{kind.__name__}",
         }
+        folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(Path(__file__).with_name("hf_remote.py"), folder / f"{CODE}.py")
     model.save_pretrained(folder)
     tokens.save_pretrained(folder)

@@ -12,6 +12,7 @@ from hardtail import HardtailError, cli
 from hardtail.core.records import as_json
 from hardtail.study import store as store_module
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named, judge
+from hardtail.study.claims.ledger import source_named
 from hardtail.study.runs import diagnosed_strata
 from hardtail.study.store import Store, default_results
 from tests.planted_results import Planted, as_printed, diagnosis_of, together
@@ -177,3 +178,16 @@ def test_the_ledger_needs_no_torch(recorded: Path) -> None:
     program = f"import sys; sys.argv = ['hardtail', 'claims', '--results', {str(recorded)!r}]\n"
     program += "from hardtail.cli import main\nmain()\nassert 'torch' not in sys.modules, 'torch was imported'"
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_an_id_is_looked_for_in_all_sources(run: Run, recorded: Path) -> None:
+    own = source_named("papl").claims()[0].id
+    code, out, _ = run(own, "--results", recorded)
+    assert code == 0
+    assert own in out
+    code, _, err = run(own, "--source", "confidence-shortcut", "--results", recorded)
+    assert code == 2
+    assert f"there is no claim {own!r}" in err
+    code, _, err = run(f"{own}x", "--results", recorded)
+    assert code == 2
+    assert f"did you mean {own}" in err

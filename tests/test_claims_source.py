@@ -228,7 +228,7 @@ def test_the_command_takes_a_source(
     ("change", "told"),
     [
         (('rule = "above"', 'rule = "abov"'), "abov"),
-        (('policy = "lsb"', 'policy = "lbs"'), "no policy 'lbs' for addition; known are top1"),
+        (('policy = "lsb"', 'policy = "lbs"'), "no policy 'lbs' for addition; choose from top1"),
         (('stratum = "chain>=28"', 'stratum = "chian>=28"'), "chian"),
         (
             ('task = "addition", scheme = "puma", policy', 'task = "adition", scheme = "puma", policy'),
@@ -250,11 +250,11 @@ def test_a_broken_file_is_named_with_what_is_wrong(mine: Path, change: tuple[str
 
 
 def test_unknown_names_are_told_the_known_ones(mine: Path, tmp_path: Path) -> None:
-    with pytest.raises(HardtailError, match=r"known are confidence-shortcut.*puma.*toml"):
+    with pytest.raises(HardtailError, match=r"choose from confidence-shortcut.*puma.*toml"):
         source_named("pumma")
     with pytest.raises(HardtailError, match="cannot be read"):
         source_named(str(tmp_path / "none.toml"))
-    with pytest.raises(HardtailError, match=r"close are mine\.ahead"):
+    with pytest.raises(HardtailError, match=r"did you mean mine\.ahead"):
         claim_named("mine.ahed", source_named(str(mine)))
 
 

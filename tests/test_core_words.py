@@ -114,9 +114,9 @@ def test_a_registry_finds_what_it_has(tmp_path: Path, monkeypatch: pytest.Monkey
     assert held.names() == ["one", "two"]
     assert held.paths() == {"one": "math:pi"}
     assert (round(held.load("one"), 2), held.load("two")) == (3.14, 2)
-    with pytest.raises(HardtailError, match=r"did you mean 'one'\? known are one, two, or package\.module:NAME"):
+    with pytest.raises(HardtailError, match=r"did you mean 'one'\? choose from one, two, or package\.module:NAME"):
         held.load("onne")
-    with pytest.raises(HardtailError, match="there is no thing 'zzz'; known are"):
+    with pytest.raises(HardtailError, match="there is no thing 'zzz'; choose from"):
         held.load("zzz")
     with pytest.raises(HardtailError, match="is not a thing: too large"):
         Registry("thing", "hardtail.none", {}, lambda found: "too large").load("math:pi")

@@ -68,12 +68,18 @@ def test_every_shipped_model_is_shown_beside_the_paper(shown: list[demo.Shown]) 
 def test_what_is_recorded_on_more_sums_is_said_where_it_differs() -> None:
     recorded = zoo.models()[0].accuracy["chain>=28"]["top1"]
     (all_right,) = made(adder(Addition()), ("top1",), n=60)
-    assert demo.compared_with_records([all_right]).endswith(
-        f"outside the counts' intervals: addition-random {recorded} on chain>=28 by confidence."
-    )
     few = demo.Shown("addition-random", "chain>=28", "top1", all_right.trace.take(slice(3)))
     unlisted = demo.Shown("addition-random", "chain>=12", "top1", all_right.trace)
-    assert demo.compared_with_records([few, unlisted]).endswith("all within the counts' intervals.")
+    assert demo.compared_with_records([few, unlisted]) == (
+        "1 of 1 counts agree with those of the same weights on 500 or more sums (`hardtail zoo`)."
+    )
+    differs = f"addition-random, chain>=28, by confidence: 60 of 60 here, {recorded:.1%} there"
+    assert demo.compared_with_records([few] * 19 + [all_right]).endswith(
+        f"Not in {differs} (a 95 % interval misses one in twenty)."
+    )
+    several = demo.compared_with_records([few] * 16 + [all_right] * 5)
+    assert several.startswith("16 of 21 counts agree")
+    assert several.endswith("(that is more than chance explains).")
 
 
 def test_one_failure_is_named_and_drawn() -> None:

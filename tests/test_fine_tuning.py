@@ -15,11 +15,13 @@ import hardtail
 from hardtail import HardtailError
 from hardtail.core.describe import differences
 from hardtail.models.hf.loading import identified, load_hf
+from hardtail.models.transformer import parameter_count
 from hardtail.models.weights import load_weights, read_tensors
 from hardtail.schemes import Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Ramp
 from hardtail.study.recipes import recipe_named
 from hardtail.training.begin import begun
+from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
 from tests import hf_toys
@@ -138,6 +140,17 @@ def test_what_a_run_cannot_be_is_refused(
         code, _, err = hardtail_command("train", "addition-random-smoke", *words)
         assert code == 2
         assert reason in err
+
+
+def test_an_estimate_counts_a_model_without_its_weights(folders: Callable[[str], str], tmp_path: Path) -> None:
+    copy = tmp_path / "tiny"
+    shutil.copytree(folders("bert").removeprefix("hf:"), copy)
+    recipe = tuning(f"hf:{copy}")
+    whole = parameter_count(begun(recipe))
+    (copy / "model.safetensors").unlink()
+    cost = estimate(recipe)
+    assert cost.parameters == whole
+    assert cost.flops_per_step == 3.0 * recipe.batch * 2 * whole * (TASK.seq_len + 1), "with the first token"
 
 
 def test_a_model_whose_code_comes_with_it_is_not_trained(tmp_path: Path) -> None:

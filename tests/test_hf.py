@@ -24,7 +24,7 @@ from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.hf.adapter import HfModel
 from hardtail.models.hf.families import Family, family_of
 from hardtail.models.hf.layout import Layout, Template
-from hardtail.models.hf.loading import load_hf
+from hardtail.models.hf.loading import identified, load_hf
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from tests import hf_toys
@@ -277,8 +277,38 @@ def test_what_cannot_be_right_is_refused_by_name(tmp_path: Path) -> None:
     ):
         with pytest.raises(HardtailError, match=reason):
             family_of(SimpleNamespace(model_type=kind, **change))
-    with pytest.raises(HardtailError, match=r"hf:.*cannot be loaded"):
+    with pytest.raises(HardtailError, match=r"^hf:.*there is no config\.json"):
         load_hf(str(tmp_path), ADDITION.vocabulary)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"attn_implementation": "someone/kernels"},
+        {"_attn_implementation": "someone/kernels@main"},
+        {"attn_implementation": {"": "sdpa", "text_config": "someone/kernels"}},
+        {"text_config": {"_attn_implementation": "someone/kernels"}},
+    ],
+)
+def test_attention_code_that_a_configuration_names_is_not_fetched(named: dict[str, object], tmp_path: Path) -> None:
+    name, path = hf_toys.saved(tmp_path, "bert"), tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | named))
+    with pytest.raises(HardtailError, match=r"names attention code on the Hub.*--trust-remote-code"):
+        load_hf(name, ADDITION.vocabulary)
+    assert identified(name).name == name, "its hash is known without loading it"
+
+
+def test_the_hash_covers_what_makes_a_model(tmp_path: Path) -> None:
+    """The vocabulary and the code included, and nothing else."""
+    name = hf_toys.saved(tmp_path, "bert")
+    seen = {identified(name).sha256}
+    for file in ("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "special_tokens_map.json", "modeling_x.py"):
+        (tmp_path / file).write_text("x")
+        seen.add(identified(name).sha256)
+    assert len(seen) == 7
+    (tmp_path / "trainer_state.json").write_text("{}")
+    (tmp_path / "README.md").write_text("x")
+    assert identified(name).sha256 in seen
 
 
 @pytest.mark.parametrize("family", ["mdlm", "bd3lm", "sedd"])

@@ -8,14 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from huggingface_hub import ModelCard, constants
+from safetensors.torch import load_file, save_file
 
 import hardtail as ht
 from hardtail import HardtailError
+from hardtail.core.files import save_instances
 from hardtail.core.hub import Address, model_of
 from hardtail.core.records import Accuracy, read_measurements
 from hardtail.core.trace_files import save_trace
+from hardtail.models.hf.loading import identified, load_hf
 from hardtail.study.recipes import recipe_named
+from hardtail.study.store import Store
+from hardtail.study.unit import Unit
+from hardtail.tasks import datasets as data
 from hardtail.training.run import train
+from tests import test_study
 from tests.conftest import Command
 from tests.diagnose_toys import gold_trace
 from tests.hf_toys import saved
@@ -222,3 +229,120 @@ def test_a_model_of_another_project_is_loaded_by_its_name(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert model_of("hf:me/bert") is None
     assert (ht.decode(ht.load("hf:me/bert", task="addition,digits=4"), problems).answer_NA == answers[0]).all()
+
+
+def uploaded(folder: str, name: str) -> str:
+    """Put a folder into a repository; return the commit."""
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    api.create_repo(name, exist_ok=True)
+    return str(api.upload_folder(folder_path=folder.removeprefix("hf:"), repo_id=name).oid)
+
+
+def test_a_model_of_another_project_is_one_commit(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hardtail_command: Command
+) -> None:
+    """Measuring and training name it by the same hash, whatever else was downloaded; an @ picks an older one."""
+    folder = saved(tmp_path / "bert", "bert")
+    (tmp_path / "bert" / "onnx").mkdir()
+    (tmp_path / "bert" / "onnx" / "other.safetensors").write_bytes(b"of another program")
+    first = uploaded(folder, "me/bert")
+    tensors = load_file(tmp_path / "bert" / "model.safetensors")
+    save_file(
+        {name: -tensor for name, tensor in tensors.items()}, tmp_path / "bert" / "model.safetensors", {"format": "pt"}
+    )
+    second = uploaded(folder, "me/bert")
+
+    vocabulary = ht.task("addition", digits=4).vocabulary
+    trained = identified("hf:me/bert")
+    assert trained.name == f"hf:me/bert@{second}"
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "elsewhere"))
+    measured = load_hf("hf:me/bert", vocabulary)
+    assert measured.pretrained == trained
+    assert measured.called == f"me/bert@{second[:7]}"
+    assert not list((tmp_path / "elsewhere").rglob("onnx"))
+    older = load_hf(f"hf:me/bert@{first}", vocabulary)
+    assert older.pretrained.name == f"hf:me/bert@{first}"
+    assert older.pretrained.sha256 != trained.sha256
+    weights = [found.model.inner.state_dict()["bert.embeddings.word_embeddings.weight"] for found in (older, measured)]
+    assert (weights[0] == -weights[1]).all()
+    for wrong, reason in (
+        (f"me/bert@{'0' * 40}", "no such revision"),
+        ("me/bert@", "no such folder"),
+        ("a/b/c", "no such folder"),
+    ):
+        code, _, err = hardtail_command("eval", f"hf:{wrong}", "--task", "addition,digits=4")
+        assert code == 2
+        assert reason in err
+        assert err.count("hardtail: ") == err.count(f"hf:{wrong}") == 1
+
+
+def test_code_that_comes_with_a_model_on_the_hub_runs_only_when_trusted(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    folder = saved(tmp_path / "llada", "llada")
+    uploaded(folder, "me/llada")
+    with pytest.raises(HardtailError, match="only with --trust-remote-code"):
+        ht.load("hf:me/llada", "addition,digits=4")
+    there = ht.load("hf:me/llada", "addition,digits=4", trust_remote_code=True)
+    problems = there.task.sample(3, seed=0)
+    here = ht.load(folder, "addition,digits=4", trust_remote_code=True)
+    assert (ht.decode(here, problems).answer_NA == ht.decode(there, problems).answer_NA).all()
+    assert here.origin.pretrained is not None
+    assert there.origin.pretrained is not None
+    assert here.origin.pretrained.sha256 == there.origin.pretrained.sha256
+
+
+def test_a_fine_tuned_model_is_pushed_without_the_path_of_its_base(
+    hub: Hub, tmp_path: Path, hardtail_command: Command
+) -> None:
+    base = saved(tmp_path / "sécret" / "tiny", "bert")
+    recipe = recipe_named("addition-random-smoke")
+    watch = replace(recipe.watch, gen_every=0, probe_size=8, decoded=2, hard="")
+    task, run = ht.task("addition", digits=4), tmp_path / "run"
+    train(replace(recipe, task=task, steps=2, batch=8, train_size=32, watch=watch, model=identified(base)), run)
+    words = ("--policies", "top1", "--strata", "natural", "-n", "3", "--checkpoint", "last")
+    assert hardtail_command("eval", str(run), *words)[0] == 0
+    pinned = ht.push(run, "hf:me/tuned")
+    files = hub.repositories["model", "me/tuned"].commits[-1][1]
+    card, digest = files["README.md"].decode(), identified(base).sha256
+    assert f"| trained from | `hf:tiny`, SHA-256 `{digest}` |" in card
+    assert "`Transformer`" not in card
+    assert "sizes" not in card
+    for name, raw in files.items():
+        assert b"cret/tiny" not in raw, name
+        assert str(tmp_path).encode() not in raw, name
+    here, there = ht.load(run, checkpoint="last"), ht.load(pinned, checkpoint="last")
+    assert there.origin.pretrained == replace(identified(base), name="hf:tiny")
+    problems = task.sample(4, seed=0)
+    assert (ht.decode(here, problems).answer_NA == ht.decode(there, problems).answer_NA).all()
+    ht.push(run / "last.safetensors", "hf:me/weights")
+    assert all(b"cret/tiny" not in raw for raw in hub.repositories["model", "me/weights"].commits[-1][1].values())
+    assert b"cret/tiny" in (run / "last.safetensors").read_bytes(), "the run itself stays as it is"
+
+
+def test_a_grid_is_trained_on_a_data_set_of_the_hub(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hardtail_command: Command
+) -> None:
+    """At the commit that it has, which the names of its runs and their records say."""
+    plain, file = test_study.entry(), tmp_path / "sums.npz"
+    test_study.measure_little(monkeypatch)
+    monkeypatch.setattr("hardtail.study.grids.entries_named", lambda names: [plain])
+    built = data.build(plain.recipe.task, n=40)
+    save_instances(file, built.instances, built.manifest)
+    commit = ht.push(file, "hf:me/sums").rpartition("@")[2]
+    words = ["--data", "hf:me/sums", "--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    code, _, err = hardtail_command("study", "advance", plain.name, *words, "-n", "2", "--minutes", "5")
+    assert code == 0, err
+    (run,) = Store(tmp_path / "results").runs()
+    assert run.name == f"{plain.arm}-on-me-sums-{commit[:7]}-s{plain.recipe.seed}"
+    trained_on = run.log[0].data
+    assert trained_on is not None
+    assert (trained_on.file, trained_on.count) == (f"me/sums@{commit[:7]}", 40)
+    code, out, _ = hardtail_command("study", plain.name, *words)
+    assert run.name in out
+    assert "recorded" in out
+    unit = Unit(plain, tmp_path, Store(tmp_path), 2, None, data_file=Path(f"hf:me/sums@{commit}"))
+    assert unit.from_anywhere().data_file == unit.data_file, "the same on every machine"

@@ -128,6 +128,7 @@ def test_figures_of_the_study() -> None:
     task = hardtail.task("maze")
     natural = task.sample(3000, Streams(0).named("natural"))
     assert (natural.maskable_NA.sum(axis=1) == 197).all()
+    assert hardtail.task("maze").most_hidden == 197
     corridor = natural.strata["corridor"]
     assert np.percentile(corridor, [5, 50, 95]) == pytest.approx([21, 36, 61], abs=2)
     assert [(corridor >= low).mean() for low in (20, 30, 40)] == pytest.approx([0.96, 0.71, 0.38], abs=0.04)

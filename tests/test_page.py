@@ -316,6 +316,10 @@ def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
     for view in ("#overview", "#curves", "#study", "#theatre"):
         page = opened(view, size="phone")
         assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["phone"][0]
+        ends = page.evaluate(
+            "[...document.querySelectorAll('.views a, #theme')].map(a => a.getBoundingClientRect().right)"
+        )
+        assert ends == sorted(ends), "the way to every view is on the screen"
     assert page.locator(SLIDER).is_visible()
     assert filled(page) > 0
     for pane in page.locator(".pane").all():

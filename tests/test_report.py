@@ -178,6 +178,12 @@ def test_tables_list_runs_that_never_learned_and_leave_them_out(tmp_path: Path) 
         arms = {one.group: [line.label for line in one.lines] for one in chart.series if one.hue == "puma"}
         assert "puma-tf32, seed 42 (never learned)" in arms or chart.section == "cost", chart.title
         assert not any("seed 42" in label for label in arms.get("puma-tf32", [])), chart.title
+    gate = {"policy": "top1", "stratum": "natural"}
+    lines(evaluations, [record for record in kept if {**record, **gate} != record])
+    chart = recorded_accuracy("addition", Store(folder).runs(), "best_probe", ["puma-tf32"])
+    unsure = [one for one in chart.series if one.group == "puma-tf32, seed 42 (not measured)"]
+    assert unsure, "no record says that it learned, so it is in no mean either"
+    assert any(one.shown for one in unsure), "it is shown with its arm"
 
 
 def test_every_verdict_leads_to_its_records(tmp_path: Path) -> None:

@@ -57,6 +57,10 @@ def _diagnosed(subject: Subject, *given: object, **also: object) -> list[Diagnos
 
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure_little(monkeypatch)
+
+
+def measure_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure a finished run on little."""
     orders = ("top1", "lsb")
     parts = [(Part("natural", 5), orders), (Part("chain>=4", 5), orders), (Part("natural", 8), orders[:1])]

@@ -16,11 +16,17 @@ from hardtail.core.registry import TASKS
 from hardtail.core.seeds import Stream
 from hardtail.core.tables import percent
 from hardtail.core.types import Instances, Trace
+from hardtail.measuring import explain
+from hardtail.measuring.cost import decode_seconds
 from hardtail.measuring.diagnosis import Diagnosis, diagnose, verdict
 from hardtail.measuring.diagnosis.readiness import readiness
+from hardtail.measuring.explain import affordable, to_decode
+from hardtail.measuring.subject import load_subject
+from hardtail.models.denoiser import Function
 from hardtail.tasks.addition.task import Addition
-from hardtail.tasks.base import Task
+from hardtail.tasks.base import Part, Task
 from hardtail.traces.states import standing, wrong_before
+from tests.conftest import Command
 from tests.diagnose_toys import SMALL, Event, gold_trace, remasked_trace, small, trace_of
 
 
@@ -195,3 +201,26 @@ def test_many_strata_are_summed_up_by_the_worst() -> None:
 )
 def test_a_percentage_is_0_or_100_only_if_it_is_exactly_that(share: float | None, said: str) -> None:
     assert percent(share) == said
+
+
+def test_a_diagnosis_nobody_limited_takes_some_minutes_on_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, hardtail_command: Command
+) -> None:
+    """It then explains the hardest stratum alone, on what fits, and says so first."""
+    subject = load_subject("zoo:addition-puma")
+    whole = decode_seconds(subject, to_decode(subject.task, (), (), None))
+    assert whole is not None
+    monkeypatch.setattr(explain, "PATIENCE", whole)
+    assert affordable(subject, ()) is None
+    monkeypatch.setattr(explain, "PATIENCE", whole / 9 / 5)  # of 9 strata with 300 each
+    assert affordable(subject, ()) == Part("chain>=32", 60)
+    assert affordable(subject, ("top1",)) == Part("chain>=32", 120)
+    monkeypatch.setattr(explain, "PATIENCE", 0.0)
+    assert affordable(subject, ()) == Part("chain>=32", explain.FEWEST)
+    unknown = replace(subject, denoiser=Function(subject.denoiser.logits, subject.denoiser.mask_id))
+    assert affordable(unknown, ()) is None
+    monkeypatch.setattr(explain, "FEWEST", 2)
+    code, out, err = hardtail_command("diagnose", "zoo:addition-puma")
+    assert code == 0, err
+    assert "addition-puma: only chain>=32; the whole diagnosis takes about" in err
+    assert "2 sums with chain>=32" in out

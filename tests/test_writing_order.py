@@ -1,5 +1,7 @@
 """AR-ness and parallelism against definitions that are written out commit by commit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,26 @@ def test_reading_and_reading_backwards_are_the_extremes() -> None:
     assert against.ar_ness["1"]["local"] == 0
     assert against.ar_ness["1"]["global"] == pytest.approx(1 / 9), "only the last cell is the first one left"
     assert writing_order(decoded("l2r", each=3)).parallelism == 3.0
+
+
+def test_the_example_of_the_paper() -> None:
+    """Figure 3 of DiffuCoder: behind "love dogs and" the next token is local, the first one of the sentence global."""
+
+    def figures(*cells: int) -> dict[str, dict[str, float | None]]:
+        """Of five cells that are written in this order; the other answer cells are given."""
+        gold_NA, rank_A = SUMS.answer_NA[:1], np.full(9, -1)
+        rank_A[list(cells)] = range(5)
+        instances = replace(SUMS.take(slice(0, 1)), maskable_NA=(rank_A >= 0)[None], scored_NA=(rank_A >= 0)[None])
+        canvases = [np.where(rank_A <= last, gold_NA, TASK.vocabulary.mask_id) for last in range(5)]
+        found = writing_order(trace_of_canvases(instances, canvases, TASK.vocabulary.mask_id)).ar_ness
+        return {k: dict(held) for k, held in found.items()}
+
+    assert figures(1, 2, 3, 4, 0)["1"] == {"local": 3 / 4, "global": 1 / 5}, "love dogs and cats, then I"
+    assert figures(1, 2, 3, 0, 4)["1"] == {"local": 2 / 4, "global": 2 / 5}, "love dogs and, then I, then cats"
+    assert figures(1, 2, 3, 4, 0)["2"] == {"local": 2 / 3, "global": 1.0}
+    swapped = figures(1, 0, 2, 3, 4)
+    assert swapped["2"]["local"] == 1 / 3, "two neighbours in the wrong order are no sequence"
+    assert swapped["1"]["local"] == 2 / 4, "it does not grow with k"
 
 
 def test_cells_that_are_never_hidden_are_not_between_two_others() -> None:

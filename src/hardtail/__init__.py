@@ -60,7 +60,9 @@ wait_asleep()
 
 def task(name: str, preset: str | None = None, **fields: object) -> "Task":
     """The task `name` in one of its readings: `task("addition", digits=8).sample(3, "chain>=4", seed=0)`."""
-    return TASKS.load(name).preset(preset, **fields)
+    from hardtail.tasks.named import make_task
+
+    return make_task(name, preset, **fields)
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and so notices a wrong one

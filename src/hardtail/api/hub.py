@@ -1,9 +1,11 @@
 """Publish a model, a data set or a trace on the Hugging Face Hub."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from safetensors.torch import save as save_tensors
 
 from hardtail import zoo
 from hardtail.core import hub
@@ -12,10 +14,11 @@ from hardtail.core.files import manifest_path, read_regular
 from hardtail.core.hub import CARD, DATA, PREFIX, RECORDS, TRACE, WEIGHTS, Address
 from hardtail.core.manifest import TraceManifest
 from hardtail.core.parsing import converted, decoded
+from hardtail.core.pretrained import Pretrained
 from hardtail.core.recipes import RECIPE, recipe_of
 from hardtail.core.records import FINISHED, Finished, read_json
 from hardtail.measuring.subject import load_subject
-from hardtail.models.weights import load_weights
+from hardtail.models.weights import load_weights, read_tensors
 from hardtail.show.card import data_card, model_card, trace_card
 from hardtail.study.runs import Run
 from hardtail.tasks.stored import stored_instances, stored_trace
@@ -82,7 +85,8 @@ def _run(folder: Path, name: str, licence: str | None) -> Package:
         diagnoses=[held for (_, of), held in run.explained.items() if of == kind],
     )
     held = [folder / file for file in (RECIPE, *WEIGHTS, *RECORDS)]
-    return Package("model", "model", {CARD: card.encode()} | {path.name: path for path in held if path.exists()})
+    files: dict[str, Path | bytes] = {path.name: path for path in held if path.exists()}
+    return Package("model", "model", _published(files, subject.origin.pretrained) | {CARD: card.encode()})
 
 
 def _weights(path: Path, name: str, licence: str | None, listed: zoo.Model | None = None) -> Package:
@@ -92,8 +96,30 @@ def _weights(path: Path, name: str, licence: str | None, listed: zoo.Model | Non
     if (kind := subject.origin.checkpoint) is None:
         raise HardtailError(f"{path} does not say which weights of a run it holds; push the run directory")
     card, recipe_bytes = model_card(name, subject, recipe, licence=licence, listed=listed), msgspec.json.encode(recipe)
-    files: dict[str, Path | bytes] = {CARD: card.encode(), RECIPE: recipe_bytes, f"{kind}.safetensors": path}
-    return Package("model", "model", files)
+    files: dict[str, Path | bytes] = {RECIPE: recipe_bytes, f"{kind}.safetensors": path}
+    return Package("model", "model", _published(files, subject.origin.pretrained) | {CARD: card.encode()})
+
+
+def _published(files: dict[str, Path | bytes], pretrained: Pretrained | None) -> dict[str, Path | bytes]:
+    """The files of a model, without the folder on this machine from which it was fine-tuned."""
+    if pretrained is None or pretrained == pretrained.published:
+        return files
+
+    def renamed(text: str) -> str:
+        spelled = {json.dumps(pretrained.name, ensure_ascii=ascii): ascii for ascii in (True, False)}
+        for old, ascii in spelled.items():
+            text = text.replace(old, json.dumps(pretrained.published.name, ensure_ascii=ascii))
+        return text
+
+    found: dict[str, Path | bytes] = {}
+    for name, held in files.items():
+        if isinstance(held, Path) and name.endswith(".safetensors"):
+            tensors, header = read_tensors(held)
+            found[name] = save_tensors(tensors, {key: renamed(value) for key, value in header.items()})
+        else:
+            raw = read_regular(held) if isinstance(held, Path) else held
+            found[name] = renamed(raw.decode()).encode()
+    return found
 
 
 def _data(path: Path, name: str, licence: str | None) -> Package:

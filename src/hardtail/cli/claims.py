@@ -17,8 +17,13 @@ def claims(
     ] = (),
     /,
     source: Annotated[
-        str, option("whose claims: a known source, or a .toml file of your own (docs/claims.md)", "NAME")
-    ] = "confidence-shortcut",
+        str | None,
+        option(
+            "whose claims: a known source, or a .toml file of your own (docs/claims.md) [confidence-shortcut; an ID is "
+            "looked for in all]",
+            "NAME",
+        ),
+    ] = None,
     reading: Annotated[
         Literal["release", "paper"], option("runs that follow the authors' code, or the paper's text")
     ] = "release",
@@ -37,8 +42,8 @@ def claims(
     from hardtail.study.claims import Results, claim_named, judge, ledger
     from hardtail.study.store import Store, default_results, recorded
 
-    whose = ledger.source_named(source)
-    chosen = [claim_named(name, whose) for name in dict.fromkeys(ids)]
+    whose = ledger.the_paper() if source is None else ledger.source_named(source)
+    chosen = [claim_named(name, None if source is None else whose) for name in dict.fromkeys(ids)]
     held = Results(Store(recorded(results) if results else default_results()), reading, checkpoint)
     judged = judge(held, chosen or whose.claims())
     if as_json:

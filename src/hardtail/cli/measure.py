@@ -21,6 +21,7 @@ from hardtail.cli.common import (
     positive,
 )
 from hardtail.cli.options import option
+from hardtail.cli.progress import duration
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
@@ -178,7 +179,12 @@ def diagnose(
     policies: Policies = (),
     strata: Annotated[tuple[str, ...], option("strata to explain [the study's diagnosis set]", "STRATUM")] = (),
     n: Annotated[
-        int | None, option("instances of each stratum, for every policy [the study's]", "N", aliases=["-n"])
+        int | None,
+        option(
+            "instances of each stratum, for every policy [the study's; on a CPU what six minutes allow]",
+            "N",
+            aliases=["-n"],
+        ),
     ] = None,
     task: OwnTask = None,
     template: Template = None,
@@ -194,9 +200,10 @@ def diagnose(
     """Explain failures in five lines: how often, where, and whether cells were written before what they wait for."""
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
+    from hardtail.measuring.cost import decode_seconds
     from hardtail.measuring.diagnosis import tables, verdict
     from hardtail.measuring.evaluate import keep
-    from hardtail.measuring.explain import Explained, diagnosed, explain_model, explain_traces, to_decode
+    from hardtail.measuring.explain import Explained, affordable, diagnosed, explain_model, explain_traces, to_decode
     from hardtail.tasks.stored import stored_trace
 
     if not models:
@@ -229,15 +236,23 @@ def diagnose(
             continue
         where = common.usable_device(device)
         subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
-        total = to_decode(subject.task, policies, strata, n)
-        instances = sum(part.n for part in diagnosed(subject.task, strata, n))
+        wanted, number = strata, n
+        if not strata and n is None and (part := affordable(subject, policies)) is not None:
+            wanted, number = (part.stratum,), part.n
+            whole = decode_seconds(subject, to_decode(subject.task, policies, (), None)) or 0.0
+            otherwise = f"the whole diagnosis takes about {duration(whole)} (-n 300)"
+            common.say(f"{subject.name}: only {part.stratum}; {otherwise}")
+        total = to_decode(subject.task, policies, wanted, number)
+        instances = sum(part.n for part in diagnosed(subject.task, wanted, number))
         orders = common.counted(total // instances, "policy", "policies")
         common.say_decodes(
             f"{subject.name}: {total:,} decodes = {instances:,} instances × {orders}", [(subject, total)]
         )
         decoding = Decoding(batch=batch, device=subject.device)
         with common.progress_bar(f"decoding {subject.name}", total) as advance:
-            diagnoses = explain_model(subject, policies, strata, n, decoding, data_seed=data_seed, progress=advance)
+            diagnoses = explain_model(
+                subject, policies, wanted, number, decoding, data_seed=data_seed, progress=advance
+            )
         show(Explained(subject.task, diagnoses), out or subject.record_file("diagnoses.jsonl"))
     if traces:
         with common.busy("explaining"):

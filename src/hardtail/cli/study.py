@@ -50,7 +50,11 @@ def study(
     patience: Patience = None,
     data: Annotated[
         Path | None,
-        option("train the runs on this file of `hardtail data` instead; their names then end in -on-FILE", "FILE"),
+        option(
+            "train the runs on this file of `hardtail data`, or on hf:USER/NAME, instead; their names then end in "
+            "-on-FILE",
+            "FILE",
+        ),
     ] = None,
     launcher: LauncherName = "inline",
     address: Address = None,
@@ -73,9 +77,11 @@ def study(
     `advance --launcher ray` works on all runs at once, on a Ray cluster (docs/scale.md).
     With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
+    from hardtail.core.hub import pinned_data
     from hardtail.study.store import Store, default_results
 
     common.positive("-n", n)
+    data = None if data is None else pinned_data(data)
     store = Store(results or default_results(new=Path("results")))
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)

@@ -17,6 +17,7 @@ from hardtail.cli.options import OPTIONAL, option
 from hardtail.cli.progress import duration
 from hardtail.cli.watching import Watcher
 from hardtail.core.errors import HardtailError
+from hardtail.core.hub import pinned_data
 from hardtail.core.pretrained import PREFIX, TEMPLATE, Pretrained
 from hardtail.core.records import LogLine
 from hardtail.core.terminal import console, guard
@@ -47,7 +48,9 @@ def main(words: Sequence[str]) -> None:
         recipe: Annotated[Recipe, arg(name="")] = recipe,
         out: Annotated[Path | None, option("run directory [runs/RECIPE-sSEED]", "DIR")] = None,
         device: Device = None,
-        data: Annotated[Path | None, option("training data built by `hardtail data` [built here]", "FILE")] = None,
+        data: Annotated[
+            Path | None, option("training data that `hardtail data` built, or hf:USER/NAME [built here]", "FILE")
+        ] = None,
         patience: Patience = None,
         log: Annotated[
             tuple[str, ...],
@@ -69,7 +72,8 @@ def main(words: Sequence[str]) -> None:
         if dry_run:
             _show(recipe, folder)
         else:
-            _train(name, recipe, folder, usable_device(device), data, patience, log)
+            file = None if data is None else pinned_data(data)
+            _train(name, recipe, folder, usable_device(device), file, patience, log)
 
     tyro.cli(
         command,

@@ -259,14 +259,21 @@ def save_instances(path: Path, instances: Instances, manifest: Manifest) -> None
         side.write(manifest_bytes(full))
 
 
+def local_data(source: str | Path) -> Path:
+    """The file of a data set; one on the Hub (`hf:user/name`) is downloaded."""
+    from hardtail.core import hub, parquet
+
+    return hub.data_file(source, hub.DATA, (".npz", parquet.ENDING))
+
+
 def load_instances(source: str | Path) -> tuple[Instances, Manifest]:
     """The instances in an `.npz` or `.parquet`, or on the Hub (`hf:user/name`), and their manifest.
 
     A file that is truncated, altered or something else is refused.
     """
-    from hardtail.core import hub, parquet
+    from hardtail.core import parquet
 
-    path = hub.data_file(source, hub.DATA, (".npz", parquet.ENDING))
+    path = local_data(source)
     if path.suffix == parquet.ENDING:
         return parquet.load_parquet(path)
     side = manifest_path(path)

@@ -84,13 +84,46 @@ def is_ours(folder: Path) -> bool:
 
 
 def fetch(address: Address, files: Sequence[str], kind: Kind = "model") -> Snapshot:
-    """Download the given files, as far as the repository has them, once; without a network, use an earlier download."""
+    """Download the given files at the top of a repository, as far as it has them, once.
+
+    Without a network, an earlier download is used. `files` may be patterns such as `*.json`.
+    """
     with _speaking(address) as api:
         held = api.snapshot_download(
-            address.name, repo_type=kind, revision=address.revision, allow_patterns=list(files)
+            address.name,
+            repo_type=kind,
+            revision=address.revision,
+            allow_patterns=list(files),
+            ignore_patterns=["*/*"],
         )
         folder = Path(held)
     return Snapshot(folder, Address(address.name, folder.name))
+
+
+def pinned_data(source: Path) -> Path:
+    """The file that a user names, or a data set on the Hub at the commit that it has now, as `hf:user/name@COMMIT`.
+
+    Such a name means the same on every machine, and stays one while runs are trained on it.
+    """
+    if not str(source).startswith(PREFIX):
+        return source
+    found = fetch(_data_address(source), sorted(DATA_FILES), "dataset").address
+    return source if found is None else Path(f"{PREFIX}{found.name}@{found.revision}")
+
+
+def called(source: Path) -> str:
+    """What records call a file of problems: its name or, of a data set on the Hub, `user/name@` and its commit."""
+    if not str(source).startswith(PREFIX):
+        return source.name
+    return Snapshot(source, _data_address(source)).name.rstrip("@")
+
+
+def _data_address(source: str | Path) -> Address:
+    """The address of a data set, whose name may end with its file's."""
+    text = str(source)
+    return Address.parse(
+        next((text.removesuffix(f"/{name}") for name in DATA_FILES if text.endswith(f"/{name}")), text)
+    )
 
 
 def data_file(source: str | Path, stem: str, endings: Sequence[str] = (".npz",)) -> Path:
@@ -102,8 +135,7 @@ def data_file(source: str | Path, stem: str, endings: Sequence[str] = (".npz",))
     if not text.startswith(PREFIX):
         return Path(source)
     names = [f"{stem}{ending}" for ending in (*endings, ".json")]
-    named = next((name for name in names if text.endswith(f"/{name}")), "")
-    snapshot = fetch(Address.parse(text.removesuffix(f"/{named}")), names, "dataset")
+    snapshot = fetch(_data_address(text), names, "dataset")
     for name in names[:-1]:
         if (path := snapshot.folder / name).exists():
             return path

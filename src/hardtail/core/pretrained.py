@@ -1,11 +1,14 @@
 """A model of another project, as recipes and records name it."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from hardtail.core.fields import Checked
 
 PREFIX = "hf:"
 TEMPLATE = "{prompt}{answer}"
+_AT_COMMIT = re.compile(r"@[0-9a-f]{40}$")
 
 
 @dataclass(frozen=True)
@@ -13,7 +16,14 @@ class Pretrained(Checked):
     """Which model it is, and the text around the problems that it reads."""
 
     name: str
-    """`hf:` and a folder that `transformers` saved, or a name on the Hub."""
+    """`hf:` and a folder that `transformers` saved, or a name on the Hub with its commit."""
     sha256: str
-    """Of its configuration, tokenizer and weights."""
+    """Of its configuration, tokenizer, code and weights."""
     template: str = TEMPLATE
+
+    @property
+    def published(self) -> "Pretrained":
+        """The same for everyone to read: of a folder, only its own name."""
+        if _AT_COMMIT.search(self.name):
+            return self
+        return replace(self, name=f"{PREFIX}{PurePath(self.name.removeprefix(PREFIX)).name}")

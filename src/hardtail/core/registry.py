@@ -64,7 +64,7 @@ class Registry(Generic[T]):
             close = get_close_matches(name, self.names(), n=1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             known = f"{', '.join(self.names())}, or package.module:NAME for your own"
-            raise HardtailError(f"there is no {self.kind} {name!r}; {hint}known are {known}")
+            raise HardtailError(f"there is no {self.kind} {name!r}; {hint}choose from {known}")
         if not isinstance(path, str):
             return path
         try:

@@ -123,6 +123,38 @@ _GROUPS = ("orders", "strata", "extras")
 
 
 @dataclass(frozen=True)
+class TraceSource:
+    """Who decoded a trace, and what, as far as its `about` says; an empty word or None is unknown."""
+
+    model: str = ""
+    note: str = ""
+    """What a user adds to the model's name."""
+    policy: str = ""
+    stratum: str = ""
+    recipe: str = ""
+    seed: int | None = None
+    """Of the training."""
+    checkpoint: str = ""
+    step: int | None = None
+    reading: str = ""
+    device: str = ""
+    commit: str = ""
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any]) -> "TraceSource":
+        known: dict[str, Any] = {of.name: about[of.name] for of in fields(cls) if about.get(of.name) is not None}
+        for name, value in known.items():
+            number = name in ("seed", "step")
+            known[name] = (value if isinstance(value, int) else None) if number else str(value)
+        return cls(**known)
+
+    @property
+    def words(self) -> list[str]:
+        """What a person calls the trace: model, note, policy and stratum, as far as they are known."""
+        return [word for word in (self.model, self.note, self.policy, self.stratum) if word]
+
+
+@dataclass(frozen=True)
 class Trace:
     """How `N` instances were decoded: one event for every token written, in the order of writing.
 
@@ -190,9 +222,13 @@ class Trace:
         events = {name: getattr(self, name)[index] for name in _TRACE}
         return replace(self, instances=self.instances.take(index), passes_N=passes_N, notes=notes, **events)
 
+    @property
+    def source(self) -> "TraceSource":
+        """Who decoded it, and what."""
+        return TraceSource.of(self.about)
+
     def __repr__(self) -> str:
-        said = (str(self.about[name]) for name in ("model", "policy", "stratum") if self.about.get(name))
-        return f"<Trace: {', '.join([*said, f'{int(self.exact_N.sum())} of {len(self)} right'])}>"
+        return f"<Trace: {', '.join([*self.source.words, f'{int(self.exact_N.sum())} of {len(self)} right'])}>"
 
     def save(self, path: str | Path) -> None:
         """Write the trace as an .npz and its manifest as a .json next to it; `hardtail.load_trace` reads them."""

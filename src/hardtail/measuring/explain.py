@@ -13,6 +13,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
+from hardtail.measuring.cost import decode_seconds
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.measuring.diagnosis.cross import cross
@@ -20,10 +21,14 @@ from hardtail.measuring.diagnosis.record import Crossed
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Part, Task
-from hardtail.tasks.named import task_of
+from hardtail.tasks.named import said_task, task_of
 from hardtail.tasks.stored import stored_trace
 
 DEFAULT_N = 300
+PATIENCE = 360.0
+"""Seconds for which a diagnosis may decode if nobody said what to decode."""
+FEWEST = 20
+"""Instances that a diagnosis has at least; fewer show nothing."""
 
 
 def explain_model(
@@ -81,16 +86,16 @@ def explain_traces(traces: Iterable[tuple[str, Trace]]) -> list[Explained]:
     instances are put together, and from the second on each lists what it and the first solved."""
     by_model: dict[tuple[object, ...], list[tuple[str, Trace]]] = {}
     for name, trace in traces:
-        said, tokens_NL = trace.about, trace.instances.tokens_NL
-        key = (str(said.get("task")), said.get("model"), said.get("stratum"), tokens_NL.shape, tokens_NL.tobytes())
+        of, tokens_NL = trace.source, trace.instances.tokens_NL
+        key = (str(said_task(trace.about)), of.model, of.stratum, tokens_NL.shape, tokens_NL.tobytes())
         by_model.setdefault(key, []).append((name, trace))
     return [_explained(held) for held in by_model.values()]
 
 
 def _explained(traces: Sequence[tuple[str, Trace]]) -> Explained:
     name, first = traces[0]
-    task, stratum = task_of(first.about, name), first.about.get("stratum")
-    groups = {str(stratum): np.ones(len(first), dtype=np.bool_)} if stratum else None
+    task, stratum = task_of(first.about, name), first.source.stratum
+    groups = {stratum: np.ones(len(first), dtype=np.bool_)} if stratum else None
     found: list[Diagnosis] = []
     for name, trace in traces:
         try:
@@ -105,7 +110,7 @@ def _crossed(
     first: Trace, trace: Trace, diagnosis: Diagnosis, groups: Mapping[str, NDArray[np.bool_]] | None
 ) -> Diagnosis:
     """The diagnosis, and which instances it and the first decode solved."""
-    solved = Crossed(str(first.about.get("policy", "")), diagnosis.policy, cross(first, trace, groups))
+    solved = Crossed(first.source.policy, diagnosis.policy, cross(first, trace, groups))
     return msgspec.structs.replace(diagnosis, cross=solved)
 
 
@@ -113,6 +118,18 @@ def to_decode(task: Task, policies: Sequence[str], strata: Sequence[str], n: int
     """How many decodes `explain_model` needs."""
     orders = policies or ("top1", *task.order_names[:1])
     return len(orders) * sum(part.n for part in diagnosed(task, strata, n))
+
+
+def affordable(subject: Subject, policies: Sequence[str]) -> Part | None:
+    """What to explain in place of everything that the study diagnoses if that takes longer than `PATIENCE` here: its
+    hardest stratum, and as many instances as fit. None if everything fits, or if nobody knows how long it takes."""
+    whole = decode_seconds(subject, to_decode(subject.task, policies, (), None))
+    if whole is None or whole <= PATIENCE:
+        return None
+    hardest = diagnosed(subject.task, (), None)[-1]
+    one = decode_seconds(subject, to_decode(subject.task, policies, (hardest.stratum,), 1))
+    assert one is not None
+    return Part(hardest.stratum, min(max(int(PATIENCE / one), FEWEST), hardest.n))
 
 
 def diagnosed(task: Task, strata: Sequence[str], n: int | None) -> list[Part]:

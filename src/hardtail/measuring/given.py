@@ -30,6 +30,7 @@ class GivenProblems:
     @classmethod
     def read(cls, task: Task, path: Path) -> "GivenProblems":
         """A data set of `hardtail data`, in a file or on the Hub, or any file of problems that the task reads."""
+        path = hub.pinned_data(path)
         if path.suffix in (".npz", ".parquet") or str(path).startswith(hub.PREFIX):
             instances, manifest = load_instances(path)
             if fields := differences(said_task(manifest.about), task_to_json(task)):
@@ -43,7 +44,7 @@ class GivenProblems:
             digest = manifest.sha256
         else:
             instances, digest = data.load(task, str(path)).instances, file_hash(path)
-        return cls(task, instances, DataFile(file=path.name, sha256=digest, count=len(instances)))
+        return cls(task, instances, DataFile(file=hub.called(path), sha256=digest, count=len(instances)))
 
     def of(self, stratum: str, n: int | None) -> Instances:
         """The first `n` problems of a stratum in the order of the file, or all; `natural` is the whole file."""

@@ -149,7 +149,7 @@ def _of_another_project(
     origin = Origin(decode_precision=precision, reading=task.preset_name(), pretrained=found.pretrained)
     # Its weights have their precision already, so the denoiser adds none.
     denoiser = ModelDenoiser(found.model, task.vocabulary.mask_id, "fp32" if precision == "bf16" else precision)
-    return Subject(task, denoiser, name or Path(model.removeprefix(PREFIX)).name, origin, device=where)
+    return Subject(task, denoiser, name or found.called, origin, device=where)
 
 
 def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:

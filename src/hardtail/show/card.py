@@ -7,6 +7,7 @@ from typing import Any
 from hardtail.core.describe import short_name
 from hardtail.core.hub import PREFIX
 from hardtail.core.manifest import Manifest
+from hardtail.core.pretrained import Pretrained
 from hardtail.core.records import Accuracy, Finished
 from hardtail.core.tables import Table
 from hardtail.core.types import Instances, Trace
@@ -40,9 +41,7 @@ def model_card(
         "task": f"`{task.name}`: {_settings(task.config())}",
         "scheme": _named(fields.get("scheme")),
         "sizes": None if origin.pretrained else _named(fields.get("sizes")),
-        "trained from": f"`{origin.pretrained.name}`, SHA-256 `{origin.pretrained.sha256}`"
-        if origin.pretrained
-        else None,
+        "trained from": _base(origin.pretrained),
         "recipe": f"`{origin.recipe}`, seed {origin.seed}",
         "weights": f"`{origin.checkpoint}` of step {origin.step or 0:,} of {fields.get('steps') or 0:,}",
         "trained": None
@@ -141,6 +140,11 @@ def _result(task: Task, held: Accuracy) -> dict[str, Any]:
         "dataset": {"type": f"hardtail/{task.name}", "name": f"{task.name}, {held.stratum}"},
         "metrics": [{"type": "exact_match", "name": f"exact match, {name}", "value": held.exact_match}],
     }
+
+
+def _base(pretrained: Pretrained | None) -> str | None:
+    """The model that another one was fine-tuned from."""
+    return None if pretrained is None else f"`{pretrained.published.name}`, SHA-256 `{pretrained.sha256}`"
 
 
 def _lower(licence: str | None) -> str | None:

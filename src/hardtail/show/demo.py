@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardtail import task as make_task
 from hardtail import zoo
 from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
-from hardtail.measuring.statistics import wilson
+from hardtail.measuring.statistics import binomial_tail, wilson
 from hardtail.show.charts.colours import scheme_in
 from hardtail.show.failures import failures
 from hardtail.show.sources import DecodePlan, decoded, load_models
@@ -20,6 +19,7 @@ from hardtail.show.stages import Stage, stages
 from hardtail.show.story import CONFIDENCE, Story, story
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.tasks.base import Task
+from hardtail.tasks.named import make_task
 from hardtail.tasks.parts import Showcase
 from hardtail.traces.commits import wrong_cells
 
@@ -30,6 +30,8 @@ INSTANCES = 100
 """Instances of each stratum."""
 RECORDED_INSTANCES = 500
 """The zoo's own accuracies are over at least this many instances of each stratum (`hardtail study`)."""
+CHANCE = 0.01
+"""Disagreements that are less probable than this are not put down to chance."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ def decode_all(progress: Callable[[int], None]) -> list[Shown]:
     plan = DecodePlan(_policies(), _strata(), INSTANCES, kind=None, seed=None, device="cpu", batch=None)
     parts: dict[tuple[str, str, str], list[Trace]] = {}
     for part in decoded(load_models([zoo.PREFIX + name for name in _models()], plan), plan, progress):
-        parts.setdefault((part.about["model"], part.about["stratum"], part.about["policy"]), []).append(part)
+        of = part.source
+        parts.setdefault((of.model, of.stratum, of.policy), []).append(part)
     return [Shown(*key, Trace.concat(held)) for key, held in parts.items()]
 
 
@@ -82,16 +85,30 @@ def table(shown: Sequence[Shown]) -> Table:
 
 
 def compared_with_records(shown: Sequence[Shown]) -> str:
-    """Name the recorded accuracies of the same weights, on more instances, that an interval of a count excludes."""
+    """How many counts agree with what is recorded for the same weights on more instances, and what chance explains.
+
+    A recorded share is outside the 95 % interval of one count in twenty by chance alone.
+    """
     listed = {model.name: model.accuracy for model in zoo.models()}
-    outside = []
+    compared, outside = 0, []
     for item in shown:
         recorded = listed[item.model].get(item.stratum, {}).get(item.policy)
+        if recorded is None:
+            continue
+        compared += 1
         low, high = item.interval
-        if recorded is not None and not low <= recorded <= high:
-            outside.append(f"{item.model} {recorded:.3f} on {item.stratum} {_called(item.policy)}")
-    found = f"outside the counts' intervals: {'; '.join(outside)}" if outside else "all within the counts' intervals"
-    return f"Accuracies recorded for the same weights on {RECORDED_INSTANCES} or more (`hardtail zoo`): {found}."
+        if not low <= recorded <= high:
+            here = f"{item.right} of {len(item.trace)} here, {recorded:.1%} there"
+            outside.append(f"{item.model}, {item.stratum}, {_called(item.policy)}: {here}")
+    said = (
+        f"{compared - len(outside)} of {compared} counts agree with those of the same weights on {RECORDED_INSTANCES} "
+        f"or more {shown_task().words.problems} (`hardtail zoo`)"
+    )
+    if not outside:
+        return f"{said}."
+    by_chance = binomial_tail(compared, len(outside), 0.05) > CHANCE
+    why = "a 95 % interval misses one in twenty" if by_chance else "that is more than chance explains"
+    return f"{said}. Not in {'; '.join(outside)} ({why})."
 
 
 def look_table(looks: Sequence[Trace]) -> Table:

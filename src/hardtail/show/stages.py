@@ -85,13 +85,14 @@ def _decoders(traces: Sequence[Trace]) -> tuple[Decoder, ...]:
     """The decoders; models with the same name get their checkpoint, step and seed added to it."""
     held: dict[tuple[str, ...], list[Trace]] = {}
     for trace in traces:
-        key = tuple(str(trace.about.get(name, "")) for name in ("model", "checkpoint", "step", "seed", "policy"))
-        held.setdefault(key, []).append(trace)
+        of = trace.source
+        step, seed = ("?" if number is None else str(number) for number in (of.step, of.seed))
+        held.setdefault((of.model, of.checkpoint or "weights", step, seed, of.policy), []).append(trace)
     names = [name for name, *_ in {key[:-1] for key in held}]
     found = []
     for (name, checkpoint, step, seed, policy), parts in held.items():
-        which = f" ({checkpoint or 'weights'}, step {step or '?'}, seed {seed or '?'})" if names.count(name) > 1 else ""
-        strata = [np.full(len(part), str(part.about.get("stratum", ""))) for part in parts]
+        which = f" ({checkpoint}, step {step}, seed {seed})" if names.count(name) > 1 else ""
+        strata = [np.full(len(part), part.source.stratum) for part in parts]
         found.append(Decoder(name + which, policy, Trace.concat(parts), np.concatenate(strata)))
     return tuple(found)
 

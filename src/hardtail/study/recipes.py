@@ -12,7 +12,6 @@ from difflib import get_close_matches
 from functools import partial
 from types import SimpleNamespace
 
-import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.mixture import Mixture
@@ -24,6 +23,7 @@ from hardtail.schemes.stages import Fixed, Ramp, Stages, Stairs
 from hardtail.study.names import RECIPES, recipe_parts
 from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import WHOLE
+from hardtail.tasks.named import make_task
 from hardtail.training.optimiser import AdamW
 from hardtail.training.recipe import Recipe, Sizes, Watch
 
@@ -63,24 +63,22 @@ def addition() -> Arms:
     Sums have their carry, as the text says in three places: with the "mod 10^32" of a fourth, one operand alone says
     nothing about any digit of the answer, and learning has nowhere to begin (grid `addition-paper-modulo`).
     """
-    release = Recipe(task=hardtail.task("addition"), scheme=Random(), watch=Watch(hard="chain>=28", order="lsb"))
-    smoke, small = (
-        Smaller(hardtail.task("addition", digits=digits), "chain>=4", ("test", "natural")) for digits in (8, 4)
-    )
+    release = Recipe(task=make_task("addition"), scheme=Random(), watch=Watch(hard="chain>=28", order="lsb"))
+    smoke, small = (Smaller(make_task("addition", digits=digits), "chain>=4", ("test", "natural")) for digits in (8, 4))
     return Arms(release, Stairs(3, 16, 3), smoke, alpha=1.0, text="paper-carry", small=small)
 
 
 def _released(task: str, sizes: Sizes, watch: Watch, steps: int = Recipe.steps, size: int | None = None) -> Recipe:
     """Random masking on one of the other four tasks; `size` is the size of the training set."""
     optimiser = AdamW(lr=3e-4, floor=1e-5, weight_decay=0.01)
-    return Recipe(hardtail.task(task), Random(), sizes, optimiser, watch, steps, train_size=size)
+    return Recipe(make_task(task), Random(), sizes, optimiser, watch, steps, train_size=size)
 
 
 def maze() -> Arms:
     """Mazes. Runs watch the longest corridor of the paper's table; the sweep continues to 60, without its figures."""
     watch = Watch(hard="corridor>=30", order="dead_end_filling", probe_size=5000, decoded=100)
     release = _released("maze", Sizes(3, 3, 192), watch, steps=50_000)
-    return Arms(release, Stairs(10, 40, 3), Smaller(hardtail.task("maze", size=3), "corridor>=4", release.watch.probe))
+    return Arms(release, Stairs(10, 40, 3), Smaller(make_task("maze", size=3), "corridor>=4", release.watch.probe))
 
 
 def listops() -> Arms:

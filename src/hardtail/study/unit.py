@@ -14,7 +14,8 @@ from typing import Literal
 from msgspec.json import encode
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import file_hash
+from hardtail.core.files import file_hash, local_data
+from hardtail.core.hub import PREFIX
 from hardtail.core.records import LogLine
 from hardtail.models.precision import Precision
 from hardtail.study.grids import Entry
@@ -55,13 +56,15 @@ class Unit:
     def from_anywhere(self) -> "Unit":
         """The same with absolute paths, for a process in another folder."""
         store = replace(self.store, folder=self.store.folder.absolute())
-        data_file = self.data_file.absolute() if self.data_file else None
+        data_file = self.data_file
+        if data_file is not None and not str(data_file).startswith(PREFIX):
+            data_file = data_file.absolute()
         return replace(self, runs=self.runs.absolute(), store=store, data_file=data_file)
 
     @cached_property
     def identity(self) -> str:
         """A hash of everything that its results depend on, except for the code."""
-        data = file_hash(self.data_file) if self.data_file else ""
+        data = file_hash(local_data(self.data_file)) if self.data_file else ""
         measured = [self.n, self.precision, self.ledger_only]
         content = [self.name, self.entry.recipe.as_json(), measured, self.patience, data]
         return hashlib.sha256(encode(content)).hexdigest()

@@ -109,6 +109,11 @@ class Task(ABC):
         """A: answer cells, hidden or not."""
 
     @property
+    def most_hidden(self) -> int:
+        """The most cells of an answer that are hidden, which is how many steps a decode takes at one cell a step."""
+        return self.answer_len
+
+    @property
     def answer_characters(self) -> Sequence[str]:
         """The characters or words that hidden cells can hold; others occur in prompts only."""
         return self.vocabulary.characters

@@ -21,6 +21,11 @@ def task_to_json(task: Task) -> dict[str, Any]:
     return {"name": task.name if own else described_name(type(task)), "fields": described_fields(task)}
 
 
+def make_task(name: str, preset: str | None = None, **fields: object) -> Task:
+    """The task `name` in one of its readings, with these fields changed."""
+    return TASKS.load(name).preset(preset, **fields)
+
+
 def task_named(text: str) -> Task:
     """The task that a user names, with fields after commas: `addition`, `addition,digits=8`, `my_tasks:Mine,size=4`."""
     name, *words = (part.strip() for part in text.split(","))

@@ -73,6 +73,7 @@ def _check_shapes(task: Task, instances: Instances) -> None:
     assert instances.maskable_NA.shape == instances.scored_NA.shape == (n, cells), "masks are not [n, answer_len]"
     assert (instances.prompt_len_N + cells <= length).all(), "the answer runs past the end"
     assert instances.maskable_NA.any(axis=1).all(), "an instance has nothing to predict"
+    assert (instances.maskable_NA.sum(axis=1) <= task.most_hidden).all(), "more cells are hidden than most_hidden"
     assert not (instances.scored_NA & ~instances.maskable_NA).any(), "a cell that is never hidden is scored"
     after = np.arange(length) >= (instances.prompt_len_N + cells)[:, None]
     assert (instances.tokens_NL[after] == task.vocabulary.pad_id).all(), "something other than padding follows"

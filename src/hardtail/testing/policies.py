@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import hardtail
 from hardtail.core.noise import mix, unit
 from hardtail.core.seeds import Streams
 from hardtail.core.types import Instances, Trace
@@ -18,6 +17,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.tasks.base import Task
+from hardtail.tasks.named import make_task
 from hardtail.testing.host import forbid_host_reads
 
 N = 70
@@ -26,7 +26,7 @@ N = 70
 
 def check_policy(policy: Policy, task: Task | None = None) -> None:
     """Everything that the decoder relies on, with a model that guesses at random, on short sums by default."""
-    task = task or hardtail.task("addition", digits=8)
+    task = task or make_task("addition", digits=8)
     instances = _partly_shown(task.sample(N, Streams(7).named("contract/policy")))
     mask_id, size = task.vocabulary.mask_id, task.vocabulary.size
     denoiser = Function(lambda tokens_BL, at_BA: _logits(tokens_BL, at_BA, size), mask_id)

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import hardtail
 from hardtail.core.describe import describe
 from hardtail.core.noise import Moment
 from hardtail.core.seeds import Streams
 from hardtail.schemes.base import Carried, Corpus, Scheme, View
 from hardtail.tasks.base import Task
+from hardtail.tasks.named import make_task
 from hardtail.testing.host import forbid_host_reads
 
 BATCH, STEPS = 16, 12
@@ -23,7 +23,7 @@ BATCH, STEPS = 16, 12
 
 def check_scheme(scheme: Scheme, task: Task | None = None) -> None:
     """Everything that a training step relies on, over a few steps on problems of `task`, by default short sums."""
-    task = task or hardtail.task("addition", digits=8)
+    task = task or make_task("addition", digits=8)
     instances = task.sample(5 * BATCH, Streams(7).named("contract/scheme"))
     corpus = Corpus.on(torch.device("cpu"), instances, task.vocabulary.mask_id, task.order_names[0])
     json.dumps(describe(scheme))  # its recipe is kept as JSON

@@ -7,7 +7,6 @@ import torch
 
 from hardtail.models.cost import forward_flops
 from hardtail.models.transformer import Transformer, parameter_count
-from hardtail.training.begin import begun
 from hardtail.training.recipe import Recipe
 
 # Operations per second that whole steps reach at the middle of the study's shapes, data draw and optimiser included, on
@@ -63,10 +62,10 @@ def _ours(recipe: Recipe) -> _Counted:
 
 def _theirs(recipe: Recipe) -> _Counted:
     """Two operations for each parameter and token: too many for embeddings, none for attention itself."""
-    from hardtail.models.hf.adapter import HfModel
+    from hardtail.models.hf.loading import outlined
 
-    model = begun(recipe)
-    assert isinstance(model, HfModel)
+    assert recipe.model is not None
+    model = outlined(recipe.model, recipe.task.vocabulary)
     parameters, length = parameter_count(model), model.layout.length(recipe.task.seq_len)
     width, layers = model.config.hidden_size, model.config.num_hidden_layers
     kept = length * (width * layers * 22 + model.config.vocab_size) * 4

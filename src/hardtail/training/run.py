@@ -12,6 +12,7 @@ from hardtail.core.cores import usable_cores
 from hardtail.core.describe import differences
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import load_instances
+from hardtail.core.hub import called
 from hardtail.core.provenance import origin
 from hardtail.core.records import DataFile, LogLine
 from hardtail.core.types import Instances
@@ -172,7 +173,7 @@ class _Run:
                 f"{data_file} is the split {manifest.split!r}, on which runs are measured; train on {data.TRAIN!r}"
             )
         refuse_misshapen(recipe.task, instances, str(data_file))
-        self.source = DataFile(file=data_file.name, sha256=manifest.sha256, count=len(instances))
+        self.source = DataFile(file=called(data_file), sha256=manifest.sha256, count=len(instances))
         return instances
 
     def resume(self) -> None:

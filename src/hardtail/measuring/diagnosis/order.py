@@ -29,9 +29,14 @@ class WritingOrder:
     """The field's measures of a decoding order; a decode from left to right has 1 everywhere, parallelism included."""
 
     ar_ness: Mapping[str, Mapping[str, Share | None]]
-    """By k (DiffuCoder, Gong et al. 2025, arXiv:2506.20639). `local`: the share of commits right behind the k last
-    ones, which were written from left to right; the first k commits do not count. `global`: the share of commits into
-    one of the first k cells that were still hidden."""
+    """By k (DiffuCoder, Gong et al. 2025, arXiv:2506.20639, section 4.1, figure 3 and appendix A.2).
+
+    `local`: the share of commits that continue the k last ones from left to right, each right behind the one before:
+    p_(t-i) = p_t - i for i = 1, …, k. Appendix A.2 compares the two sides as sets, which would let the k last ones be
+    in any order; figure 3 asks for an increasing sequence, and only that never grows with k, as the paper says. The
+    first k commits do not count, as they have no k others before them; counted as misses they would keep a decode from
+    left to right below the 1 that the paper gives it. `global`: the share of commits into one of the first k cells that
+    were still hidden."""
     parallelism: float | None
     """Average finalisation parallelism: commits / steps with a commit that stands, mean over instances; 1 is one cell
     at a time (Zhong et al. 2026, arXiv:2601.15593)."""

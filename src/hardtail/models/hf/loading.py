@@ -12,16 +12,32 @@ from msgspec import Struct
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, read_regular
+from hardtail.core.hub import Address, Snapshot, fetch
 from hardtail.core.parsing import converted, decoded
 from hardtail.core.pretrained import PREFIX, TEMPLATE, Pretrained
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.models.hf.adapter import HfModel
-from hardtail.models.hf.families import family_of, is_plain
+from hardtail.models.hf.families import Family, family_of, is_plain
 from hardtail.models.hf.layout import Layout, Template
 from hardtail.models.precision import Precision
 
-HASHED = ("config.json", "tokenizer.json", "*.safetensors")
-"""The files that a model's hash covers."""
+HASHED = (
+    "config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab*",
+    "merges.txt",
+    "bpe.codes",
+    "*.model",
+    "*.tiktoken",
+    "*.py",
+)
+"""The files that make a model: configuration, weights, tokenizer, and code that comes with it. Its hash covers these,
+and no others are downloaded."""
 
 
 class _Config(Struct):
@@ -29,10 +45,19 @@ class _Config(Struct):
 
 
 class Found(NamedTuple):
-    """A model, and which one it is."""
+    """A model, which one it is, and what tables call it."""
 
     model: HfModel
     pretrained: Pretrained
+    called: str
+
+
+class _Read(NamedTuple):
+    """What a model's files say, without its weights."""
+
+    config: Any
+    family: Family
+    layout: Layout
 
 
 def load_hf(
@@ -48,31 +73,32 @@ def load_hf(
 
     In bf16 its weights take half the memory.
     """
-    source = name.removeprefix(PREFIX)
-    laid_out = Template.parse(template)
-    with _speaking(f"{PREFIX}{source}", trust_remote_code) as transformers:
-        folder, revision = (source, None) if Path(source).is_dir() else _revision(source)
-        how: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": revision}
-        config = transformers.AutoConfig.from_pretrained(folder, **how)
-        if not trust_remote_code and "/" in str(getattr(config, "_attn_implementation", "")):
-            raise HardtailError(
-                "its config.json names attention code on the Hub, which would be downloaded and run; add "
-                "--trust-remote-code if you trust it"
-            )
-        family = family_of(config)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **how)
-        layout = Layout.of(vocabulary, tokenizer, family.mask_id(tokenizer, config), laid_out)
-        kind = getattr(transformers, family.auto_class)
-        how |= {"use_safetensors": True, "dtype": torch.bfloat16 if precision == "bf16" else torch.float32}
-        inner, report = kind.from_pretrained(folder, output_loading_info=True, **how)
+    with _speaking(name, trust_remote_code) as transformers:
+        found = _there(name)
+        read = _read(transformers, found.folder, vocabulary, template, trust_remote_code)
+        inner, report = getattr(transformers, read.family.auto_class).from_pretrained(
+            found.folder,
+            output_loading_info=True,
+            trust_remote_code=trust_remote_code,
+            use_safetensors=True,
+            dtype=torch.bfloat16 if precision == "bf16" else torch.float32,
+        )
         if missing := sorted(report["missing_keys"]):
             raise HardtailError(
                 f"its files have no weights for {missing[0]} ({len(missing)} are missing), which would be random; give "
                 "a model that was trained to predict masked tokens"
             )
-        model = HfModel(inner.to(device), family, layout).eval()
-        held = Path(folder) if revision is None and Path(folder).is_dir() else _snapshot(transformers, folder, revision)
-        return Found(model, Pretrained(f"{PREFIX}{source}", model_hash(held), template))
+        model = HfModel(inner.to(device), read.family, read.layout).eval()
+        return Found(model, _pretrained(name, found, template), found.name)
+
+
+def outlined(pretrained: Pretrained, vocabulary: Vocabulary) -> HfModel:
+    """The model that a run is trained from, without its weights: parameters that have shapes and no values."""
+    with _speaking(pretrained.name, trusted=True) as transformers:
+        folder = _there(pretrained.name).folder
+        read = _read(transformers, folder, vocabulary, pretrained.template, trusted=False)
+        with torch.device("meta"):
+            return HfModel(getattr(transformers, read.family.auto_class).from_config(read.config), *read[1:])
 
 
 def identified(name: str, template: str = TEMPLATE) -> Pretrained:
@@ -80,26 +106,18 @@ def identified(name: str, template: str = TEMPLATE) -> Pretrained:
 
     Its code must be part of `transformers`, so that runs can be read without it.
     """
-    source = name.removeprefix(PREFIX)
     Template.parse(template)
     if not name.startswith(PREFIX):
         raise HardtailError(f"--model {name}: give {PREFIX} and a folder that transformers saved, or a name on the Hub")
     with _speaking(name, trusted=True):
-        folder = Path(source)
-        if not folder.is_dir():
-            from huggingface_hub import snapshot_download
-
-            repository, revision = _revision(source)
-            folder = Path(snapshot_download(repository, revision=revision, allow_patterns=[*HASHED, "*.json", "*.txt"]))
-        if not (folder / "config.json").is_file():
-            raise HardtailError("there is no config.json; give a folder that transformers saved")
-        held = converted(decoded(read_regular(folder / "config.json"), "config.json"), _Config, "config.json")
+        found = _there(name)
+        held = converted(_config(found.folder), _Config, "config.json")
         if not is_plain(held.model_type):
             raise HardtailError(
                 f"a model of the type {held.model_type!r} cannot be fine-tuned here; hardtail fine-tunes what "
                 "transformers itself has as AutoModelForMaskedLM, such as BERT, RoBERTa and ModernBERT"
             )
-        return Pretrained(name, model_hash(folder), template)
+        return _pretrained(name, found, template)
 
 
 def model_hash(folder: Path) -> str:
@@ -110,22 +128,59 @@ def model_hash(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _revision(source: str) -> tuple[str, str | None]:
-    """The name on the Hub and the revision after an @."""
-    name, _, revision = source.partition("@")
-    if source.startswith(("/", ".", "~")) or name.count("/") > 1:
+def _there(name: str) -> Snapshot:
+    """The folder that a user names, or what is on the Hub under that name, at one commit."""
+    source = name.removeprefix(PREFIX)
+    if (folder := Path(source)).is_dir():
+        return Snapshot(folder)
+    repository, at, revision = source.partition("@")
+    if source.startswith(("/", ".", "~")) or repository.count("/") > 1 or (at and not revision):
         raise HardtailError("there is no such folder; give one that transformers saved, or a name on the Hub")
-    return name, revision or None
+    return fetch(Address(repository, revision or None), HASHED)
 
 
-def _snapshot(transformers: Any, name: str, revision: str | None) -> Path:
-    """The folder to which the Hub's files were downloaded."""
-    return Path(transformers.utils.hub.cached_file(name, "config.json", revision=revision)).parent
+def _pretrained(name: str, found: Snapshot, template: str) -> Pretrained:
+    """As records name a model: by the folder that the user gave, or by its commit on the Hub."""
+    at = name.removeprefix(PREFIX) if found.address is None else f"{found.address.name}@{found.address.revision}"
+    return Pretrained(f"{PREFIX}{at}", model_hash(found.folder), template)
+
+
+def _read(transformers: Any, folder: Path, vocabulary: Vocabulary, template: str, trusted: bool) -> _Read:
+    if not trusted and _names_attention_code(_config(folder)):
+        raise HardtailError(
+            "its config.json names attention code on the Hub, which would be downloaded and run; add "
+            "--trust-remote-code if you trust it"
+        )
+    config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trusted)
+    family = family_of(config)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=trusted)
+    layout = Layout.of(vocabulary, tokenizer, family.mask_id(tokenizer, config), Template.parse(template))
+    return _Read(config, family, layout)
+
+
+def _config(folder: Path) -> Any:
+    """A model's configuration as its file has it."""
+    if not (folder / "config.json").is_file():
+        raise HardtailError("there is no config.json; give a folder that transformers saved, or a name on the Hub")
+    return decoded(read_regular(folder / "config.json"), "config.json")
+
+
+def _names_attention_code(held: Any) -> bool:
+    """Whether a configuration, or one inside it, names attention as `user/name`, which transformers would fetch."""
+    if isinstance(held, list):
+        return any(map(_names_attention_code, held))
+    if not isinstance(held, dict):
+        return False
+    return any(
+        ("attn_implementation" in key and "/" in str(value)) or _names_attention_code(value)
+        for key, value in held.items()
+    )
 
 
 @contextmanager
 def _speaking(name: str, trusted: bool) -> Iterator[Any]:
     """`transformers`, without its progress bars; what it raises becomes one sentence about the model."""
+    name = f"{PREFIX}{name.removeprefix(PREFIX)}"
     try:
         import transformers
     except ImportError as error:
@@ -139,7 +194,8 @@ def _speaking(name: str, trusted: bool) -> Iterator[Any]:
             warnings.filterwarnings("ignore", category=FutureWarning)  # from code that comes with models
             yield transformers
     except HardtailError as error:
-        raise HardtailError(f"{name}: {error}") from error
+        said = str(error)
+        raise HardtailError(said if said.startswith(name) else f"{name}: {said}") from error
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, AttributeError, TypeError) as error:
         hint = "" if trusted else "; code that comes with a model runs only with --trust-remote-code"
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -9,6 +9,8 @@ from hardtail.study.claims.evidence import UNLEARNED, arm_of, gate_of
 from hardtail.study.claims.figures import SCHEMES
 from hardtail.study.runs import Run
 
+NOT_MEASURED = "not measured"
+
 
 def scheme_of(arm: str) -> str:
     """The training scheme of an arm: its first word."""
@@ -29,14 +31,16 @@ def by_variant(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def arm_of_run(run: Run, kind: str | None = None) -> str:
-    """The arm of a run; a run that never learned its task is an arm of its own, so that no mean includes it.
+    """The arm of a run, judged by one kind of weights or by all that were measured.
 
-    It is judged by one kind of weights, or by all kinds that were measured; where none was, it counts as learned.
+    A run that never learned its task, or of which no record says whether it did, is an arm of its own, so that no mean
+    includes it, as in the ledger.
     """
     kinds = [kind] if kind else kinds_of_weights([run])
     barred = {gate_of(run.task).bars(run, of) for of in kinds}
-    never = UNLEARNED in barred and "" not in barred
-    return f"{run.arm}, seed {run.seed} (never learned)" if never else run.arm
+    if "" in barred:
+        return run.arm
+    return f"{run.arm}, seed {run.seed} ({'never learned' if UNLEARNED in barred else NOT_MEASURED})"
 
 
 def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
@@ -46,7 +50,9 @@ def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
 
 
 def arm_series(arm: str, style: str, at_first: Collection[str], *, name: str = "", variant: str = "") -> Series:
-    return Series(name or arm, scheme_of(arm), style, variant=variant, shown=arm in at_first, group=arm)
+    """The series of an arm; a run that is not measured yet is shown with its arm."""
+    shown = (arm.partition(",")[0] if arm.endswith(f"({NOT_MEASURED})") else arm) in at_first
+    return Series(name or arm, scheme_of(arm), style, variant=variant, shown=shown, group=arm)
 
 
 def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:

@@ -114,7 +114,7 @@ def slug(*words: object) -> str:
 
 def source(trace: Trace) -> str:
     """State where a trace comes from, with its `note` if it has one."""
-    return ", ".join(str(trace.about[key]) for key in ("model", "note", "policy", "stratum") if trace.about.get(key))
+    return ", ".join(trace.source.words)
 
 
 def bare(axes: "Axes") -> None:

@@ -3,6 +3,7 @@
 Shapes: N traced instances, P problems of the pool, L sequence, A answer cells, E parents, T events.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -59,11 +60,12 @@ def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack
     first_wrong_N[first.row_K] = first.cell_K
     sentences = {str(one.row): one.sentence for one in failures(task, trace)}
     kept = ("recipe", "seed", "checkpoint", "step", "device", "commit", "reading")
+    said = asdict(trace.source)
     return {
         "name": decoder.name,
         "model": decoder.model,
         "policy": decoder.policy,
-        "about": {key: trace.about[key] for key in kept if trace.about.get(key) is not None},
+        "about": {key: said[key] for key in kept if said[key] not in ("", None)},
         "failures": sentences,
         "row": pack.add(row_N, "u2"),
         "end": pack.add(end_N, "u4"),

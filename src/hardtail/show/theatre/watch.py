@@ -83,8 +83,7 @@ def frame(theatre: Theatre, width: int) -> RenderableType:
 
 
 def _head(theatre: Theatre) -> Text:
-    about = theatre.trace.about
-    where = " · ".join(str(about[key]) for key in ("model", "note", "policy", "stratum") if about.get(key))
+    where = " · ".join(theatre.trace.source.words)
     solved = ("solved", "bold green") if theatre.replay.exact else ("failed", "bold red")
     instance = f"   instance {theatre.row} of 0–{len(theatre.trace) - 1}: "
     return Text.assemble((where, "bold"), instance, solved, no_wrap=True)

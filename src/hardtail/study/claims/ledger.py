@@ -39,7 +39,7 @@ def source_named(name: str) -> Source:
     if name.endswith(".toml") or own.is_file():
         return read_source(Path(name) if name.endswith(".toml") else own)
     if name not in SOURCES.names() and ":" not in name:
-        known = f"known are {', '.join(source_names())}, or a file that ends with .toml"
+        known = f"choose from {', '.join(source_names())}, or give a file that ends with .toml"
         raise HardtailError(f"there is no source of claims {name!r}; {known}")
     return SOURCES.load(name)
 
@@ -83,11 +83,15 @@ def judged_orders(task: str) -> dict[str, set[str]]:
 
 
 def claim_named(name: str, source: Source | None = None) -> Claim:
-    found = all_claims() if source is None else {claim.id: claim for claim in source.claims()}
+    """A claim by its id, of one source or of whichever has it, the paper first."""
+    if source is None and name in all_claims():
+        return all_claims()[name]
+    sources = map(source_named, source_names()) if source is None else [source]
+    found = {claim.id: claim for each in sources for claim in each.claims()}
     if name in found:
         return found[name]
     close = get_close_matches(name, found, n=3, cutoff=0.4)
-    hint = f"close are {', '.join(close)}" if close else "`hardtail claims` lists them all"
+    hint = f"did you mean {', '.join(close)}?" if close else "`hardtail claims` lists them all"
     raise HardtailError(f"there is no claim {name!r}; {hint}")
 
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from msgspec import Struct, ValidationError, convert
 
-import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_regular
 from hardtail.core.parsing import decoded_toml
@@ -18,6 +17,7 @@ from hardtail.study.claims.plain import Elsewhere, Learns
 from hardtail.study.claims.recovery import Recovery
 from hardtail.study.claims.rules import NEAR, SLACK, AtLeast, AtMost, Level, Ratio, above, similar
 from hardtail.study.claims.source import Source
+from hardtail.tasks.named import make_task
 
 
 class Of(Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,11 +34,11 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.task not in TASKS.names():
-            raise ValueError(f"there is no task {self.task!r}; known are {', '.join(TASKS.names())}")
-        task = hardtail.task(self.task)
+            raise ValueError(f"there is no task {self.task!r}; choose from {', '.join(TASKS.names())}")
+        task = make_task(self.task)
         task.stratum(self.stratum)
         if self.policy not in (known := [*POLICIES.names(), *task.order_names, HALF_REVEALED]):
-            raise ValueError(f"there is no policy {self.policy!r} for {self.task}; known are {', '.join(known)}")
+            raise ValueError(f"there is no policy {self.policy!r} for {self.task}; choose from {', '.join(known)}")
 
     @property
     def cell(self) -> Cell:

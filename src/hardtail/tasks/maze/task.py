@@ -107,6 +107,11 @@ class Maze(Task):
     def answer_len(self) -> int:
         return self.side**2
 
+    @property
+    def most_hidden(self) -> int:
+        """All but the walls, S and E: a tree of rooms has one passage fewer than rooms."""
+        return 2 * self.size**2 - 3 if self.maskable == "open" else self.answer_len
+
     def strata(self) -> list[str]:
         return ["natural", *(f"corridor>={length}" for length in self._within(SWEEP))]
 

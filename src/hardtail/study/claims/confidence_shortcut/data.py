@@ -2,13 +2,13 @@
 
 from msgspec import Struct
 
-import hardtail
 from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.confidence_shortcut import SOURCE
 from hardtail.study.claims.facts import Counted, Known
 from hardtail.study.claims.plain import Computed
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Checks
+from hardtail.tasks.named import make_task
 
 DIGITS, MASKED_ROWS = 32, 8
 
@@ -75,14 +75,14 @@ def _near(what: str, ours: float, printed: float, away: float) -> Computed:
 
 
 def _training(task: str) -> int:
-    return sum(part.n for part in hardtail.task(task).splits()["train"])
+    return sum(part.n for part in make_task(task).splits()["train"])
 
 
 def claims() -> list[Claim]:
     nines = sum(a + b == 9 for a in range(10) for b in range(10)) / 100
     right = [by_hand(a, b, 2) == a + b for a in range(100) for b in range(100)]
     models = TEXT.models.items()
-    kept = {part.stratum: part.n for part in hardtail.task("countdown").splits()["train"]}
+    kept = {part.stratum: part.n for part in make_task("countdown").splits()["train"]}
     low = next(n for stratum, n in kept.items() if stratum.endswith("m=1-3"))
     checks: Checks = {
         "data.carry": [Computed("sums of two digits that eq. 1 gives", sum(right) / len(right), 1.0, 1.0, "all")],

@@ -1,6 +1,5 @@
 """Claims of the discussion (section 5) and of the abstract, expressed in figures."""
 
-import hardtail
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.confidence_shortcut import SOURCE, addition, maze
 from hardtail.study.claims.confidence_shortcut.table_3 import COUNTDOWN, LISTOPS, SUDOKU
@@ -9,6 +8,7 @@ from hardtail.study.claims.figures import Profiled
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, above
 from hardtail.study.claims.source import Checks
+from hardtail.tasks.named import make_task
 
 ADDITION, MAZE = addition.TABLES, maze.TABLES
 HARDEST = ((ADDITION, "28"), (MAZE, "30"), (LISTOPS, "5"), (COUNTDOWN, "high"), (SUDOKU, "top1"))
@@ -19,7 +19,7 @@ FIVE = tuple(tables.tables[0].task for tables, _ in HARDEST)
 def rare(task: str, scheme: str) -> Cell:
     """Of the hidden cells that decoding in logical order meets, the share that training rarely had in such a place."""
     name, of = "hidden cells in places that training rarely had", ("result.instances",)
-    main_order = hardtail.task(task).order_names[0]  # by which training counts its mask states
+    main_order = make_task(task).order_names[0]  # by which training counts its mask states
     return Cell(Profiled(task, scheme, "coverage.rare_by_rank", name, of, policy=main_order))
 
 
