@@ -21,6 +21,7 @@ from hardtail.show.stages import stages
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.maze.task import Maze
+from hardtail.tasks.named import task_of
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("zoo:addition-random", "zoo:addition-puma")
@@ -37,8 +38,8 @@ POLICIES = {"threshold": "threshold", "check": "check", "top1": "top1", "lsb": "
 
 def recorded_mazes() -> tuple[Maze, Trace]:
     """Mazes that a trained model fails by confidence."""
-    (trace,) = (one for one in zoo.looks() if (one.about["task"], one.about["policy"]) == ("maze", "top1"))
-    return Maze(), trace
+    held = {(task_of(trace.about, "a look").name, trace.source.policy): trace for trace in zoo.looks()}
+    return Maze(), held["maze", "top1"]
 
 
 def hard_tail(run: Run) -> Any:

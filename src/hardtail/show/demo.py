@@ -19,9 +19,8 @@ from hardtail.show.stages import Stage, stages
 from hardtail.show.story import CONFIDENCE, Story, story
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.tasks.base import Task
-from hardtail.tasks.named import make_task
+from hardtail.tasks.named import make_task, task_of
 from hardtail.tasks.parts import Showcase
-from hardtail.traces.commits import wrong_cells
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -112,16 +111,15 @@ def compared_with_records(shown: Sequence[Shown]) -> str:
 
 
 def look_table(looks: Sequence[Trace]) -> Table:
-    """How the recorded decodes of other tasks ended: a row for every problem."""
-    ends: dict[tuple[str, str, str, int], list[Cell]] = {}
+    """How many problems of other tasks the recorded decodes solved."""
+    ends: dict[tuple[str, str, str], dict[bool, Cell]] = {}
     for trace in looks:
-        of = (trace.about["task"], trace.about["model"], trace.about["stratum"])
-        wrong_N = wrong_cells(trace).sum(axis=1)
-        for row, wrong in enumerate(wrong_N.tolist()):
-            ends.setdefault((*of, row), []).append(f"{wrong} cells wrong" if wrong else "right")
-    rows = tuple((task, model, stratum, *cells) for (task, model, stratum, _), cells in ends.items())
-    columns = ("task", "model", "problem", "by confidence", "in logical order")
-    return Table("Recorded decodes of other tasks, also on the page", columns, rows)
+        of, right = trace.source, f"{int(trace.exact_N.sum())} of {len(trace)}"
+        key = (task_of(trace.about, "a recorded decode").name, of.model, of.stratum)
+        ends.setdefault(key, {})[of.policy == CONFIDENCE] = right
+    rows = tuple((*key, end[True], end[False]) for key, end in ends.items())
+    columns = ("task", "model", "stratum", "by confidence", "in logical order")
+    return Table("Decodes of other tasks, recorded earlier, that the page replays", columns, rows)
 
 
 def told(shown: Sequence[Shown]) -> tuple[Story, Stage]:

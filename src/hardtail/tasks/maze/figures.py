@@ -15,6 +15,7 @@ from hardtail.tasks.maze.profile import ADDITION, REMOVAL, directions, grids
 from hardtail.tasks.maze.task import Maze
 from hardtail.tasks.parts import Pen
 from hardtail.traces.commits import first_in_time, wrong_cells
+from hardtail.traces.states import steps_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,9 +69,8 @@ def _draw(axes: "Axes", pen: Pen, task: Maze, one: Trace, letter: str) -> None:
     row, column = divmod(int(first.cell_K[0]), side)
     axes.add_patch(Circle((column + 0.5, row + 0.5), 0.95, fill=False, edgecolor="white", linewidth=2.4))
     axes.add_patch(Circle((column + 0.5, row + 0.5), 0.95, fill=False, edgecolor=pen.INK, linewidth=1.1))
-    hidden = int(one.instances.maskable_NA[0].sum())
     axes.set_title(
-        f"({letter}) {int(wrong_A.sum())} wrong, the first at step {int(first.step_K[0]) + 1} of {hidden}",
+        f"({letter}) {int(wrong_A.sum())} wrong, the first at step {int(first.step_K[0]) + 1} of {steps_of(one)}",
         fontsize=7,
         fontweight="normal",
     )
