@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from hardtail.core.buckets import BucketDepot
+from hardtail.core.depots import place_at
 from hardtail.core.errors import HardtailError
 from hardtail.study.advance import Status, advance
 from hardtail.study.grids import Entry
 from hardtail.study.on_ray import Ray
 from hardtail.study.store import Store
 from hardtail.study.unit import Seen
+from tests.bucket_server import KEYS, Request, serving
 from tests.grid_toys import Faulty, little, untimed
 from tests.test_study import entry
 
@@ -25,6 +28,8 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("ray
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # then Ray takes 127.0.0.1 for what it is, on Linux too
+
+os.environ.update(KEYS)  # the cluster's workers have them, too
 
 KILLED = ("killed in training", "killed in measuring", "killed in copying", "killed in indexing")
 FINE = (*KILLED, "refused", "")
@@ -67,16 +72,16 @@ def on_ray(
     monkeypatch: pytest.MonkeyPatch,
     launcher: Ray,
     told: list[str] | None = None,
+    bucket: str | None = None,
 ) -> tuple[list[Status], list[str]]:
-    """Advance the entries on the cluster; their states, and what the user was told."""
+    """Advance the entries on the cluster, in a folder or a bucket; their states, and what the user was told."""
     (folder / "marks").mkdir(parents=True, exist_ok=True)
     said = [] if told is None else told
     with monkeypatch.context() as patched:
         patched.setattr("hardtail.study.advance.work", Faulty(folder / "marks", faults))
-        store = Store(folder / "results")
-        found = advance(
-            entries, folder / "runs", store, minutes=8, device="cpu", n=5, say=said.append, launcher=launcher
-        )
+        runs, results = (place_at(f"{bucket or folder}/{name}") for name in ("runs", "results"))
+        store = Store(results)
+        found = advance(entries, runs, store, minutes=8, device="cpu", n=5, say=said.append, launcher=launcher)
     return found, said
 
 
@@ -144,6 +149,42 @@ def test_a_run_that_fails_by_itself_is_reported_and_holds_up_no_other(
     (told,) = [line for line in said if line.startswith(f"{name}:")]
     assert words in told
     assert ("\n    log: {" in told) == (fault == "diverging"), "a run that began has a log to show"
+
+
+def test_a_grid_in_object_storage_meets_the_same_faults_and_ends_the_same(
+    cluster: Any, faulty_grid: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference, (runs, _, _) = faulty_grid
+    killed = tuple(fault for fault in KILLED if fault != "killed in measuring")  # no other path than for a folder
+    faults = {runs[fault].name: fault for fault in killed}
+    refused = runs["refused"].name
+
+    def refuse_once(request: Request) -> int | None:
+        if request.method != "PUT" or request.key != f"grid/results/{refused}/log.jsonl":
+            return None
+        mark = tmp_path / "marks" / refused
+        first = not mark.exists()
+        mark.touch()
+        return 403 if first else None
+
+    with serving() as server:
+        server.fault = refuse_once
+        entries = [runs[fault] for fault in (*killed, "refused")]
+        found, said = on_ray(entries, tmp_path, faults, monkeypatch, Ray(), bucket="s3://grids/grid")
+        again, more = on_ray(entries, tmp_path, {}, monkeypatch, Ray(), bucket="s3://grids/grid")
+        held = BucketDepot("s3://grids/grid")
+        copy = held.local(held.sizes())
+        assert held.keys("results/.leases") == []
+    assert [(item.state, item.failure) for item in found] == [("recorded", "")] * len(entries)
+    for fault in (*killed, "refused"):
+        name = runs[fault].name
+        assert (tmp_path / "marks" / name).exists(), f"{fault}: it did not meet its fault"
+        same_as_inline(name, runs[fault], copy, reference / "inline")
+        assert any(line.startswith(f"{name}: its worker died") for line in said) == (fault in killed)
+    assert f"{runs['killed in training'].name}: its worker died (WorkerCrashedError); it continues from step 4" in said
+    words = f"{refused}: s3://grids/grid/results/{refused}/log.jsonl cannot be written: Forbidden; trying again"
+    assert words in said
+    assert (again, more) == (found, []), "a second call does nothing"
 
 
 def test_leases_and_parts_of_files_are_gone_in_the_end(faulty_grid: tuple[Path, Any]) -> None:

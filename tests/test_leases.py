@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hardtail.core.depots import ConflictError, FolderDepot
+from hardtail.core.depots import FolderDepot
 from hardtail.core.errors import BusyError
 from hardtail.study import advance as moving
 from hardtail.study import leases
@@ -151,19 +151,3 @@ def test_two_grids_on_one_store_do_each_run_once(store: Store, tmp_path: Path) -
         advance(entries, tmp_path / "runs", store, minutes=5, device="cpu", n=5, report=second, say=said.append)
     assert "another process is working on it" in said[1]
     assert sorted(line.name for line in store.index()) == sorted(item.name for item in entries)
-
-
-def test_a_file_that_changed_is_not_replaced(tmp_path: Path) -> None:
-    depot = FolderDepot(tmp_path)
-    first = depot.swap("file", b"one", None)
-    for expected in (None, "other"):
-        with pytest.raises(ConflictError, match="meanwhile"):
-            depot.swap("file", b"two", expected)
-    depot.remove("file", "other")
-    held = depot.read("file")
-    assert held is not None
-    assert (held.content, held.version) == (b"one", first)
-    second = depot.swap("file", b"two", first)
-    depot.remove("file", second)
-    assert depot.read("file") is None
-    assert depot.keys("none") == []

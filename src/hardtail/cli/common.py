@@ -50,7 +50,10 @@ Checkpoint = Annotated[
 DataSeed = Annotated[int | None, option("seed of the instances [the first model's]", "SEED")]
 Batch = Annotated[int | None, option("instances decoded at a time; affects memory, not results", "N")]
 Device = Annotated[str | None, option("cpu, cuda or cuda:1 [a GPU if there is one]", "DEVICE")]
-RecordedIn = Annotated[Path | None, option("folder of recorded runs [results/ here, or the checkout's]", "DIR")]
+RecordedIn = Annotated[
+    str | None,
+    option("folder of recorded runs, or s3://BUCKET/PREFIX [results/ here, or the checkout's]", "DIR"),
+]
 Patience = Annotated[int | None, option("end a run whose probe has not improved for this many steps [never]", "STEPS")]
 
 OwnTask = Annotated[

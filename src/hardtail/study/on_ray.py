@@ -16,8 +16,7 @@ from hardtail.core.cores import usable_cores
 from hardtail.core.errors import HardtailError
 from hardtail.study.leases import Taken, new_owner
 from hardtail.study.unit import Launcher, Limits, Result, Seen, Unit, Watching, Work, indented, raise_if_hopeless
-from hardtail.study.worker import Order, environment, gained_by, perform
-from hardtail.training.checkpoint import state_step
+from hardtail.study.worker import Order, environment, perform
 from hardtail.training.estimate import estimate
 
 EXTRA = "pip install 'hardtail[grid]'"
@@ -125,6 +124,8 @@ class _Drive:
     deaths: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     gained: dict[str, tuple[int, int]] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
+    """By name: the steps that were saved when a unit was last given to a worker."""
     failures: dict[str, str] = field(default_factory=dict)
     hopeless: Result | None = None
     looked: float = 0.0
@@ -163,6 +164,8 @@ class _Drive:
     # -- one turn -----------------------------------------------------------------------------------------------
 
     def submit(self, unit: Unit) -> None:
+        with suppress(HardtailError, OSError):  # only for the table
+            self.steps[unit.name] = unit.kept.step(unit.name)
         owner = new_owner()
         seconds = self.limits.seconds()
         task = self.task.options(name=f"hardtail {unit.name}", **self.needs[unit.name])
@@ -215,7 +218,7 @@ class _Drive:
 
     def died(self, unit: Unit, owner: str, error: Exception) -> None:
         """A worker was killed, or its machine is gone: the unit continues from what was saved."""
-        name, gained = unit.name, gained_by(unit.folder)
+        name, gained = unit.name, unit.kept.gained(unit.name)
         if isinstance(error, self.ray.exceptions.WorkerCrashedError):
             unit.store.leases.drop(name, owner)  # seen dead by its own machine; any other may only be out of reach
         self.deaths[name] = 1 if gained != self.gained.get(name, gained) else self.deaths[name] + 1
@@ -262,7 +265,7 @@ class _Drive:
         self.launcher.watch([self.seen(unit, recorded, held) for unit in self.units])
 
     def seen(self, unit: Unit, recorded: set[str], held: dict[str, Taken]) -> Seen:
-        row = Seen(unit.name, "waiting", state_step(unit.folder), unit.entry.recipe.steps)
+        row = Seen(unit.name, "waiting", self.steps.get(unit.name, 0), unit.entry.recipe.steps)
         if unit.name in recorded:
             return replace(row, state="recorded", step=row.steps)
         if unit.name in self.failures:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.provenance import code_version
-from hardtail.core.records import FINISHED
 from hardtail.study.unit import Result, Unit, Watching, Work
 from hardtail.tasks.datasets import KEPT
-from hardtail.training.checkpoint import state_step
 
 COMMIT = "HARDTAIL_COMMIT"
+STORE = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_DEFAULT_REGION", "AWS_REGION")
+"""Where object storage is; what gives access to it is not passed on: every machine has that, or gets it, by itself."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Order:
 def environment() -> dict[str, str]:
     """What a worker has to know of the environment, and the code that it must be of."""
     kept = {KEPT: str(Path(os.environ[KEPT]).absolute())} if os.environ.get(KEPT) else {}
-    return {COMMIT: code_version(), **kept}
+    store = {name: os.environ[name] for name in STORE if os.environ.get(name)}
+    return {COMMIT: code_version(), **kept, **store}
 
 
 def perform(order: Order) -> Result:
@@ -59,9 +60,3 @@ def perform(order: Order) -> Result:
         return order.work(order.unit, lambda: stopping or time.time() >= order.until, Watching(), order.owner)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def gained_by(folder: Path) -> tuple[int, int]:
-    """How far a run has come: its saved step, and the bytes of what was measured."""
-    files = [folder / name for name in (FINISHED, "evaluations.jsonl", "diagnoses.jsonl")]
-    return state_step(folder), sum(path.stat().st_size for path in files if path.exists())
