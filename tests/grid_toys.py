@@ -4,9 +4,11 @@ import errno
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -44,7 +46,9 @@ class Faulty:
         fault, mark = self.faults.get(unit.name, ""), self.marks / unit.name
         with ExitStack() as stack:
             stack.enter_context(little())
-            if fault and not mark.exists():
+            if fault == "pauses":
+                stack.enter_context(at_step(partial(pause, over), mark, unit))
+            elif fault and not mark.exists():
                 stack.enter_context(FAULTS[fault](mark, unit))
             return work(unit, over, watching, owner)
 
@@ -59,6 +63,13 @@ def wait(mark: Path) -> None:
     mark.touch()
     while True:
         signal.pause()
+
+
+def pause(over: Callable[[], bool], mark: Path) -> None:
+    """Wait until this worker is asked to stop, then go on; Ray asks without a signal that would end a wait."""
+    mark.touch()
+    while not over():
+        threading.Event().wait(0.02)
 
 
 def at_step(then: Callable[[Path], None], mark: Path, unit: Unit) -> Any:

@@ -156,6 +156,13 @@ def load(
     return subject
 
 
+def from_anywhere(model: str) -> str:
+    """The same model, for a process in another folder."""
+    prefix = "hf:" if model.startswith("hf:") else ""
+    path = Path(model.removeprefix(prefix))
+    return f"{prefix}{path.absolute()}" if path.exists() else model
+
+
 def admit_task(text: str | None) -> "Task | None":
     """Register the task that the user gave as `--task`, so that files may name it while this command runs."""
     if text is None:

@@ -1,19 +1,11 @@
 """What happens in a process of a cluster: it is sent a unit, works on it, and answers with what became of it."""
 
-import os
 import signal
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from hardtail.core.errors import HardtailError
-from hardtail.core.provenance import code_version
+from hardtail.study.cluster import prepare
 from hardtail.study.unit import Result, Unit, Watching, Work
-from hardtail.tasks.datasets import KEPT
-
-COMMIT = "HARDTAIL_COMMIT"
-STORE = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_DEFAULT_REGION", "AWS_REGION")
-"""Where object storage is; what gives access to it is not passed on: every machine has that, or gets it, by itself."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +22,11 @@ class Order:
     environment: dict[str, str]
 
 
-def environment() -> dict[str, str]:
-    """What a worker has to know of the environment, and the code that it must be of."""
-    kept = {KEPT: str(Path(os.environ[KEPT]).absolute())} if os.environ.get(KEPT) else {}
-    store = {name: os.environ[name] for name in STORE if os.environ.get(name)}
-    return {COMMIT: code_version(), **kept, **store}
-
-
 def perform(order: Order) -> Result:
     """Work on a unit; a task that is cancelled saves and stops."""
     import torch
 
-    if (ours := code_version()) != (theirs := order.environment[COMMIT]):
-        raise HardtailError(
-            f"a worker has other code ({ours}) than the command that sent it work ({theirs}); install the same on all "
-            f"machines, and set {COMMIT} to its commit where there is no history"
-        )
-    os.environ.update(order.environment)
+    prepare(order.environment)
     torch.set_num_threads(order.threads)
     stopping = False
 
