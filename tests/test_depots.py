@@ -1,6 +1,7 @@
 """Shared files in a folder and in object storage: what one implementation promises, the other keeps, too."""
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hardtail.core import buckets
 from hardtail.core.buckets import BucketDepot
 from hardtail.core.depots import ConflictError, Depot, FolderDepot, place_at
 from hardtail.core.errors import BusyError, HardtailError
@@ -179,6 +181,16 @@ def test_a_store_that_ignores_conditions_is_refused(bucket: BucketDepot, server:
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(HardtailError, match=r"give (a folder or )?s3://BUCKET/PREFIX"):
         place_at(text)
+
+
+def test_without_the_extra_an_address_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    buckets._connection.cache_clear()
+    try:
+        with pytest.raises(HardtailError, match=r"s3:// needs s3fs: pip install 'hardtail\[s3\]'"):
+            Store(place_at("s3://grids/grid")).index()
+    finally:
+        buckets._connection.cache_clear()
 
 
 def test_a_bucket_that_does_not_exist_is_not_an_empty_one(server: Buckets) -> None:
