@@ -173,9 +173,11 @@ class _Drive:
 
     def died(self, unit: Unit, owner: str, error: Exception) -> None:
         """A worker was killed, or its machine is gone: the unit continues from what was saved."""
-        name, gained = unit.name, unit.kept.gained(unit.name)
-        if isinstance(error, self.ray.exceptions.WorkerCrashedError):
-            unit.store.leases.drop(name, owner)  # seen dead by its own machine; any other may only be out of reach
+        name, gained = unit.name, self.gained.get(unit.name, (0, 0))
+        with suppress(HardtailError, OSError):  # a store that cannot be reached now: its lease also ends by itself
+            gained = unit.kept.gained(name)
+            if isinstance(error, self.ray.exceptions.WorkerCrashedError):
+                unit.store.leases.drop(name, owner)  # seen dead by its own machine; any other may only be out of reach
         self.deaths[name] = 1 if gained != self.gained.get(name, gained) else self.deaths[name] + 1
         self.gained[name] = gained
         kind = type(error).__name__
