@@ -6,8 +6,8 @@
 Every way does the same work in folders of its own, one thread for each run. *Overhead* is the time that a way takes
 beyond the work itself, for each run: the work is timed inside the workers. *Processor* is what the work takes of it.
 Where that stays the same with two workers, they add no computing; what they wait for (a core, the disk, the index) is
-not in it. A cluster is started before the clock is, and each worker has imported torch (its first run is not counted), as in a grid
-that lasts longer than this one.
+not in it. A cluster is started before the clock is, and each worker has imported torch (its first run is not counted),
+as in a grid that lasts longer than this one.
 """
 
 import argparse
