@@ -4,13 +4,16 @@ import errno
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from hardtail.core.buckets import BucketDepot
 from hardtail.core.depots import FolderDepot
 from hardtail.study import advance as moving
 from hardtail.study.advance import work
@@ -43,7 +46,9 @@ class Faulty:
         fault, mark = self.faults.get(unit.name, ""), self.marks / unit.name
         with ExitStack() as stack:
             stack.enter_context(little())
-            if fault and not mark.exists():
+            if fault == "pauses":
+                stack.enter_context(at_step(partial(pause, over), mark, unit))
+            elif fault and not mark.exists():
                 stack.enter_context(FAULTS[fault](mark, unit))
             return work(unit, over, watching, owner)
 
@@ -58,6 +63,13 @@ def wait(mark: Path) -> None:
     mark.touch()
     while True:
         signal.pause()
+
+
+def pause(over: Callable[[], bool], mark: Path) -> None:
+    """Wait until this worker is asked to stop, then go on; Ray asks without a signal that would end a wait."""
+    mark.touch()
+    while not over():
+        threading.Event().wait(0.02)
 
 
 def at_step(then: Callable[[Path], None], mark: Path, unit: Unit) -> Any:
@@ -81,9 +93,30 @@ def while_measuring(mark: Path, unit: Unit) -> Any:
     return patch.object(moving, "keep", keep)
 
 
-def while_replacing(file: str, mark: Path, unit: Unit) -> Any:
-    """Killed when a file of the results is written, but does not have its name yet."""
-    real, target = Path.replace, unit.store.folder / file.format(unit.name)
+def while_recording(file: str, mark: Path, unit: Unit) -> Any:
+    """Killed when a file of the results is about to take the place of the one before."""
+    file = file.format(unit.name)
+    return (
+        while_replacing(unit.store.folder / file, mark)
+        if isinstance(unit.store.place, Path)
+        else while_sending(file, mark, unit)
+    )
+
+
+def while_sending(file: str, mark: Path, unit: Unit) -> Any:
+    """Killed when a file is about to be sent to object storage."""
+    real = BucketDepot.swap
+
+    def swap(self: BucketDepot, key: str, content: bytes, expected: str | None) -> str:
+        if self == unit.store.place and key == file:
+            die(mark)
+        return real(self, key, content, expected)
+
+    return patch.object(BucketDepot, "swap", swap)
+
+
+def while_replacing(target: Path, mark: Path) -> Any:
+    real = Path.replace
 
     def replace(self: Path, to: Path) -> Path:
         if Path(to) == target:
@@ -109,8 +142,8 @@ def refusing(number: int, mark: Path, unit: Unit) -> Any:
 FAULTS: dict[str, Callable[[Path, Unit], Any]] = {
     "killed in training": lambda mark, unit: at_step(die, mark, unit),
     "killed in measuring": while_measuring,
-    "killed in copying": lambda mark, unit: while_replacing("{}/log.jsonl", mark, unit),
-    "killed in indexing": lambda mark, unit: while_replacing("index.jsonl", mark, unit),
+    "killed in copying": lambda mark, unit: while_recording("{}/log.jsonl", mark, unit),
+    "killed in indexing": lambda mark, unit: while_recording("index.jsonl", mark, unit),
     "refused": lambda mark, unit: refusing(errno.EIO, mark, unit),
     "full": lambda mark, unit: refusing(errno.ENOSPC, mark, unit),
     "waits": lambda mark, unit: at_step(wait, mark, unit),

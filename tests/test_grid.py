@@ -5,26 +5,36 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hardtail.core.buckets import BucketDepot
+from hardtail.core.depots import place_at
 from hardtail.core.errors import HardtailError
-from hardtail.study.advance import Status, advance
+from hardtail.core.files import content_hash
+from hardtail.core.trace_files import load_trace
+from hardtail.study.advance import Status, advance, status
+from hardtail.study.cluster import Crew
 from hardtail.study.grids import Entry
 from hardtail.study.on_ray import Ray
 from hardtail.study.store import Store
 from hardtail.study.unit import Seen
-from tests.grid_toys import Faulty, little, untimed
+from tests.bucket_server import KEYS, Request, serving
+from tests.conftest import Command
+from tests.grid_toys import Faulty, die, little, untimed
 from tests.test_study import entry
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("ray")]  # Ray warns; one cluster for all
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # then Ray takes 127.0.0.1 for what it is, on Linux too
+
+os.environ.update(KEYS)  # the cluster's workers have them, too
 
 KILLED = ("killed in training", "killed in measuring", "killed in copying", "killed in indexing")
 FINE = (*KILLED, "refused", "")
@@ -67,15 +77,26 @@ def on_ray(
     monkeypatch: pytest.MonkeyPatch,
     launcher: Ray,
     told: list[str] | None = None,
+    bucket: str | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> tuple[list[Status], list[str]]:
-    """Advance the entries on the cluster; their states, and what the user was told."""
+    """Advance the entries on the cluster, in a folder or a bucket; their states, and what the user was told."""
     (folder / "marks").mkdir(parents=True, exist_ok=True)
     said = [] if told is None else told
     with monkeypatch.context() as patched:
         patched.setattr("hardtail.study.advance.work", Faulty(folder / "marks", faults))
-        store = Store(folder / "results")
+        runs, results = (place_at(f"{bucket or folder}/{name}") for name in ("runs", "results"))
+        store = Store(results)
         found = advance(
-            entries, folder / "runs", store, minutes=8, device="cpu", n=5, say=said.append, launcher=launcher
+            entries,
+            runs,
+            store,
+            minutes=8,
+            device="cpu",
+            n=5,
+            say=said.append,
+            should_stop=should_stop,
+            launcher=launcher,
         )
     return found, said
 
@@ -144,6 +165,42 @@ def test_a_run_that_fails_by_itself_is_reported_and_holds_up_no_other(
     (told,) = [line for line in said if line.startswith(f"{name}:")]
     assert words in told
     assert ("\n    log: {" in told) == (fault == "diverging"), "a run that began has a log to show"
+
+
+def test_a_grid_in_object_storage_meets_the_same_faults_and_ends_the_same(
+    cluster: Any, faulty_grid: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference, (runs, _, _) = faulty_grid
+    killed = tuple(fault for fault in KILLED if fault != "killed in measuring")  # no other path than for a folder
+    faults = {runs[fault].name: fault for fault in killed}
+    refused = runs["refused"].name
+
+    def refuse_once(request: Request) -> int | None:
+        if request.method != "PUT" or request.key != f"grid/results/{refused}/log.jsonl":
+            return None
+        mark = tmp_path / "marks" / refused
+        first = not mark.exists()
+        mark.touch()
+        return 403 if first else None
+
+    with serving() as server:
+        server.fault = refuse_once
+        entries = [runs[fault] for fault in (*killed, "refused")]
+        found, said = on_ray(entries, tmp_path, faults, monkeypatch, Ray(), bucket="s3://grids/grid")
+        again, more = on_ray(entries, tmp_path, {}, monkeypatch, Ray(), bucket="s3://grids/grid")
+        held = BucketDepot("s3://grids/grid")
+        copy = held.local(held.sizes())
+        assert held.keys("results/.leases") == []
+    assert [(item.state, item.failure) for item in found] == [("recorded", "")] * len(entries)
+    for fault in (*killed, "refused"):
+        name = runs[fault].name
+        assert (tmp_path / "marks" / name).exists(), f"{fault}: it did not meet its fault"
+        same_as_inline(name, runs[fault], copy, reference / "inline")
+        assert any(line.startswith(f"{name}: its worker died") for line in said) == (fault in killed)
+    assert f"{runs['killed in training'].name}: its worker died (WorkerCrashedError); it continues from step 4" in said
+    words = f"{refused}: s3://grids/grid/results/{refused}/log.jsonl cannot be written: Forbidden; trying again"
+    assert words in said
+    assert (again, more) == (found, []), "a second call does nothing"
 
 
 def test_leases_and_parts_of_files_are_gone_in_the_end(faulty_grid: tuple[Path, Any]) -> None:
@@ -236,3 +293,74 @@ def test_a_run_that_no_machine_has_room_for_is_refused(
 ) -> None:
     with pytest.raises(HardtailError, match=r"needs 64 cores, 0 GPUs and .* no machine of the cluster has that"):
         on_ray([seeded(54)], tmp_path, {}, monkeypatch, Ray(cpus=64))
+
+
+@pytest.mark.parametrize("end", ["Ctrl-C", "failure"])
+def test_workers_save_when_the_driver_is_stopped_or_fails(
+    end: str, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is in the middle of its training; a run that it has no room for yet does not begin."""
+    run, next_one = seeded(55), seeded(56)
+    mark, said = tmp_path / "marks" / run.name, list[str]()
+
+    def fail(rows: list[Seen]) -> None:
+        if end == "failure" and mark.exists():
+            raise RuntimeError("the screen is gone")
+
+    def stop() -> bool:
+        return end == "Ctrl-C" and mark.exists()
+
+    launcher = Ray(cpus=2, watch=fail)
+    faults = {made.name: "pauses" for made in (run, next_one)}
+    with nullcontext() if end == "Ctrl-C" else pytest.raises(RuntimeError, match="the screen is gone"):
+        on_ray([run, next_one], tmp_path, faults, monkeypatch, launcher, said, should_stop=stop)
+    assert f"{run.name}: saved at step 7 of 12" in said
+    store = Store(tmp_path / "results")
+    assert [item.step for item in status([run], tmp_path / "runs", store)] == [7]
+    assert store.leases.held() == {}
+
+
+def test_an_evaluation_in_shards_has_the_records_and_traces_of_one_process(
+    cluster: Any, faulty_grid: tuple[Path, Any], tmp_path: Path, hardtail_command: Command
+) -> None:
+    folder, (runs, _, _) = faulty_grid
+    run, how = folder / "inline" / "runs" / runs[""].name, ("--temperature", "0.5", "--device", "cpu", "--trust")
+    words = ("eval", str(run), "-n", "70", "--strata", "natural", "chain>=4", "--policies", "top1", "random", *how)
+    for name, more in (("here", ()), ("there", ("--launcher", "ray"))):
+        where = ("--out", str(tmp_path / f"{name}.jsonl"), "--traces", str(tmp_path / name))
+        code, _, error = hardtail_command(*words, *where, *more)
+        assert code == 0, error
+    assert untimed(tmp_path / "there.jsonl") == untimed(tmp_path / "here.jsonl")
+    assert len(untimed(tmp_path / "here.jsonl")) > 10
+    for path in (tmp_path / "here").glob("*.npz"):
+        ours, theirs = load_trace(path), load_trace(tmp_path / "there" / path.name)
+        assert ours.about == theirs.about
+        assert content_hash(ours.arrays()) == content_hash(theirs.arrays())
+
+
+def test_data_from_a_cluster_is_that_of_one_process(cluster: Any, tmp_path: Path, hardtail_command: Command) -> None:
+    for name, more in (("here", ()), ("there", ("--launcher", "ray"))):
+        words = ("data", "addition", "-n", "2500", "--seed", "3", "--set", "digits=6")
+        code, out, error = hardtail_command(*words, "--out", str(tmp_path / f"{name}.npz"), *more)
+        assert code == 0, error
+        assert "2,500 instances" in out
+    for ending in (".npz", ".json"):
+        here, there = ((tmp_path / name).with_suffix(ending).read_bytes() for name in ("here", "there"))
+        assert here == there
+
+
+def test_a_job_whose_worker_dies_is_done_again_and_one_that_is_wrong_is_not(cluster: Any, tmp_path: Path) -> None:
+    import ray
+
+    def job(number: int) -> int:
+        if number == 3 and not (tmp_path / "mark").exists():
+            die(tmp_path / "mark")
+        if number > 5:
+            raise HardtailError(f"{number} is too many")
+        return number * number
+
+    crew = Crew(ray)
+    assert list(crew.map(job, range(6))) == [0, 1, 4, 9, 16, 25]
+    assert (tmp_path / "mark").exists()
+    with pytest.raises(HardtailError, match=r"^6 is too many$"):
+        list(crew.map(job, range(7)))

@@ -1,6 +1,7 @@
 """Leases: one worker for each run, none for ever, and nothing recorded by a worker that has lost its own."""
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from hardtail.core.depots import ConflictError, FolderDepot
+from hardtail.core import depots
+from hardtail.core.depots import FolderDepot
 from hardtail.core.errors import BusyError
+from hardtail.core.files import sole_writer
 from hardtail.study import advance as moving
 from hardtail.study import leases
 from hardtail.study.advance import advance, work
@@ -62,6 +65,41 @@ def test_the_lease_of_a_dead_process_of_this_machine_ends_with_it(store: Store) 
     assert (store.folder / ".leases" / "run.json").exists()
     assert store.leases.held() == {}
     store.leases.take("run", "unit")
+
+
+@pytest.mark.parametrize(
+    ("answer", "free"), [(None, False), (PermissionError(), False), (ProcessLookupError(), True)], ids=repr
+)
+def test_a_process_that_cannot_be_seen_is_not_a_dead_one(
+    answer: OSError | None, free: bool, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/proc is mounted with hidepid, which hides the processes of other users."""
+    store.leases.take("run", "unit")
+
+    def kill(process: int, number: int) -> None:
+        assert number == 0
+        if answer is not None:
+            raise answer
+
+    monkeypatch.setattr(leases, "_born", lambda process: 0)
+    monkeypatch.setattr(leases, "_seen", lambda process: False)
+    monkeypatch.setattr(os, "kill", kill)
+    assert ("run" in store.leases.held()) == (not free)
+
+
+def test_an_index_that_is_being_written_for_long_is_busy_and_not_unwritable(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(depots, "LOCK_WAIT", 0.0)
+    unit = Unit(entry(), tmp_path / "runs", store, 5, "cpu")
+    store.folder.mkdir()
+    with sole_writer(store.folder / "index.jsonl"):
+        result = work(unit, lambda: False, Watching())
+    assert (result.state, result.failure) == ("busy", "")
+    assert "index.jsonl is being written by another process" in result.said[0]
+    assert not unit.kept.files([unit.name])[unit.name], "it had begun"
+    with little():
+        assert work(unit, lambda: False, Watching()).state == "recorded"
 
 
 def test_the_lease_of_another_machine_ends_when_it_was_not_renewed(
@@ -151,19 +189,3 @@ def test_two_grids_on_one_store_do_each_run_once(store: Store, tmp_path: Path) -
         advance(entries, tmp_path / "runs", store, minutes=5, device="cpu", n=5, report=second, say=said.append)
     assert "another process is working on it" in said[1]
     assert sorted(line.name for line in store.index()) == sorted(item.name for item in entries)
-
-
-def test_a_file_that_changed_is_not_replaced(tmp_path: Path) -> None:
-    depot = FolderDepot(tmp_path)
-    first = depot.swap("file", b"one", None)
-    for expected in (None, "other"):
-        with pytest.raises(ConflictError, match="meanwhile"):
-            depot.swap("file", b"two", expected)
-    depot.remove("file", "other")
-    held = depot.read("file")
-    assert held is not None
-    assert (held.content, held.version) == (b"one", first)
-    second = depot.swap("file", b"two", first)
-    depot.remove("file", second)
-    assert depot.read("file") is None
-    assert depot.keys("none") == []

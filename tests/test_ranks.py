@@ -15,7 +15,7 @@ from hardtail.schemes.mixture import Mixture
 from hardtail.schemes.named import scheme_named
 from hardtail.schemes.random import Random
 from hardtail.study.recipes import recipe_named
-from hardtail.training.ranks import Alone, open_ranks
+from hardtail.training.ranks import Alone, Ranks, open_ranks
 from hardtail.training.run import train
 from hardtail.training.step import Shared
 from tests.ranks_toys import STEPS, recorded, stepping
@@ -116,6 +116,32 @@ def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("WORLD_SIZE", world)
         with open_ranks("cpu") as (ranks, device):
             assert (ranks.world, ranks.first, device, ranks.seed(7)) == (1, True, "cpu", 7)
+
+
+class Asking(Alone):
+    """One process that asks for agreement as one of several does."""
+
+    agree = Ranks.agree
+
+
+@pytest.mark.parametrize("ranks", [Alone(), Asking()], ids=["one", "several"])
+def test_patience_ends_a_run_at_the_same_step_however_many_train_it(ranks: Ranks, tmp_path: Path) -> None:
+    """Nothing is learned, so the probe of step 0 stays the best."""
+    recipe = recipe_named("addition-random-smoke")
+    still = replace(recipe.optimiser, lr=1e-30, floor=0.0, weight_decay=0.0)
+    watch = replace(recipe.watch, eval_every=7, log_every=100, gen_every=0, save_every=12)
+    recipe = replace(recipe, steps=40, optimiser=still, watch=watch)
+    ended = train(recipe, tmp_path / "run", device="cpu", patience=5, ranks=ranks)
+    assert (ended.step, ended.patience) == (7, 5)
+
+    def cut(step: int) -> None:
+        if step == 13:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, tmp_path / "cut", device="cpu", progress=cut, ranks=ranks)
+    resumed = train(recipe, tmp_path / "cut", device="cpu", patience=5, ranks=ranks)
+    assert (resumed.step, resumed.patience) == (12, 5), "it had run out before"
 
 
 class Doubled(Alone):

@@ -44,7 +44,7 @@ def claims(
 
     whose = ledger.the_paper() if source is None else ledger.source_named(source)
     chosen = [claim_named(name, None if source is None else whose) for name in dict.fromkeys(ids)]
-    held = Results(Store(recorded(results) if results else default_results()), reading, checkpoint)
+    held = Results(recorded(results) if results else Store(default_results()), reading, checkpoint)
     judged = judge(held, chosen or whose.claims())
     if as_json:
         rows = [ledger.as_json(item, held, evidence=bool(chosen)) for item in judged]

@@ -50,7 +50,10 @@ Checkpoint = Annotated[
 DataSeed = Annotated[int | None, option("seed of the instances [the first model's]", "SEED")]
 Batch = Annotated[int | None, option("instances decoded at a time; affects memory, not results", "N")]
 Device = Annotated[str | None, option("cpu, cuda or cuda:1 [a GPU if there is one]", "DEVICE")]
-RecordedIn = Annotated[Path | None, option("folder of recorded runs [results/ here, or the checkout's]", "DIR")]
+RecordedIn = Annotated[
+    str | None,
+    option("folder of recorded runs, or s3://BUCKET/PREFIX [results/ here, or the checkout's]", "DIR"),
+]
 Patience = Annotated[int | None, option("end a run whose probe has not improved for this many steps [never]", "STEPS")]
 
 OwnTask = Annotated[
@@ -151,6 +154,13 @@ def load(
     if own is not None and type(subject.task) is not type(own):
         raise HardtailError(f"{run} is a model of {subject.task.name}, but --task is {task}; leave it out")
     return subject
+
+
+def from_anywhere(model: str) -> str:
+    """The same model, for a process in another folder."""
+    prefix = "hf:" if model.startswith("hf:") else ""
+    path = Path(model.removeprefix(prefix))
+    return f"{prefix}{path.absolute()}" if path.exists() else model
 
 
 def admit_task(text: str | None) -> "Task | None":

@@ -25,6 +25,7 @@ from hardtail.cli.common import (
     chosen_task,
     memory,
 )
+from hardtail.cli.grid import Address, LauncherName, crew
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
@@ -155,8 +156,10 @@ def data(
     keep_overlap: Annotated[bool, option("keep training problems that other splits also contain")] = False,
     force: Annotated[bool, option("replace an existing file")] = False,
     limit: Limit = USUAL_LIMIT,
+    launcher: LauncherName = "inline",
+    address: Address = None,
 ) -> None:
-    """Build a data set on all cores and save it."""
+    """Build a data set on all cores and save it. The result is the same wherever it is built."""
     from hardtail.core.files import manifest_path, sole_writer
     from hardtail.core.parquet import pyarrow_or_error
     from hardtail.tasks import datasets as building
@@ -168,6 +171,8 @@ def data(
     if out.suffix == ".parquet":
         pyarrow_or_error()
     common.positive("-n", n)
+    if source is not None and launcher == "ray":
+        raise HardtailError("--launcher ray draws problems, and --from reads them from a file; leave one out")
     with sole_writer(out):
         written = (out, manifest_path(out)) if out.suffix == ".npz" else (out,)
         if not force and (taken := next((path for path in written if path.exists()), None)):
@@ -175,8 +180,13 @@ def data(
         if source is None:
             split = split or building.TRAIN
             total = sum(part.n for part in building.parts_of(chosen, split, n))
-            with common.progress_bar(f"{chosen.name} {split}", total) as progress:
-                built = building.build(chosen, split, seed, n, keep_overlap=keep_overlap, progress=progress)
+            with (
+                crew(launcher, address) as workers,
+                common.progress_bar(f"{chosen.name} {split}", total) as progress,
+            ):
+                built = building.build(
+                    chosen, split, seed, n, keep_overlap=keep_overlap, pool=workers, progress=progress
+                )
         else:
             with busy("reading and solving"):
                 built = building.load(chosen, source, split if split != "all" else "", seed, n, limit=memory(limit))

@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from hardtail.cli.options import option
@@ -13,10 +14,14 @@ from hardtail.core.terminal import console
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from hardtail.measuring.passes import Passes
+    from hardtail.measuring.subject import Subject
+    from hardtail.study.cluster import Crew
+    from hardtail.study.shards import Load
     from hardtail.study.unit import Launcher, Seen
 
 LauncherName = Annotated[
-    Literal["inline", "ray"], option("where `advance` works: in this process, or on a Ray cluster, all runs at once")
+    Literal["inline", "ray"], option("where the work is done: in this process, or on a Ray cluster (docs/scale.md)")
 ]
 Address = Annotated[
     str | None, option("of a running Ray cluster, or auto [a cluster on this machine, for this command]", "HOST:PORT")
@@ -25,6 +30,37 @@ CpusPerRun = Annotated[int, option("with --launcher ray: cores of each run", "N"
 GpusPerRun = Annotated[
     float | None, option("with --launcher ray: GPUs of each run, or a share of one such as 0.25 [1 if there are]", "N")
 ]
+
+
+@contextmanager
+def crew(launcher: LauncherName, address: str | None) -> "Iterator[Crew | None]":
+    """The workers that a user wants parts of the work to be sent to; None if all of it is done here."""
+    if launcher == "inline":
+        if address is not None:
+            raise HardtailError("--address applies to --launcher ray; add that")
+        yield None
+        return
+    from hardtail.study.cluster import Crew, connected
+
+    with connected(address) as ray:
+        yield Crew(ray)
+
+
+@contextmanager
+def passes(
+    launcher: LauncherName, address: str | None, device: str | None, subject: "Subject", load: "Load"
+) -> "Iterator[tuple[Passes, str]]":
+    """Who makes the forward passes of an evaluation, and on which device; `load` loads the model there."""
+    from hardtail.measuring.passes import HERE
+
+    with crew(launcher, address) as workers:
+        if workers is None:
+            yield HERE, subject.device
+            return
+        from hardtail.study.shards import Shards
+
+        where = device or ("cuda" if workers.has_gpus else "cpu")
+        yield Shards(replace(workers, gpu=where != "cpu"), load), where
 
 
 class Grid:

@@ -1,5 +1,7 @@
 """Measuring and explaining trained models: eval, diagnose."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,6 +22,7 @@ from hardtail.cli.common import (
     app,
     positive,
 )
+from hardtail.cli.grid import Address, LauncherName, passes
 from hardtail.cli.options import option
 from hardtail.cli.progress import duration
 from hardtail.core.errors import HardtailError
@@ -72,6 +75,8 @@ def evaluate(
     gallery: Annotated[int, option("draw N failures of every policy and stratum [1 if N is omitted]", "[N]")] = 0,
     trust: Annotated[bool, option("also ask which answers to distrust: eight more passes for each")] = False,
     out: Annotated[Path | None, option("a .jsonl to add the records to [evaluations.jsonl in the run]", "FILE")] = None,
+    launcher: LauncherName = "inline",
+    address: Address = None,
     as_json: JsonList = False,
 ) -> None:
     """Measure a model: exact match by decoding order and stratum, with intervals."""
@@ -98,16 +103,17 @@ def evaluate(
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
     if data is not None and data_seed is not None:
         raise HardtailError("--data-seed applies to drawn instances, and --data gives them; leave one out")
-    subject = common.load(
-        model,
+    load = partial(
+        common.load,
+        common.from_anywhere(model) if launcher == "ray" else model,
         task,
         checkpoint,
-        common.usable_device(device),
-        precision,
-        compiled,
+        precision=precision,
         template=template,
         trust_remote_code=trust_remote_code,
     )
+    # On a cluster each worker loads the model; here it is loaded only to know what it is.
+    subject = load("cpu") if launcher == "ray" else load(common.usable_device(device), compiled=compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
     allowed = subject.task.answer_tokens if restrict else None
     commit = Commit(1 if each is None else each, steps, schedule)
@@ -129,19 +135,23 @@ def evaluate(
         [(subject, total)],
     )
     found: list[Found] = []
-    with common.progress_bar(f"decoding {subject.name}", total) as advance:
+    with (
+        passes(launcher, address, device, subject, partial(load, compiled=compiled)) as (makers, where),
+        common.progress_bar(f"decoding {subject.name}", total) as advance,
+    ):
         every = evaluate_all(
             subject,
             chosen,
             wanted,
             n,
-            decoding,
+            replace(decoding, device=where),
             data_seed=data_seed,
             given=given,
             traces=traces,
             failures=gallery,
             trust=trust,
             progress=advance,
+            passes=makers,
         )
         try:
             for item in every:

@@ -19,7 +19,9 @@ def report(
     out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html"),
     decoding: Decoded = USUAL,
     study: Annotated[bool, option("also show the recorded runs: the study's tables, claims and curves")] = False,
-    results: Annotated[Path | None, option("the folder of recorded runs; implies --study [results]", "DIR")] = None,
+    results: Annotated[
+        str | None, option("where recorded runs are, as in `study`; implies --study [results]", "DIR")
+    ] = None,
     figures: Annotated[Path | None, option("also draw figures and write tables for a paper", "DIR")] = None,
 ) -> None:
     """Write one HTML page about models: their story in a sentence, every decode to step through, and charts.

@@ -16,6 +16,7 @@ from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
 if TYPE_CHECKING:
+    from hardtail.core.depots import Depot
     from hardtail.core.records import LogLine
     from hardtail.core.tables import Table
     from hardtail.models.precision import Precision
@@ -34,7 +35,7 @@ def study(
     ] = (),
     /,
     minutes: Annotated[float, option("how long `advance` may run", "M")] = 9.0,
-    runs: Annotated[Path, option("where runs in progress are", "DIR")] = Path("runs"),
+    runs: Annotated[str, option("where runs in progress are: a folder, or s3://BUCKET/PREFIX", "DIR")] = "runs",
     results: RecordedIn = None,
     device: Device = None,
     n: Annotated[
@@ -77,34 +78,43 @@ def study(
     `advance --launcher ray` works on all runs at once, on a Ray cluster (docs/scale.md).
     With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
+    from hardtail.core.depots import place_at
     from hardtail.core.hub import pinned_data
     from hardtail.study.store import Store, default_results
 
     common.positive("-n", n)
     data = None if data is None else pinned_data(data)
-    store = Store(results or default_results(new=Path("results")))
+    store = Store(place_at(results) if results else default_results(new=Path("results")))
+    kept = place_at(runs)
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)
     elif words[:1] == ("plan",):
-        _plan(words[1:], runs, store, n, gpus, data)
+        _plan(words[1:], kept, store, n, gpus, data)
     elif words[:1] == ("pack",):
-        _pack(words[1:], runs, out, bf16_moments)
+        _pack(words[1:], _folder(kept), out, bf16_moments)
     elif words[:1] == ("unpack",):
-        _unpack(words[1:], runs)
+        _unpack(words[1:], _folder(kept))
     elif words[:1] == ("advance",):
         grid = Grid(launcher, address, cpus_per_run, gpus_per_run)
-        _advance(words[1:], runs, store, minutes, device, n, precision, ledger_only, patience, data, grid)
+        _advance(words[1:], kept, store, minutes, device, n, precision, ledger_only, patience, data, grid)
     else:
         with busy("reading"):
-            table = _runs_table(words, runs, store, data) if words else _grids_table(runs, store)
+            table = _runs_table(words, kept, store, data) if words else _grids_table(kept, store)
         common.show_tables([table])
         if not words:
             print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 continues it")
         if not store.index():  # a wrong folder would look like a study that has not begun
-            print(f"no runs are recorded in {store.folder}; --results names the folder of recorded runs")
+            print(f"no runs are recorded in {store.depot.place}; --results names the folder of recorded runs")
 
 
-def _grids_table(runs: Path, store: "Store") -> "Table":
+def _folder(runs: "Path | Depot") -> Path:
+    """The folder of runs in progress; raise HardtailError if they are in object storage."""
+    if not isinstance(runs, Path):
+        raise HardtailError(f"pack and unpack exchange runs with a folder, and --runs is {runs.place}; give a folder")
+    return runs
+
+
+def _grids_table(runs: "Path | Depot", store: "Store") -> "Table":
     from hardtail.core.tables import Cell, Table
     from hardtail.study.advance import status
     from hardtail.study.grids import GRIDS, grid_named
@@ -117,7 +127,7 @@ def _grids_table(runs: Path, store: "Store") -> "Table":
     return Table("grids", ("grid", "runs", *columns), tuple(rows))
 
 
-def _runs_table(names: tuple[str, ...], runs: Path, store: "Store", data: Path | None) -> "Table":
+def _runs_table(names: tuple[str, ...], runs: "Path | Depot", store: "Store", data: Path | None) -> "Table":
     from hardtail.core.tables import Table
     from hardtail.study.advance import status
 
@@ -133,7 +143,7 @@ def _entries(names: tuple[str, ...], data: Path | None) -> "list[Entry]":
     return [entry if data is None else entry.on(data) for entry in entries_named(names)]
 
 
-def _plan(names: tuple[str, ...], runs: Path, store: "Store", n: int, gpus: int, data: Path | None) -> None:
+def _plan(names: tuple[str, ...], runs: "Path | Depot", store: "Store", n: int, gpus: int, data: Path | None) -> None:
     from hardtail.show.plan import plan_table, plan_text
     from hardtail.study.plan import plan
 
@@ -186,7 +196,7 @@ def _unpack(names: tuple[str, ...], runs: Path) -> None:
 
 def _advance(
     names: tuple[str, ...],
-    runs: Path,
+    runs: "Path | Depot",
     store: "Store",
     minutes: float,
     device: str | None,

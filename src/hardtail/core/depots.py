@@ -1,15 +1,15 @@
 """Files that several machines share: each is written whole, and replaced only by who has seen its latest version.
 
-Keys are paths with `/` below the depot's root.
+Keys are paths with `/` below the depot's root. `core.buckets` has the depot in object storage.
 """
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hardtail.core.errors import BusyError
+from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import atomic, read_regular, sole_writer
 
 LOCK_WAIT = 30.0
@@ -41,10 +41,6 @@ class Depot(ABC):
         """A file; None if there is none."""
 
     @abstractmethod
-    def write(self, key: str, content: bytes) -> None:
-        """Write a file, whatever was there; its caller must be the only one who writes it."""
-
-    @abstractmethod
     def swap(self, key: str, content: bytes, expected: str | None) -> str:
         """Replace a file only if its version is the expected one (None: only if there is no file).
 
@@ -52,8 +48,13 @@ class Depot(ABC):
         """
 
     @abstractmethod
-    def update(self, key: str, change: Callable[[bytes], bytes]) -> None:
-        """Replace a file by a function of its content, empty if there is none; nobody else writes it in between."""
+    def publish(self, files: Mapping[str, bytes], key: str, change: Callable[[bytes], bytes]) -> None:
+        """Write files, then replace the file that says that they count by a function of its content.
+
+        That content is empty if there is no file, and is only ever added to. Nobody else changes it in between;
+        `change` may raise an error, and then nothing is written. Raise BusyError if someone else is writing the same
+        files.
+        """
 
     @abstractmethod
     def remove(self, key: str, expected: str) -> None:
@@ -67,6 +68,10 @@ class Depot(ABC):
     def refuse_unwritable(self, key: str) -> None:
         """Raise HardtailError if this file could not be written."""
 
+    @abstractmethod
+    def local(self, keys: Iterable[str]) -> Path:
+        """A folder of this machine in which these files can be read, as far as they exist, under their keys."""
+
 
 @dataclass(frozen=True)
 class FolderDepot(Depot):
@@ -79,6 +84,8 @@ class FolderDepot(Depot):
         return str(self.root)
 
     def read(self, key: str) -> Held | None:
+        if not (self.root / key).exists():  # also if the root is no folder
+            return None
         try:
             content = read_regular(self.root / key)
         except FileNotFoundError:
@@ -97,10 +104,13 @@ class FolderDepot(Depot):
             self.write(key, content)
         return _version(content)
 
-    def update(self, key: str, change: Callable[[bytes], bytes]) -> None:
+    def publish(self, files: Mapping[str, bytes], key: str, change: Callable[[bytes], bytes]) -> None:
         with sole_writer(self.root / key, wait=LOCK_WAIT):
             held = self.read(key)
-            self.write(key, change(held.content if held else b""))
+            changed = change(held.content if held else b"")
+            for file, content in files.items():
+                self.write(file, content)
+            self.write(key, changed)
 
     def remove(self, key: str, expected: str) -> None:
         with sole_writer(self.root / key, wait=LOCK_WAIT):
@@ -117,6 +127,21 @@ class FolderDepot(Depot):
     def refuse_unwritable(self, key: str) -> None:
         with sole_writer(self.root / key, wait=LOCK_WAIT):
             pass
+
+    def local(self, keys: Iterable[str]) -> Path:
+        return self.root
+
+
+def place_at(text: str | Path) -> Path | Depot:
+    """What a user means by a folder or an address such as `s3://bucket/prefix`."""
+    scheme, separator, _ = str(text).partition("://")
+    if isinstance(text, Path) or not separator:
+        return Path(text)
+    if scheme != "s3":
+        raise HardtailError(f"{text} is neither a folder nor in object storage; give a folder or s3://BUCKET/PREFIX")
+    from hardtail.core.buckets import BucketDepot
+
+    return BucketDepot(str(text))
 
 
 def _version(content: bytes) -> str:

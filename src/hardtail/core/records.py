@@ -228,14 +228,20 @@ def _as_it_is(held: dict[str, Any], schema: int) -> dict[str, Any]:
     return held
 
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
 """From a record in an older schema to the one of today."""
 
 
 def read_jsonl(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> list[T]:
     """The records of a `.jsonl`; none if there is no such file."""
-    lines = enumerate(_bytes(path).split(b"\n") if path.exists() else [], start=1)
-    return [parse(line, kind, f"{path}, line {number}", upgrade) for number, line in lines if line.strip()]
+    return parsed_lines(_bytes(path) if path.exists() else b"", kind, str(path), upgrade)
+
+
+def parsed_lines(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -> list[T]:
+    """The records of the content of a `.jsonl`; errors start with `where` it is from."""
+    lines = enumerate(raw.removeprefix(BYTE_ORDER_MARK).split(b"\n"), start=1)
+    return [parse(line, kind, f"{where}, line {number}", upgrade) for number, line in lines if line.strip()]
 
 
 def read_measurements(path: Path) -> list[Measurement]:
@@ -265,7 +271,7 @@ def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -
 
 
 def _bytes(path: Path) -> bytes:
-    return read_regular(path).removeprefix(b"\xef\xbb\xbf")
+    return read_regular(path).removeprefix(BYTE_ORDER_MARK)
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import numpy as np
 from msgspec import structs, to_builtins
 from numpy.typing import NDArray
 
 from hardtail.core.files import sole_writer
-from hardtail.core.provenance import origin as made_by
 from hardtail.core.records import HALF_REVEALED, Accuracy, Head, Measurement, Paired, Probe, Reveal, Trust, append_jsonl
 from hardtail.core.seeds import Streams, below
 from hardtail.core.trace_files import trace_writer
@@ -24,10 +24,10 @@ from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.given import GivenProblems
-from hardtail.measuring.looking import judge
+from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
-from hardtail.measuring.trust import SCORES, trust_records, trusted
+from hardtail.measuring.trust import SCORES, trust_records
 from hardtail.policies.base import Policy
 from hardtail.policies.named import policy_named
 from hardtail.tasks import datasets as data
@@ -87,6 +87,7 @@ def evaluate(
     failures: int = 0,
     trust: bool = False,
     progress: Progress = lambda done: None,
+    passes: Passes = HERE,
 ) -> Outcome:
     """Decode `instances` under one policy and measure it, holding one part of the trace at a time.
 
@@ -97,15 +98,15 @@ def evaluate(
     exact: list[NDArray[np.bool_]] = []
     wrong: list[Trace] = []
     scores: list[Mapping[str, Array]] = []
-    valid = cells = right_cells = steps = passes = 0
-    decoded = closing(traced(subject, name, policy, instances, stratum, decoding, progress))
+    valid = cells = right_cells = steps = made = 0
+    head = _head(subject, name, decoding, passes)
+    about = _about(subject, head, stratum)
+    decoded = closing(passes.traces(subject, policy, instances, decoding, about, trust=trust, progress=progress))
     with trace_writer(traces) if traces else nullcontext() as writer, decoded as parts:
-        for part in parts:
+        for part, asking in parts:
             if trust:
-                asking = monotonic()
-                part = trusted(subject.denoiser, part, decoding)
                 scores.append({name: part.notes[name] for name in SCORES})
-                aside += monotonic() - asking
+                aside += asking
             if writer is not None:
                 writer.add(part)
             exact.append(part.exact_N)
@@ -115,12 +116,11 @@ def evaluate(
             valid += int(task.check(part.instances, part.answer_NA).sum())
             steps = max(steps, int(part.step_NT.max(initial=-1)) + 1)
             assert part.passes_N is not None  # every decode counts them
-            passes += int(part.passes_N.sum())
+            made += int(part.passes_N.sum())
             if len(wrong) < failures:
                 wrong.extend(part.take(slice(i, i + 1)) for i in np.flatnonzero(~part.exact_N)[: failures - len(wrong)])
     exact_N = np.concatenate(exact)
     n, right = len(exact_N), int(exact_N.sum())
-    head = _head(subject, name, decoding)
     record = Accuracy(
         **structs.asdict(head),
         stratum=stratum,
@@ -130,7 +130,7 @@ def evaluate(
         cell_accuracy=right_cells / cells if cells else None,
         valid=valid / n,
         steps=steps,
-        passes=passes / n,
+        passes=made / n,
         wall=round(monotonic() - began - aside, 3),
     )
     found = trust_records(head, stratum, exact_N, concatenated(scores)) if trust else ()
@@ -147,20 +147,31 @@ def traced(
     progress: Progress = lambda done: None,
 ) -> Generator[Trace, None, None]:
     """The trace of one policy, part by part; its `about` names what was decoded, and how."""
-    known = {key: value for key, value in structs.asdict(_head(subject, name, decoding)).items() if value is not None}
-    about = to_builtins(known) | {"task": task_to_json(subject.task), "stratum": stratum}
+    about = _about(subject, _head(subject, name, decoding), stratum)
     return decode_stream(subject.denoiser, instances, policy, decoding, progress=progress, about=about)
 
 
-def compare(subject: Subject, first: tuple[str, Outcome], second: tuple[str, Outcome], decoding: Decoding) -> Paired:
+def _about(subject: Subject, head: Head, stratum: str) -> dict[str, Any]:
+    """What a trace says about itself."""
+    known = {key: value for key, value in structs.asdict(head).items() if value is not None}
+    return to_builtins(known) | {"task": task_to_json(subject.task), "stratum": stratum}
+
+
+def compare(
+    subject: Subject,
+    first: tuple[str, Outcome],
+    second: tuple[str, Outcome],
+    decoding: Decoding,
+    passes: Passes = HERE,
+) -> Paired:
     """Two policies on the same instances: how often only one of them was right, and McNemar's exact p."""
     (name, one), (other, two) = first, second
     found = mcnemar(one.exact_N, two.exact_N)
-    head, n = structs.asdict(_head(subject, name, decoding)), len(one.exact_N)
+    head, n = structs.asdict(_head(subject, name, decoding, passes)), len(one.exact_N)
     return Paired(**head, stratum=one.record.stratum, n=n, against=other, **found._asdict())
 
 
-def _head(subject: Subject, policy: str, decoding: Decoding) -> Head:
+def _head(subject: Subject, policy: str, decoding: Decoding, passes: Passes = HERE) -> Head:
     """What every record of this measurement says about it; the batch and the workers affect no result."""
     return Head(
         task=subject.task.name,
@@ -171,17 +182,17 @@ def _head(subject: Subject, policy: str, decoding: Decoding) -> Head:
         restrict=decoding.allowed is not None,
         temperature=decoding.temperature,
         decode_seed=decoding.seed,
-        **made_by(decoding.device),
+        **passes.origin(decoding.device),
     )
 
 
 # -- one forward pass -------------------------------------------------------------------------------------------------
 
 
-def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Probe:
+def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding, passes: Passes = HERE) -> Probe:
     """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (docs/study.md §1.5)."""
-    nll = judge(subject.denoiser, instances, instances.maskable_NA, decoding, subject.name).nll
-    head = structs.asdict(_head(subject, "none", decoding))
+    nll = passes.judged(subject, instances, instances.maskable_NA, decoding).nll
+    head = structs.asdict(_head(subject, "none", decoding, passes))
     return Probe(**head, stratum=stratum, n=len(instances), probe_nll=nll)
 
 
@@ -198,12 +209,12 @@ def half_reveal(task: Task, instances: Instances, seed: int) -> Instances:
     return replace(instances, maskable_NA=instances.maskable_NA & ~shown_NA)
 
 
-def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding) -> Reveal:
+def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding, passes: Passes = HERE) -> Reveal:
     """One pass over half-revealed answers: token accuracy over all meaningful cells (release), and exact match."""
     shown = half_reveal(subject.task, instances, decoding.seed)
     judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
-    _, right, cells, exact = judge(subject.denoiser, shown, judged_NA, decoding, subject.name)
-    head, interval = structs.asdict(_head(subject, HALF_REVEALED, decoding)), wilson(right, cells)._asdict()
+    _, right, cells, exact = passes.judged(subject, shown, judged_NA, decoding)
+    head, interval = structs.asdict(_head(subject, HALF_REVEALED, decoding, passes)), wilson(right, cells)._asdict()
     n, tokens = len(instances), right / cells
     return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=tokens, exact_match=exact / n, **interval)
 
@@ -224,11 +235,12 @@ def evaluate_all(
     failures: int = 0,
     trust: bool = False,
     progress: Progress = lambda done: None,
+    passes: Passes = HERE,
 ) -> Iterator[Found]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons.
 
     The `n` instances of a stratum (by default `DEFAULT_N`) are drawn, or are the first of those `given` (by default
-    all of them).
+    all of them). `passes` decides where the model computes; the results are the same.
     """
     task = subject.task
     draw: Callable[[str, int | None], Instances]
@@ -241,9 +253,16 @@ def evaluate_all(
         draw(stratum, 1)
     for stratum in strata:
         instances = draw(stratum, n)
-        yield probe(subject, instances, stratum, decoding)
+        yield probe(subject, instances, stratum, decoding, passes)
         run = partial(
-            evaluate, subject, stratum=stratum, decoding=decoding, failures=failures, trust=trust, progress=progress
+            evaluate,
+            subject,
+            stratum=stratum,
+            decoding=decoding,
+            failures=failures,
+            trust=trust,
+            progress=progress,
+            passes=passes,
         )
         outcomes: dict[str, Outcome] = {}
         for name, policy in policies.items():
@@ -252,9 +271,9 @@ def evaluate_all(
             yield outcomes[name]
         first, *others = outcomes.items()
         for other in others:
-            yield compare(subject, first, other, decoding)
+            yield compare(subject, first, other, decoding, passes)
         if task.reveals:
-            yield reveal(subject, instances, stratum, decoding)
+            yield reveal(subject, instances, stratum, decoding, passes)
             half = half_reveal(task, instances, decoding.seed)
             name, policy = next(iter(policies.items()))
             path = trace_path(traces, stratum, name, "half-revealed") if traces else None

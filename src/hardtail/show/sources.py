@@ -9,8 +9,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import PREFIX
 from hardtail.core.types import Trace
 from hardtail.study.runs import Run
-from hardtail.study.store import Store, default_results
-from hardtail.study.store import recorded as recorded_folder
+from hardtail.study.store import Store, default_results, recorded
 from hardtail.tasks.base import Task
 from hardtail.tasks.stored import stored_trace
 
@@ -57,9 +56,9 @@ def sorted_sources(names: Sequence[str]) -> Sources:
     return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
 
 
-def recorded_results(folder: Path | None) -> Store:
-    """Open the given folder of recorded runs, or the default one."""
-    return Store(default_results() if folder is None else recorded_folder(folder))
+def recorded_results(place: str | Path | None) -> Store:
+    """Open the given place of recorded runs, or the default one."""
+    return Store(default_results()) if place is None else recorded(place)
 
 
 def results_if_any() -> Store | None:

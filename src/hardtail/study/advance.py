@@ -3,7 +3,6 @@
 import errno
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TypeVar
 import torch
 from msgspec.structs import replace as replace_fields
 
+from hardtail.core.depots import Depot
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
 from hardtail.core.records import FINISHED, Accuracy, Head, LogLine, read_measurements
@@ -27,10 +27,10 @@ from hardtail.study.claims.ledger import judged_orders
 from hardtail.study.grids import Entry
 from hardtail.study.leases import Lease
 from hardtail.study.store import HOW_TO_REWRITE, Store, finished_of
-from hardtail.study.unit import Inline, Launcher, Limits, Progress, Report, Result, State, Unit, Watching, log_tail
+from hardtail.study.unit import Inline, Launcher, Limits, Progress, Report, Result, State, Unit, Watching
+from hardtail.study.workplaces import Desk, runs_at
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
-from hardtail.training.checkpoint import STATE, state_step
 from hardtail.training.run import refuse_no_patience, train, usual_device
 
 R = TypeVar("R", bound=Head)
@@ -52,27 +52,23 @@ class Status:
     """Why `advance` failed on it."""
 
 
-def status(entries: Sequence[Entry], runs: Path, store: Store) -> list[Status]:
-    """The state of every entry, from the folders alone."""
+def status(entries: Sequence[Entry], runs: Path | Depot, store: Store) -> list[Status]:
+    """The state of every entry, from the files alone."""
     recorded = {entry.name: entry.steps for entry in store.index()}
+    stages = runs_at(runs).stages([entry.name for entry in entries if entry.name not in recorded])
 
     def of(entry: Entry) -> Status:
-        folder = runs / entry.name
         if entry.name in recorded:
             return Status(entry, "recorded", recorded[entry.name])
-        if (folder / FINISHED).exists():
-            step = entry.recipe.steps
-            with suppress(HardtailError):  # `advance` reports a record that cannot be read
-                step = finished.step if (finished := finished_of(folder)) else step
-            return Status(entry, "trained", step)
-        return Status(entry, "started" if (folder / STATE).exists() else "missing", state_step(folder))
+        stage, step = stages[entry.name]
+        return Status(entry, stage, entry.recipe.steps if step < 0 else step)
 
     return [of(entry) for entry in entries]
 
 
 def advance(
     entries: Sequence[Entry],
-    runs: Path,
+    runs: Path | Depot,
     store: Store,
     *,
     minutes: float,
@@ -116,22 +112,26 @@ def work(unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | 
     except HardtailError as error:
         return Result(unit.name, "unwritable", failure=str(error))
     try:
-        with unit.store.leases.take(unit.name, unit.identity, owner) as lease:
-            return _work(unit, lease, over, watching)
+        with (
+            unit.store.leases.take(unit.name, unit.identity, owner) as lease,
+            unit.kept.opened(unit.name) as desk,
+        ):
+            return _work(unit, desk, lease, over, watching)
     except BusyError as error:
         return Result(unit.name, "busy", (str(error),))
     except BrokenPipeError:  # from the reader of the reports
         raise
     except Exception as error:
         trace = "" if isinstance(error, HardtailError | OSError) else "".join(format_exception(error))
-        return Result(unit.name, _fault(error), (), _sentence(error), log_tail(unit.folder), trace)
+        return Result(unit.name, _fault(error), (), _sentence(error), unit.kept.log_tail(unit.name), trace)
 
 
-def _work(unit: Unit, lease: Lease, over: Callable[[], bool], watching: Watching) -> Result:
-    entry, folder, said = unit.entry, unit.folder, []
+def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watching: Watching) -> Result:
+    entry, folder, said = unit.entry, desk.folder, []
     device = unit.device or usual_device()
 
     def stop() -> bool:
+        desk.keep()
         return over() or lease.lost
 
     def reported(line: LogLine) -> None:
@@ -171,6 +171,7 @@ def _work(unit: Unit, lease: Lease, over: Callable[[], bool], watching: Watching
         ):
             lease.refuse_lost()
             return Result(entry.name, "stopped", (*said, "trained; measuring continues at the next call"))
+        desk.keep()
         lease.refuse_lost()
         unit.store.add(entry.name, entry.arm, folder)
     return Result(entry.name, "recorded", (*said, "recorded"))

@@ -51,7 +51,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def alive(self) -> bool:
         """Whether its holder may still be at work: the lease has not run out, and its process, if here, is alive."""
         here = self.place and self.place == _place()
-        return time.time() < self.expires and not (here and _born(self.process) != self.born)
+        return time.time() < self.expires and not (here and _gone(self.process, self.born))
 
     @property
     def holder(self) -> str:
@@ -178,8 +178,25 @@ def _place() -> str:
         return ""
 
 
+def _gone(process: int, born: int) -> bool:
+    """Whether a process of this machine has ended. One that /proc does not show may be another user's (hidepid)."""
+    if found := _born(process):
+        return found != born
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # it is there, and not ours
+        return False
+    return _seen(process)  # a process that has ended and that nobody has waited for
+
+
+def _seen(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
+
+
 def _born(process: int) -> int:
-    """When a process of this machine began; 0 if there is no such process."""
+    """When a process of this machine began; 0 if it cannot be seen or has ended."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:

@@ -1,26 +1,19 @@
-"""Units on a Ray cluster: one task for each unit, started again where its worker or its machine dies.
+"""Units on a Ray cluster: one task for each unit, started again where its worker or its machine dies."""
 
-Ray moves work between processes by pickle, so everyone who reaches a cluster can run code on it: use one that is your
-own. A cluster that is started here listens on the loopback interface only.
-"""
-
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hardtail.core.cores import usable_cores
 from hardtail.core.errors import HardtailError
+from hardtail.study.cluster import connected, environment
 from hardtail.study.leases import Taken, new_owner
 from hardtail.study.unit import Launcher, Limits, Result, Seen, Unit, Watching, Work, indented, raise_if_hopeless
-from hardtail.study.worker import Order, environment, gained_by, perform
-from hardtail.training.checkpoint import state_step
+from hardtail.study.worker import Order, perform
 from hardtail.training.estimate import estimate
 
-EXTRA = "pip install 'hardtail[grid]'"
 POLL = 0.5
 """Seconds between looks at what has ended."""
 LOOK_EVERY = 2.0
@@ -35,8 +28,6 @@ PROCESS_MEMORY = 1 << 30
 """Bytes that a process needs in addition to what its recipe needs."""
 SAVING = 60.0
 """Seconds that workers have for saving once time is up or the user wants them to stop."""
-OBJECT_STORE = 80 << 20
-"""Bytes of shared memory of a cluster that is started here: next to nothing is passed through it."""
 
 
 @dataclass(frozen=True)
@@ -61,51 +52,14 @@ class Ray(Launcher):
         with self._cluster() as ray:
             return _Drive(self, ray, left, work, limits, say).run()
 
-    @contextmanager
-    def _cluster(self) -> Iterator[Any]:
-        """Connect to the cluster; one that is running in this process is used as it is."""
-        ray = imported()
-        mine = not ray.is_initialized()
-        if mine:
-            try:
-                ray.init(**self._settings())
-            except (ConnectionError, RuntimeError, ValueError) as error:
-                raise HardtailError(f"there is no Ray cluster at {self.address or 'this machine'}: {error}") from error
-        try:
-            yield ray
-        finally:
-            if mine:
-                ray.shutdown()
-
-    def _settings(self) -> dict[str, Any]:
-        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-        if self.address is not None:
-            return {"address": self.address, **quiet}
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        here = {
-            "address": "local",
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-            "object_store_memory": OBJECT_STORE,
-        }
-        return {"num_cpus": max(usable_cores(), self.cpus), **here, **quiet}
+    def _cluster(self) -> AbstractContextManager[Any]:
+        return connected(self.address, self.cpus)
 
     def resources(self, unit: Unit, cluster_gpus: float) -> dict[str, Any]:
         """What a run asks of the cluster."""
         gpus = (1.0 if cluster_gpus and unit.device != "cpu" else 0.0) if self.gpus is None else self.gpus
         needed = PROCESS_MEMORY + (0 if gpus else int(estimate(unit.entry.recipe).memory))
         return {"num_cpus": self.cpus, "num_gpus": gpus, "memory": needed}
-
-
-def imported() -> Any:
-    """The package `ray`."""
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # a run without a GPU sees the machine as it is
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError as error:
-        raise HardtailError(f"`--launcher ray` needs Ray: {EXTRA}") from error
-    return ray
 
 
 @dataclass
@@ -125,6 +79,8 @@ class _Drive:
     deaths: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     gained: dict[str, tuple[int, int]] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
+    """By name: the steps that were saved when a unit was last given to a worker."""
     failures: dict[str, str] = field(default_factory=dict)
     hopeless: Result | None = None
     looked: float = 0.0
@@ -163,6 +119,8 @@ class _Drive:
     # -- one turn -----------------------------------------------------------------------------------------------
 
     def submit(self, unit: Unit) -> None:
+        with suppress(HardtailError, OSError):  # only for the table
+            self.steps[unit.name] = unit.kept.step(unit.name)
         owner = new_owner()
         seconds = self.limits.seconds()
         task = self.task.options(name=f"hardtail {unit.name}", **self.needs[unit.name])
@@ -215,9 +173,11 @@ class _Drive:
 
     def died(self, unit: Unit, owner: str, error: Exception) -> None:
         """A worker was killed, or its machine is gone: the unit continues from what was saved."""
-        name, gained = unit.name, gained_by(unit.folder)
-        if isinstance(error, self.ray.exceptions.WorkerCrashedError):
-            unit.store.leases.drop(name, owner)  # seen dead by its own machine; any other may only be out of reach
+        name, gained = unit.name, self.gained.get(unit.name, (0, 0))
+        with suppress(HardtailError, OSError):  # a store that cannot be reached now: its lease also ends by itself
+            gained = unit.kept.gained(name)
+            if isinstance(error, self.ray.exceptions.WorkerCrashedError):
+                unit.store.leases.drop(name, owner)  # seen dead by its own machine; any other may only be out of reach
         self.deaths[name] = 1 if gained != self.gained.get(name, gained) else self.deaths[name] + 1
         self.gained[name] = gained
         kind = type(error).__name__
@@ -262,7 +222,7 @@ class _Drive:
         self.launcher.watch([self.seen(unit, recorded, held) for unit in self.units])
 
     def seen(self, unit: Unit, recorded: set[str], held: dict[str, Taken]) -> Seen:
-        row = Seen(unit.name, "waiting", state_step(unit.folder), unit.entry.recipe.steps)
+        row = Seen(unit.name, "waiting", self.steps.get(unit.name, 0), unit.entry.recipe.steps)
         if unit.name in recorded:
             return replace(row, state="recorded", step=row.steps)
         if unit.name in self.failures:

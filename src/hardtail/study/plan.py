@@ -14,6 +14,7 @@ from statistics import median
 
 from msgspec import Struct, field
 
+from hardtail.core.depots import Depot
 from hardtail.core.errors import HardtailError
 from hardtail.core.parsing import converted
 from hardtail.core.recipes import RecipeFile, recipe_of
@@ -72,7 +73,7 @@ class Plan:
         return makespan([run.seconds for run in self.runs], workers)
 
 
-def plan(entries: Sequence[Entry], runs: Path, store: Store, n: int) -> Plan:
+def plan(entries: Sequence[Entry], runs: Path | Depot, store: Store, n: int) -> Plan:
     """The cost of what is not recorded yet; saved steps are not paid again."""
     known = _Known(store)
     left = [item for item in status(entries, runs, store) if item.state != "recorded"]

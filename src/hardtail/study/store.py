@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from hardtail.core.depots import Depot, FolderDepot
+from hardtail.core.depots import Depot, FolderDepot, place_at
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import read_regular
 from hardtail.core.records import (
@@ -29,6 +29,7 @@ from hardtail.core.records import (
     Positive,
     RunEntry,
     lines_of,
+    parsed_lines,
     read_json,
     read_jsonl,
 )
@@ -36,7 +37,9 @@ from hardtail.study.leases import Leases
 from hardtail.study.runs import Run
 
 COPIED = ("recipe.json", "coverage.json", "evaluations.jsonl", "diagnoses.jsonl")
+FILES = (*COPIED, "log.jsonl")
 INDEX = "index.jsonl"
+FACTS = "facts.jsonl"
 LOG_LINES = 150
 """A thinned log has about this many lines."""
 HOW_TO_REWRITE = "move finished.json away and run the same command to write the files again from the saved state"
@@ -57,20 +60,35 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of results."""
+    """Recorded runs: in a folder, or in object storage."""
 
-    folder: Path
+    place: Path | Depot
+
+    @property
+    def depot(self) -> Depot:
+        return FolderDepot(self.place) if isinstance(self.place, Path) else self.place
+
+    @property
+    def folder(self) -> Path:
+        """The folder of results that are in one."""
+        assert isinstance(self.place, Path)
+        return self.place
+
+    def from_anywhere(self) -> "Store":
+        """The same for a process in another folder."""
+        return Store(self.place.absolute()) if isinstance(self.place, Path) else self
 
     def facts(self) -> list[Fact]:
-        return read_jsonl(self.folder / "facts.jsonl", Fact)
+        return read_jsonl(self.depot.local([FACTS]) / FACTS, Fact)
 
     def index(self) -> list[RunEntry]:
         """One entry for each run, in the order in which they were recorded."""
-        path = self.folder / INDEX
-        entries = read_jsonl(path, RunEntry)
+        where = f"{self.depot.place}/{INDEX}"
+        held = self.depot.read(INDEX)
+        entries = parsed_lines(held.content, RunEntry, where) if held else []
         name, count = max(Counter(entry.name for entry in entries).items(), key=itemgetter(1), default=("", 0))
         if count > 1:
-            raise HardtailError(f"{path}: there are two runs {name!r}; results are never rewritten")
+            raise HardtailError(f"{where}: there are two runs {name!r}; results are never rewritten")
         return entries
 
     def names(self) -> set[str]:
@@ -78,14 +96,12 @@ class Store:
 
     def runs(self) -> list[Run]:
         """Every run that is recorded here."""
-        runs = [Run(entry, self.folder / entry.name) for entry in self.index()]
+        entries = self.index()
+        folder = self.depot.local(f"{entry.name}/{file}" for entry in entries for file in FILES)
+        runs = [Run(entry, folder / entry.name) for entry in entries]
         if gone := [run.folder for run in runs if not (run.folder / "log.jsonl").is_file()]:
             raise HardtailError(f"{gone[0]} has no log.jsonl, although index.jsonl names the run; restore its folder")
         return runs
-
-    @property
-    def depot(self) -> Depot:
-        return FolderDepot(self.folder)
 
     @property
     def leases(self) -> Leases:
@@ -102,35 +118,35 @@ class Store:
         The line comes last: until it is there, nothing of the run counts, and the files are written again.
         """
         self._refuse_recorded(name)
-        entry, files = _entry(name, arm, run), _files(run)  # everything is read before anything is written
+        line = lines_of([_entry(name, arm, run)])
+        files = {f"{name}/{file}": content for file, content in _files(run).items()}  # all read before any is written
 
         def added(index: bytes) -> bytes:
             if index and not index.endswith(b"\n"):
-                where = self.folder / INDEX
+                where = f"{self.depot.place}/{INDEX}"
                 raise HardtailError(f"{where} ends in the middle of a line; fix or move it, then try again")
             self._refuse_recorded(name)  # while nobody else can write: its files are not replaced either
-            for file, content in files.items():
-                self.depot.write(f"{name}/{file}", content)
-            return index + lines_of([entry])
+            return index + line
 
         try:
-            self.depot.update(INDEX, added)
+            self.depot.publish(files, INDEX, added)
         except OSError as error:  # most often a full disk
             state = f"{name} is not recorded yet, and nothing of it is lost"
-            raise HardtailError(f"{self.folder} cannot be written: {error.strerror or error}; {state}") from error
+            raise HardtailError(f"{self.depot.place} cannot be written: {error.strerror or error}; {state}") from error
 
     def _refuse_recorded(self, name: str) -> None:
         if name in self.names():
-            raise HardtailError(f"{self.folder} already has a run {name!r}; results are never rewritten")
+            raise HardtailError(f"{self.depot.place} already has a run {name!r}; results are never rewritten")
 
 
-def recorded(folder: Path) -> Path:
-    """Return the results folder, or raise HardtailError."""
-    if not (folder / "index.jsonl").is_file():
+def recorded(text: str | Path) -> Store:
+    """The recorded runs at a place that a user names; raise HardtailError if there are none."""
+    store = Store(place_at(text))
+    if store.depot.read(INDEX) is None:
         raise HardtailError(
-            f"{folder} is not a folder of recorded runs: it has no index.jsonl; `hardtail study` records them"
+            f"{text} is not a folder of recorded runs: it has no index.jsonl; `hardtail study` records them"
         )
-    return folder
+    return store
 
 
 def default_results(new: Path | None = None) -> Path:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from msgspec.json import encode
 
+from hardtail.core.depots import Depot
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, local_data
 from hardtail.core.hub import PREFIX
@@ -20,13 +21,12 @@ from hardtail.core.records import LogLine
 from hardtail.models.precision import Precision
 from hardtail.study.grids import Entry
 from hardtail.study.store import Store
+from hardtail.study.workplaces import Runs, runs_at
 
 State = Literal["recorded", "stopped", "busy", "failed", "refused", "unwritable", "full"]
 """How work on a unit ended. `stopped`: it is saved and continues another time; `busy`: someone else works on it;
 `failed`: by its own fault; `refused`: a file could not be written; `unwritable`: results could not be recorded at all;
 `full`: there is no space left."""
-LOG_TAIL = 5
-"""Lines of its log that the report of a failed run repeats."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Unit:
     """One run of a grid: what is trained and measured, and where it is kept."""
 
     entry: Entry
-    runs: Path
+    runs: Path | Depot
     store: Store
     n: int
     device: str | None
@@ -50,16 +50,17 @@ class Unit:
         return self.entry.name
 
     @property
-    def folder(self) -> Path:
-        return self.runs / self.name
+    def kept(self) -> Runs:
+        """Where it is while it is in progress."""
+        return runs_at(self.runs)
 
     def from_anywhere(self) -> "Unit":
         """The same with absolute paths, for a process in another folder."""
-        store = replace(self.store, folder=self.store.folder.absolute())
+        runs = self.runs.absolute() if isinstance(self.runs, Path) else self.runs
         data_file = self.data_file
         if data_file is not None and not str(data_file).startswith(PREFIX):
             data_file = data_file.absolute()
-        return replace(self, runs=self.runs.absolute(), store=store, data_file=data_file)
+        return replace(self, runs=runs, store=self.store.from_anywhere(), data_file=data_file)
 
     @cached_property
     def identity(self) -> str:
@@ -165,11 +166,3 @@ def raise_if_hopeless(result: Result) -> None:
 
 def indented(text: str) -> str:
     return "".join(f"\n    {line}" for line in text.splitlines())
-
-
-def log_tail(folder: Path) -> tuple[str, ...]:
-    """The last lines of a run's log, as they are in the file; none if it has no log."""
-    try:
-        return tuple((folder / "log.jsonl").read_text(errors="replace").splitlines()[-LOG_TAIL:])
-    except OSError:
-        return ()

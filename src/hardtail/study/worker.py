@@ -1,19 +1,11 @@
 """What happens in a process of a cluster: it is sent a unit, works on it, and answers with what became of it."""
 
-import os
 import signal
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from hardtail.core.errors import HardtailError
-from hardtail.core.provenance import code_version
-from hardtail.core.records import FINISHED
+from hardtail.study.cluster import prepare
 from hardtail.study.unit import Result, Unit, Watching, Work
-from hardtail.tasks.datasets import KEPT
-from hardtail.training.checkpoint import state_step
-
-COMMIT = "HARDTAIL_COMMIT"
 
 
 @dataclass(frozen=True)
@@ -30,22 +22,11 @@ class Order:
     environment: dict[str, str]
 
 
-def environment() -> dict[str, str]:
-    """What a worker has to know of the environment, and the code that it must be of."""
-    kept = {KEPT: str(Path(os.environ[KEPT]).absolute())} if os.environ.get(KEPT) else {}
-    return {COMMIT: code_version(), **kept}
-
-
 def perform(order: Order) -> Result:
     """Work on a unit; a task that is cancelled saves and stops."""
     import torch
 
-    if (ours := code_version()) != (theirs := order.environment[COMMIT]):
-        raise HardtailError(
-            f"a worker has other code ({ours}) than the command that sent it work ({theirs}); install the same on all "
-            f"machines, and set {COMMIT} to its commit where there is no history"
-        )
-    os.environ.update(order.environment)
+    prepare(order.environment)
     torch.set_num_threads(order.threads)
     stopping = False
 
@@ -59,9 +40,3 @@ def perform(order: Order) -> Result:
         return order.work(order.unit, lambda: stopping or time.time() >= order.until, Watching(), order.owner)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def gained_by(folder: Path) -> tuple[int, int]:
-    """How far a run has come: its saved step, and the bytes of what was measured."""
-    files = [folder / name for name in (FINISHED, "evaluations.jsonl", "diagnoses.jsonl")]
-    return state_step(folder), sum(path.stat().st_size for path in files if path.exists())

@@ -5,10 +5,12 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from msgspec import structs
@@ -40,6 +42,13 @@ Progress = Callable[[int], None]
 """Called with the number of instances that were just made."""
 
 
+class Pool(Protocol):
+    """Makes chunks of a data set at the same time: threads here, or workers elsewhere."""
+
+    def map(self, function: Callable[[int], Instances], jobs: Iterable[int], /) -> Iterator[Instances]:
+        """The chunks that begin at these places, in this order."""
+
+
 @dataclass(frozen=True)
 class Built:
     """A data set and its manifest."""
@@ -56,17 +65,19 @@ def build(
     *,
     keep_overlap: bool = False,
     workers: int | None = None,
+    pool: Pool | None = None,
     progress: Progress = lambda made: None,
 ) -> Built:
     """One of the task's splits, from streams named after task, split and stratum.
 
-    The result does not depend on `workers`. Compiled code releases the interpreter lock, so threads fill all cores.
+    The result does not depend on `workers`, or on who else makes the chunks (`pool`). Compiled code releases the
+    interpreter lock, so threads fill all cores.
     """
     parts = parts_of(task, split, n)
 
     def make() -> Built:
-        with ThreadPoolExecutor(workers or usable_cores()) as pool:
-            drawn = [_draw(task, split, part, seed, keep_overlap, pool, progress) for part in parts]
+        with nullcontext(pool) if pool else ThreadPoolExecutor(workers or usable_cores()) as makers:
+            drawn = [_draw(task, split, part, seed, keep_overlap, makers, progress) for part in parts]
         instances = Instances.concat([made for made, _ in drawn])
         apart = "not kept apart" if keep_overlap else "by construction"
         if not keep_overlap and any(_meets_other_side(task, split, part) for part in parts):
@@ -178,7 +189,7 @@ def _meets_other_side(task: Task, split: str, part: Part) -> bool:
 
 
 def _draw(
-    task: Task, split: str, part: Part, seed: int, keep_overlap: bool, pool: ThreadPoolExecutor, progress: Progress
+    task: Task, split: str, part: Part, seed: int, keep_overlap: bool, pool: Pool, progress: Progress
 ) -> tuple[Instances, int]:
     """The first `part.n` instances of the part's stream that are on the split's side, and how many were skipped."""
     stream = Streams(seed).named(_stream_name(task, split, part))

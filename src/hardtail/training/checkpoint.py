@@ -8,6 +8,7 @@
 `last.safetensors`, `best_probe.safetensors`  EMA weights by name, float32, with their shape in the header
 """
 
+import io
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,11 +107,23 @@ def state_world(folder: Path) -> int:
     return _from_header(folder, "world", 1)
 
 
+def header_step(start: bytes) -> int:
+    """The step of a saved state from the beginning of its file; 0 if that cannot be read."""
+    return _in_header(io.BytesIO(start), "step", 0)
+
+
 def _from_header(folder: Path, name: str, usual: int) -> int:
     try:
         with open_regular(folder / STATE) as file:
-            size = int.from_bytes(file.read(8), "little")
-            header = decoded(file.read(min(size, LARGEST_HEADER)), STATE)
+            return _in_header(file, name, usual)
+    except (OSError, ValueError):
+        return usual
+
+
+def _in_header(file: io.BufferedIOBase, name: str, usual: int) -> int:
+    try:
+        size = int.from_bytes(file.read(8), "little")
+        header = decoded(file.read(min(size, LARGEST_HEADER)), STATE)
         return int(decoded_with_infinity(header["__metadata__"]["progress"], STATE)[name])
     except (OSError, KeyError, TypeError, ValueError, OverflowError):  # the last for an infinite step
         return usual

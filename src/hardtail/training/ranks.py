@@ -49,9 +49,9 @@ class Ranks(ABC):
     def most(self, value: int) -> int:
         """The largest value that a process has."""
 
-    def agree(self, value: int, step: int) -> int:
-        """The largest wish of all processes, asked every few steps; 0 in between."""
-        return self.most(value) if step % AGREE_EVERY == 0 else 0
+    def agree(self, value: int, step: int, *, now: bool) -> int:
+        """The largest wish of all processes, asked every few steps and when all are asked `now`; 0 in between."""
+        return self.most(value) if now or step % AGREE_EVERY == 0 else 0
 
     @abstractmethod
     def total(self, counts: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class Alone(Ranks):
     def most(self, value: int) -> int:
         return value
 
-    def agree(self, value: int, step: int) -> int:
+    def agree(self, value: int, step: int, *, now: bool) -> int:
         return value
 
     def total(self, counts: Tensor) -> Tensor:

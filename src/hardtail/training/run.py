@@ -221,8 +221,11 @@ class _Run:
 
         if progress.step == 0 and not self.ranks.most(int(keeper.latest_probe is not None)):  # the first alone knows
             measure()  # the initial weights: where every curve starts
+        first = progress.step
         while progress.step < self.recipe.steps:
-            wanted = self.ranks.agree(wish(), progress.step)
+            # Patience can run out where something is measured, or have run out already; all processes know when.
+            decisive = progress.step == first or is_due(self.recipe, progress.step)
+            wanted = self.ranks.agree(wish(), progress.step, now=decisive)
             if wanted == _END:
                 return self._finish(how, patience)
             if wanted == _STOP:
