@@ -23,6 +23,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.precision import Precision
+from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from hardtail.study.claims.ours.remedy import ADDITION, COMB_LADDER, DETECTED, HARDEST, OTHERS
 
@@ -32,6 +33,18 @@ ASKED = ("threshold", "top1")
 """The policies whose answers are looked at again."""
 GPU_BATCH = 2048
 """A check takes as many steps as its slowest row, so all instances go into one batch."""
+BY_COUNT = ("top1", "max-logit", "margin", "entropy", "random", "l2r", "r2l", "block", "remdm", "p2")
+"""The policies that commit as many cells as they are told to."""
+RIVALS = (
+    *(f"threshold,p={p}" for p in (0.9, 0.99, 0.999, 0.9999, 0.99999)),
+    *(f"factor,f={f}" for f in (1, 0.1, 0.01, 0.001)),
+    *(f"eb,gamma={gamma}" for gamma in (0.1, 0.01, 0.001, 0.0001)),
+    *(f"klass,p={p}" for p in (0.9, 0.99, 0.999)),
+    *(f"topk,k={k}" for k in (8, 4, 2)),
+    *(f"loo,rounds={rounds}" for rounds in (1, 4)),
+    "loo",
+)
+"""The policies that decide it themselves, from fast to slow."""
 PRECISIONS: dict[str, Precision] = {"addition": "fp32", "maze": "bf16", "listops": "bf16"}
 """On a GPU; mazes and ListOps were trained in bf16."""
 
@@ -44,6 +57,8 @@ class Work:
     seed: int
     stratum: str
     policy: str
+    each: int = 1
+    """Cells to commit per step, for policies that do not decide it themselves."""
 
 
 def works(models: list[str], seeds: list[int]) -> Iterator[Work]:
@@ -64,10 +79,20 @@ def _of_model(seed: int, model: str) -> Iterator[Work]:
         yield from (Work(model, seed, stratum, policy) for stratum in strata)
 
 
-def measured(path: Path) -> set[tuple[str, str, int | None, int]]:
+def equal_passes(models: list[str], seeds: list[int]) -> Iterator[Work]:
+    """Every policy at several costs, on the hardest problems: more cells a step, or a stricter bound."""
+    for seed, model in [(seed, model) for seed in seeds for model in models]:
+        stratum = HARDEST[ZOO[model].task]
+        for policy in ("check", *RIVALS):
+            yield Work(model, seed, stratum, policy)
+        for each, policy in [(each, policy) for each in (8, 4, 2, 1) for policy in BY_COUNT]:
+            yield Work(model, seed, stratum, policy, each)
+
+
+def measured(path: Path) -> set[tuple[str, str, int | None, int, str]]:
     """What a file has already."""
     found = (record for record in read_measurements(path) if isinstance(record, Accuracy))
-    return {(record.policy, record.stratum, record.data_seed, record.n) for record in found}
+    return {(record.policy, record.stratum, record.data_seed, record.n, record.commit_rule) for record in found}
 
 
 def subject_on(model: str, device: str, precision: Precision | None) -> Subject:
@@ -88,12 +113,13 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after this time")
+    parser.add_argument("--equal", action="store_true", help="instead, every policy at several costs")
     parser.add_argument("--draw", action="store_true", help="only draw the instances into the folder HARDTAIL_DATA")
     parser.add_argument("--out", type=Path, default=Path("build/remedy"))
     asked = parser.parse_args()
     deadline = time.monotonic() + 60 * asked.minutes
     subjects: dict[str, Subject] = {}
-    for work in works(asked.models, asked.seeds):
+    for work in (equal_passes if asked.equal else works)(asked.models, asked.seeds):
         if work.model not in subjects:
             device = "cpu" if asked.draw else asked.device
             subjects[work.model] = subject_on(work.model, device, asked.precision)
@@ -103,7 +129,8 @@ def main() -> None:
             continue
         name = subject.task.order_names[0] if work.policy == "logical" else work.policy
         into = asked.out / f"{ZOO[work.model].run}.jsonl"
-        if (name, work.stratum, work.seed, asked.n) in measured(into):
+        commit, trust = Commit(work.each), work.policy in ASKED and not asked.equal
+        if (name, work.stratum, work.seed, asked.n, str(commit)) in measured(into):
             continue
         if time.monotonic() > deadline:
             print("the time is up; the next call continues", flush=True)
@@ -112,12 +139,13 @@ def main() -> None:
         subject = replace(subject, origin=replace(subject.origin, data_seed=work.seed))
         instances = measured_instances(subject.task, work.stratum, asked.n, work.seed)
         batch = None if asked.device == "cpu" else GPU_BATCH
-        decoding, policy = Decoding(batch=batch, device=asked.device), policy_named(name, subject.task.order_names)
-        found = evaluate(subject, name, policy, instances, work.stratum, decoding, trust=work.policy in ASKED)
+        decoding = Decoding(commit, batch, asked.device)
+        policy = policy_named(name, subject.task.order_names)
+        found = evaluate(subject, name, policy, instances, work.stratum, decoding, trust=trust)
         keep(into, records_of([found]))
         record = found.record
         print(
-            f"{work.model:20} {work.seed} {work.stratum:13} {name:34} {record.exact_match:.4f} "
+            f"{work.model:20} {work.seed} {work.stratum:13} {name:34} {commit!s:8} {record.exact_match:.4f} "
             f"{record.passes:7.2f} passes {record.wall:7.2f} s of {time.monotonic() - began:.1f}",
             flush=True,
         )
