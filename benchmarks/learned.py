@@ -37,19 +37,19 @@ BATCH = 32
 
 
 @torch.inference_mode()
-def doubt(head: Head, trace: Trace) -> Tensor:
+def doubt(head: Head, trace: Trace, device: str) -> Tensor:
     """-log p that every written token is right, added up over the cells of each answer."""
     instances = trace.instances
     tokens_NL, at_NA = (torch.from_numpy(array).long() for array in (instances.tokens_NL, instances.answer_at_NA))
     tokens_NL = tokens_NL.scatter(1, at_NA, torch.from_numpy(trace.answer_NA).long())
     batches = zip(torch.split(tokens_NL, BATCH), torch.split(at_NA, BATCH), strict=True)
-    said_NA = torch.cat([head(tokens_BL, at_BA) for tokens_BL, at_BA in batches])
+    said_NA = torch.cat([head(tokens_BL.to(device), at_BA.to(device)).cpu() for tokens_BL, at_BA in batches])
     return torch.where(torch.from_numpy(instances.maskable_NA), -F.logsigmoid(said_NA), 0.0).sum(dim=1)
 
 
 def measure(subject: Subject, heads: dict[str, Head], stratum: str, n: int, seed: int, into: Path) -> None:
     subject = replace(subject, origin=replace(subject.origin, data_seed=seed))
-    instances, decoding = measured_instances(subject.task, stratum, n, seed), Decoding()
+    instances, decoding = measured_instances(subject.task, stratum, n, seed), Decoding(device=subject.device)
     policies: dict[str, Policy] = {
         "suspects,k=4": Suspects(head=heads["written"], k=4),
         "suspects,k=11": Suspects(head=heads["written"], k=11),
@@ -63,7 +63,7 @@ def measure(subject: Subject, heads: dict[str, Head], stratum: str, n: int, seed
         print(f"{subject.name:20} {stratum:10} {name:22} {found}", flush=True)
     for drafted in (Threshold(), Top1()):
         trace = decode(subject.denoiser, instances, drafted, decoding)
-        area = auroc(doubt(heads["written"], trace).numpy(), ~trace.exact_N).auroc
+        area = auroc(doubt(heads["written"], trace, subject.device).numpy(), ~trace.exact_N).auroc
         wrong = int((~trace.exact_N).sum())
         shown = "none" if area is None else f"{area:.3f}"
         print(
@@ -77,10 +77,11 @@ def main() -> None:
     parser.add_argument("-n", type=how_many, default=200, help="instances of each stratum")
     parser.add_argument("--seed", type=int, default=1, help="of the instances")
     parser.add_argument("--steps", type=how_many, default=Fit.steps, help="of each fit")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path("build/learned"))
     asked = parser.parse_args()
     for name in asked.models:
-        subject = load_subject(zoo.PREFIX + name)
+        subject = load_subject(zoo.PREFIX + name, device=asked.device)
         heads = {}
         for about, teacher in TEACHERS.items():
             heads[about], losses = fitted(subject, teacher, Fit(steps=asked.steps))

@@ -15,12 +15,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from arguments import how_many
 from hardtail import zoo
 from hardtail.core.records import Accuracy, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
+from hardtail.measuring.influence import By, chosen_groups
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.precision import Precision
 from hardtail.policies.base import Commit
@@ -89,10 +91,23 @@ def equal_passes(models: list[str], seeds: list[int]) -> Iterator[Work]:
             yield Work(model, seed, stratum, policy, each)
 
 
+def groups(models: list[str], seeds: list[int]) -> Iterator[Work]:
+    """A check with groups that the model chose, next to combs, random groups and blocks, on the hardest problems."""
+    for model in models:
+        subject = load_subject(zoo.PREFIX + model)
+        chosen = [f"check,hide=given,groups={chosen_groups(subject, by=by)}" for by in get_args(By)]
+        for seed in seeds:
+            for policy in ("check", *chosen, "check,hide=random", "check,hide=random,parts=4", "check,hide=block"):
+                yield Work(model, seed, HARDEST[subject.task.name], policy)
+
+
 def measured(path: Path) -> set[tuple[str, str, int | None, int, str]]:
     """What a file has already."""
     found = (record for record in read_measurements(path) if isinstance(record, Accuracy))
     return {(record.policy, record.stratum, record.data_seed, record.n, record.commit_rule) for record in found}
+
+
+PLANS = {"claims": works, "equal": equal_passes, "groups": groups}
 
 
 def subject_on(model: str, device: str, precision: Precision | None) -> Subject:
@@ -113,13 +128,13 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after this time")
-    parser.add_argument("--equal", action="store_true", help="instead, every policy at several costs")
+    parser.add_argument("--plan", choices=PLANS, default="claims", help="what is measured")
     parser.add_argument("--draw", action="store_true", help="only draw the instances into the folder HARDTAIL_DATA")
     parser.add_argument("--out", type=Path, default=Path("build/remedy"))
     asked = parser.parse_args()
     deadline = time.monotonic() + 60 * asked.minutes
     subjects: dict[str, Subject] = {}
-    for work in (equal_passes if asked.equal else works)(asked.models, asked.seeds):
+    for work in PLANS[asked.plan](asked.models, asked.seeds):
         if work.model not in subjects:
             device = "cpu" if asked.draw else asked.device
             subjects[work.model] = subject_on(work.model, device, asked.precision)
@@ -129,7 +144,7 @@ def main() -> None:
             continue
         name = subject.task.order_names[0] if work.policy == "logical" else work.policy
         into = asked.out / f"{ZOO[work.model].run}.jsonl"
-        commit, trust = Commit(work.each), work.policy in ASKED and not asked.equal
+        commit, trust = Commit(work.each), work.policy in ASKED and asked.plan == "claims"
         if (name, work.stratum, work.seed, asked.n, str(commit)) in measured(into):
             continue
         if time.monotonic() > deadline:
