@@ -124,6 +124,7 @@ def main() -> None:
     default = ["maze-random", "listops-random", *(name for name in ZOO if name.startswith("addition")), "maze-puma"]
     parser.add_argument("--models", nargs="+", choices=ZOO, default=default, help="names of the zoo, in this order")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--strata", nargs="+", help="only these")
     parser.add_argument("-n", type=how_many, default=2000, help="instances of each stratum and data seed")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"])
@@ -135,6 +136,8 @@ def main() -> None:
     deadline = time.monotonic() + 60 * asked.minutes
     subjects: dict[str, Subject] = {}
     for work in PLANS[asked.plan](asked.models, asked.seeds):
+        if asked.strata and work.stratum not in asked.strata:
+            continue
         if work.model not in subjects:
             device = "cpu" if asked.draw else asked.device
             subjects[work.model] = subject_on(work.model, device, asked.precision)
