@@ -1,9 +1,10 @@
-"""The figure of accuracy against passes: records that count passes, weighted by their instances."""
+"""The figure of accuracy against passes: the largest record of each data seed, weighted by its instances."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from hardtail.core.records import Accuracy, RunEntry, append_jsonl
 from hardtail.decoding.loop import decode
@@ -23,7 +24,9 @@ def run(tmp_path: Path) -> Run:
 
     held = [
         record("check", 300, 1.0, 20.0),
-        record("check", 100, 0.6, 12.0),
+        record("check", 50, 0.0, 1.0),  # of the same data seed, and smaller
+        structs.replace(record("check", 100, 0.6, 12.0), data_seed=1),
+        structs.replace(record("check", 9000, 0.0, 2.0), data_seed=2, commit_rule="4 a step"),
         record("check", 5000, 0.0, None),  # from before passes were counted
         record("check", 100, 0.0, 1.0, "natural"),
         record("top1", 100, 0.5, 33.0),

@@ -111,6 +111,7 @@ def apart(dependence_AA: NDArray[np.float64], parts: int) -> str:
     if not 1 <= parts <= min(len(SIGNS), cells):
         raise HardtailError(f"{parts} groups of {cells} cells; give at least 1, and at most {min(len(SIGNS), cells)}")
     both_AA = dependence_AA + dependence_AA.T
+    np.fill_diagonal(both_AA, 0.0)
     most = -(-cells // parts)
     group_A = np.full(cells, -1)
     for cell in np.argsort(-both_AA.sum(axis=1), kind="stable"):
