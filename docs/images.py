@@ -11,6 +11,7 @@ from typing import Any
 from tests.planted_other import local_maze
 
 import hardtail
+from hardtail.core.records import Accuracy, read_measurements
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
@@ -18,7 +19,7 @@ from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
 from hardtail.show.figures import save, task_figures
 from hardtail.show.figures.panels import charts_figure
-from hardtail.show.figures.passes import passes_figure
+from hardtail.show.figures.passes import passes_figure, policies_figure
 from hardtail.show.figures.states import states_figure
 from hardtail.show.sources import DecodePlan, decoded, load_models
 from hardtail.show.stages import stages
@@ -67,11 +68,19 @@ def passes(runs: dict[str, Run]) -> Any:
     return passes_figure(held, {title: colour for title, (_, colour) in CHECKED.items()}, HARD, POLICIES)
 
 
+def equal_passes() -> Any:
+    """Every policy at several costs: more cells a step, or a stricter bound."""
+    held = [item for item in read_measurements(ROOT / "results/remedy.jsonl") if isinstance(item, Accuracy)]
+    held = [item for item in held if item.model == "addition-papl-paper" and "hide=" not in item.policy]
+    return policies_figure(held, HARD, "check")
+
+
 def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     released = [run for name, run in runs.items() if name.endswith("-tf32-s42")]
     yield "training", charts_figure(training("addition", released))
     yield "hard-tail", hard_tail(runs["addition-papl-paper-s42"])
     yield "passes", passes(runs)
+    yield "equal-passes", equal_passes()
     plan = DecodePlan(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
     (stage,) = stages(decoded(load_models(MODELS, plan), plan))
     yield "states", states_figure(trained_and_visited("addition", released, stage))
