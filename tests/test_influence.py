@@ -17,7 +17,7 @@ from hardtail.core.seeds import Streams
 from hardtail.measuring.influence import apart, attention, chosen_groups, hiding
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.denoiser import Function
-from hardtail.models.transformer import Shape, Transformer, looked_up
+from hardtail.models.transformer import Block, Shape, Transformer, looked_up
 from tests.decoding_toys import CELLS, MASK, VOCAB, problems
 
 
@@ -63,6 +63,7 @@ def test_attention_is_that_of_the_model() -> None:
     model.initialise(torch.Generator().manual_seed(0)).eval()
     with torch.no_grad():
         for block in model.blocks:
+            assert isinstance(block, Block)
             block.qkv.weight.mul_(40)  # far from uniform
     instances = problems(3)
     total_AA = np.zeros((CELLS, CELLS))
@@ -73,6 +74,7 @@ def test_attention_is_that_of_the_model() -> None:
             + model.position.weight[:17]
         )
         for block in model.blocks:
+            assert isinstance(block, Block)
             query, key, _ = block.qkv(block.norm_attention(x_LD)).detach().double().split(8, dim=-1)
             heads = [query[:, part] @ key[:, part].T / 2.0 for part in (slice(0, 4), slice(4, 8))]
             strongest = torch.stack([head.softmax(dim=-1) for head in heads]).amax(dim=0).numpy()
