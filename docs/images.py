@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from hardtail import zoo
+from hardtail.core.records import Accuracy, read_measurements
+from hardtail.core.registry import POLICIES
 from hardtail.core.types import Trace
 from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
 from hardtail.show.figures import save, task_figures
 from hardtail.show.figures.panels import charts_figure
-from hardtail.show.figures.passes import passes_figure
+from hardtail.show.figures.passes import passes_figure, policies_figure
 from hardtail.show.figures.states import states_figure
 from hardtail.show.sources import DecodePlan, decoded, load_models
 from hardtail.show.stages import stages
@@ -33,7 +35,7 @@ CHECKED = {
     "PAPL α=1": ("addition-papl-tf32-s42", "#e69f00"),
     "PAPL α=5": ("addition-papl5-tf32-s42", "#cc79a7"),
 }
-POLICIES = {"threshold": "threshold", "check": "check", "top1": "top1", "lsb": "lsb (oracle)"}
+CHOSEN = {"threshold": "threshold", "check": "check", "top1": "top1", "lsb": "lsb (oracle)"}
 
 
 def recorded_mazes() -> tuple[Maze, Trace]:
@@ -59,7 +61,15 @@ def hard_tail(run: Run) -> Any:
 def passes(runs: dict[str, Run]) -> Any:
     """What checking costs and what it repairs."""
     held = {title: runs[name] for title, (name, _) in CHECKED.items()}
-    return passes_figure(held, {title: colour for title, (_, colour) in CHECKED.items()}, HARD, POLICIES)
+    return passes_figure(held, {title: colour for title, (_, colour) in CHECKED.items()}, HARD, CHOSEN)
+
+
+def equal_passes() -> Any:
+    """Every policy at several costs: more cells a step, or a stricter bound."""
+    held = [item for item in read_measurements(ROOT / "results/remedy.jsonl") if isinstance(item, Accuracy)]
+    usual = [item for item in held if item.policy.partition(",")[0] in POLICIES.names() and "hide=" not in item.policy]
+    held = [item for item in usual if item.model == "addition-papl-paper"]
+    return policies_figure(held, HARD, "check")
 
 
 def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
@@ -67,6 +77,7 @@ def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     yield "training", charts_figure(training("addition", released))
     yield "hard-tail", hard_tail(runs["addition-papl-paper-s42"])
     yield "passes", passes(runs)
+    yield "equal-passes", equal_passes()
     plan = DecodePlan(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
     (stage,) = stages(decoded(load_models(MODELS, plan), plan))
     yield "states", states_figure(trained_and_visited("addition", released, stage))

@@ -19,7 +19,7 @@ from hardtail.study.claims.facts import Known, OfModel
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.claims.ledger import FILES, source_named, the_paper
 from hardtail.study.claims.ours.figures import Decoded
-from hardtail.study.claims.ours.remedy import ADDITION, OTHERS
+from hardtail.study.claims.ours.remedy import ADDITION
 from hardtail.study.claims.plain import Computed, Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, similar
@@ -457,10 +457,8 @@ def test_the_null_loses_in_other_peoples_claims(
 
 
 OWN = source_named("ours").claims()
-AS_GOOD = {f"remedy.repair.{model}" for model in ADDITION} | {
-    f"remedy.ladder.{model}" for model in (*ADDITION, *OTHERS)
-}
-"""Claims that one decoder is no worse than another."""
+AS_GOOD = {f"remedy.repair.{model}" for model in ADDITION}
+"""Claims that one decoder is no worse than another, in at most 33 passes."""
 
 
 @pytest.mark.parametrize(

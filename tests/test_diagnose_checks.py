@@ -9,7 +9,7 @@ import hardtail
 from hardtail import Streams
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
-from hardtail.measuring.diagnosis import diagnose, tables
+from hardtail.measuring.diagnosis import diagnose, tables, verdict
 from hardtail.measuring.diagnosis.checks import checks
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Policy
@@ -85,4 +85,7 @@ def test_a_diagnosis_shows_them() -> None:
     assert diagnosis.checks is not None
     assert diagnosis.checks.wrong_changed > 0
     assert any(table.title == "commits that were looked at again" for table in tables(diagnosis))
+    held = diagnosis.checks
+    said = f"Looked at again: {held.wrong_repaired + held.wrong_changed} wrong digits were caught, the others vouched"
+    assert f"{said} for {held.wrong_kept}; " in verdict([diagnosis], task.words).text(1000)
     assert mask != MASK

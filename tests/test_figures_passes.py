@@ -1,15 +1,16 @@
-"""The figure of accuracy against passes: records that count passes, weighted by their instances."""
+"""The figure of accuracy against passes: the largest record of each data seed, weighted by its instances."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from hardtail.core.records import Accuracy, RunEntry, append_jsonl
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.charts.passes import costs, decoded_passes, recorded_passes
-from hardtail.show.figures.passes import passes_figure
+from hardtail.show.figures.passes import passes_figure, policies_figure
 from hardtail.show.stages import stages
 from hardtail.study.runs import Run
 from hardtail.tasks.addition.task import Addition
@@ -23,7 +24,9 @@ def run(tmp_path: Path) -> Run:
 
     held = [
         record("check", 300, 1.0, 20.0),
-        record("check", 100, 0.6, 12.0),
+        record("check", 50, 0.0, 1.0),  # of the same data seed, and smaller
+        structs.replace(record("check", 100, 0.6, 12.0), data_seed=1),
+        structs.replace(record("check", 9000, 0.0, 2.0), data_seed=2, commit_rule="4 a step"),
         record("check", 5000, 0.0, None),  # from before passes were counted
         record("check", 100, 0.0, 1.0, "natural"),
         record("top1", 100, 0.5, 33.0),
@@ -49,6 +52,20 @@ def test_every_policy_that_was_measured_has_its_mark(run: Run) -> None:
     assert sorted(marks) == [pytest.approx([18.0, 0.9]), pytest.approx([33.0, 0.5])]
     (legend,) = drawn.legends
     assert [text.get_text() for text in legend.get_texts()] == ["check", "top1", "lsb", "one"]
+
+
+def test_policies_are_lines_over_their_settings_and_near_names_share_a_label(run: Run) -> None:
+    def record(policy: str, right: float, passes: float, rule: str = "1 a step") -> Accuracy:
+        return Accuracy(policy=policy, stratum="chain>=28", n=9, exact_match=right, passes=passes, commit_rule=rule)
+
+    given = [record("top1", 0.5, 33.0), record("top1", 0.2, 9.0, "4 a step"), record("check", 1.0, 15.0)]
+    given += [record("topk,k=2", 0.48, 17.5), record("topk,k=4", 0.1, 9.0), record("p2", 0.7, 33.0)]
+    elsewhere = structs.replace(record("check", 0.0, 3.0), stratum="natural")
+    (axes,) = policies_figure([*given, elsewhere], "chain>=28", "check").axes
+    lines = [[tuple(at) for at in line.get_xydata()] for line in axes.lines]
+    assert lines == [[(9.0, 0.2), (33.0, 0.5)], [(15.0, 1.0)], [(9.0, 0.1), (17.5, 0.48)], [(33.0, 0.7)]]
+    assert [text.get_text() for text in axes.texts] == ["top1, topk", "check", "p2"]
+    assert len({text.get_color() for text in axes.texts}) == 2
 
 
 def test_the_page_says_what_is_solved_best_in_the_fewest_passes(run: Run) -> None:

@@ -73,7 +73,9 @@ class Story:
 
 def groups_of(cells: list[int], policy: Check) -> list[list[int]]:
     parts = min(policy.parts, len(cells))
-    if policy.hide == "comb":
+    if policy.groups and cells:
+        found = [[cell for cell in cells if policy.groups[cell] == str(part)] for part in range(policy.parts)]
+    elif policy.hide == "comb":
         found = [cells[part::parts] for part in range(parts)]
     else:
         found = [
@@ -130,6 +132,7 @@ def events_of(trace: Trace, i: int) -> list[Event]:
         Check(hide="block", parts=4, rounds=5),
         Check(then="refill", rounds=5),
         Check(then="region", reach=1, parts=2, rounds=4),
+        Check(hide="given", groups="010221102", rounds=5),
     ],
     ids=str,
 )
@@ -147,6 +150,21 @@ def test_a_check_is_its_definition(policy: Check) -> None:
         ends.append(end)
     assert "settled" in ends
     assert {"circling", "spent"} & set(ends)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ("hide=given", "hide=given needs groups"),
+        ("groups=012", "hide=given needs groups"),
+        ("hide=given,groups=0101", "every one of '012'"),
+        ("hide=given,groups=012!", "every one of '012'"),
+        ("hide=given,groups=012012", "are 6 cells, but answers have 9"),
+    ],
+)
+def test_groups_that_do_not_fit_are_explained(fields: str, message: str) -> None:
+    with pytest.raises(HardtailError, match=message):
+        decode(TOY, problems(4), policy_named(f"check,{fields}"))
 
 
 def test_an_answer_that_comes_back_ends_the_check() -> None:

@@ -28,6 +28,8 @@ T = TypeVar("T")
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[int, Meta(ge=1, le=1 << 53)]
 Seconds = Annotated[float, Meta(ge=0)]
+ONE_A_STEP = "1 a step"
+"""The usual rule of how many cells are committed."""
 
 
 class DataFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,7 +60,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """The seed of the instances; None is the seed of the training."""
     data: DataFile | None = None
     """The file that the instances are from; None if they were drawn."""
-    commit_rule: str = "1 a step"
+    commit_rule: str = ONE_A_STEP
     restrict: bool = False
     temperature: float = 0.0
     decode_seed: Seed = 0
@@ -73,7 +75,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         orders of the run's own seed; in any precision."""
         own = self.data is None and self.data_seed in (None, self.seed) and self.decode_seed == 0
         rule = self.commit_rule, self.restrict, self.temperature
-        return own and rule == ("1 a step", False, 0.0)
+        return own and rule == (ONE_A_STEP, False, 0.0)
 
 
 class _Measured(Head, frozen=True, kw_only=True):

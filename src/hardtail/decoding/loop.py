@@ -1,8 +1,8 @@
 """The one decoding loop: look, score, commit, until nothing is hidden; everything it does is in the trace.
 
-A row's result depends on nothing but that row. On a CPU forward passes always have the same number of rows, because
-matrix products of another shape may round differently, and rows that are finished are left out of them; on a GPU the
-batch is fixed and the step captured as one graph.
+A row's result depends on nothing but that row. Forward passes always have the same number of rows, because matrix
+products of another shape may round differently. On a GPU the step is captured as one graph, so it computes all rows of
+the batch; a step that cannot be captured, and any step on a CPU, leaves out those that are finished.
 
 Shapes: N instances, B batch, K rows of further passes, L sequence, A answer cells, V vocabulary.
 """
@@ -39,6 +39,8 @@ CPU_BATCH = 32
 TILE_TOKENS = 2048
 """Tokens of a forward pass on a CPU: activations stay in its caches, and matrix products are still large."""
 GPU_BATCH = 512
+GPU_TILE_TOKENS = 1 << 17
+"""Tokens of a forward pass on a GPU, enough to fill it: a larger batch takes several."""
 KEPT_LOOPS = 8
 """Captured steps that a denoiser on a GPU keeps."""
 WINDOW = 16
@@ -119,13 +121,19 @@ def in_flight(n: int, decoding: Decoding) -> int:
 
 def pass_rows(length: int, in_flight: int, decoding: Decoding) -> int:
     """Rows of every forward pass over sequences of this length, so that a compiled model is compiled for one shape."""
-    return tile(length) if torch.device(decoding.device).type == "cpu" else in_flight
+    if torch.device(decoding.device).type == "cpu":
+        return tile(length)
+    return min(_power(GPU_TILE_TOKENS // length), in_flight)
 
 
 def tile(length: int) -> int:
     """Rows of a forward pass on a CPU: a power of two that depends on the sequences' length alone."""
-    most = max(TILE_TOKENS // length, 4)
-    return min(1 << (most.bit_length() - 1), CPU_BATCH)
+    return min(_power(TILE_TOKENS // length), CPU_BATCH)
+
+
+def _power(most: int) -> int:
+    """The largest power of two that is at most `most`, and at least four."""
+    return 1 << (max(most, 4).bit_length() - 1)
 
 
 def refuse_strangers(most: int, size: int) -> None:
@@ -188,8 +196,8 @@ class _Loop:
         self.state.vocab_size = len(self.allowed_V)
         self._begin()
         foreign = isinstance(denoiser, ModelDenoiser) and not denoiser.model.capturable
-        eager = device.type != "cuda" or policy.remasks or foreign
-        self._step = self._once if eager else self._captured()
+        self.eager = device.type != "cuda" or policy.remasks or foreign
+        self._step = self._once if self.eager else self._captured()
 
     # -- one batch ----------------------------------------------------------------------------------------------
 
@@ -202,7 +210,7 @@ class _Loop:
         segments: list[Segment] = []
         left = n
         for step in range(most):
-            if (self.device.type == "cpu" or step % LOOK_EVERY == 0) and not bool(self._active_B().any()):
+            if (self.eager or step % LOOK_EVERY == 0) and not bool(self._active_B().any()):
                 break
             if self.policy.remasks and self.events.crowded:
                 segments.append(self.events.flush(n))
@@ -316,9 +324,9 @@ class _Loop:
         self.state.tokens_BL.scatter_(1, self.state.at_BA, torch.where(where_BA, token_BA, self.state.token_BA))
 
     def _look(self, active_B: Tensor) -> Guess:
-        if self.device.type == "cpu":
+        if self.eager:
             row_K = active_B.nonzero()[:, 0]
-            logits_BAV = torch.zeros((self.rows, self.cells, len(self.allowed_V)))
+            logits_BAV = torch.zeros((self.rows, self.cells, len(self.allowed_V)), device=self.device)
             logits_BAV[row_K] = self._logits(self.state.tokens_BL[row_K], self.state.at_BA[row_K])
         else:
             logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)

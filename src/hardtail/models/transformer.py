@@ -117,12 +117,16 @@ class Transformer(Trainable):
 
     def forward(self, tokens_BL: Tensor, at_BA: Tensor | slice, attention: torch.dtype | None = None) -> Tensor:
         """Logits over the whole vocabulary for the answer cells at `at_BA`."""
+        return F.linear(self.features(tokens_BL, at_BA, attention), self.embed.weight)
+
+    def features(self, tokens_BL: Tensor, at_BA: Tensor | slice, attention: torch.dtype | None = None) -> Tensor:
+        """What the head reads: the normed output of the last block [B, A, D]."""
         position_LD = self.position.weight[: tokens_BL.shape[1]]
         x_BLD = F.dropout(looked_up(tokens_BL, self.embed.weight) + position_LD, self.shape.dropout, self.training)
         for block in self.blocks[:-1]:
             x_BLD = block(x_BLD, attention=attention)
-        x_BAD = self.blocks[-1](x_BLD, at_BA, attention)
-        return F.linear(self.norm(x_BAD), self.embed.weight)
+        normed_BAD: Tensor = self.norm(self.blocks[-1](x_BLD, at_BA, attention))
+        return normed_BAD
 
 
 class _LookUp(torch.autograd.Function):

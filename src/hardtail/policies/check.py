@@ -12,9 +12,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne
 from hardtail.policies.base import Commit, Guess, Logits, Policy, State
-from hardtail.policies.groups import GROUPINGS
+from hardtail.policies.groups import GROUPINGS, SIGNS, written_out
 from hardtail.policies.nested import begun, nested, only, restart
 from hardtail.policies.parallel import Threshold
 
@@ -39,10 +40,13 @@ class Check(Policy):
     inner: ClassVar[tuple[str, ...]] = ("draft",)
 
     draft: Policy = Threshold()  # noqa: RUF009 (it is frozen)
-    hide: Literal["comb", "random", "block"] = "comb"
+    hide: Literal["comb", "random", "block", "given"] = "comb"
     """What is hidden together; random groups are drawn anew in every round."""
     parts: AtLeastOne = 3
     """Groups, and so forward passes of a round."""
+    groups: str = ""
+    """Only of `given`: the group of each answer cell, from 0 to 9 and a to z; `measuring.influence` lets a model choose
+    them."""
     sweep: Literal["forward", "backward"] = "forward"
     """Whether groups are looked at from the first or from the last one on."""
     then: Literal["replace", "refill", "region"] = "replace"
@@ -50,7 +54,23 @@ class Check(Policy):
     rounds: AtLeastOne | None = None
     """By default as many as the row has cells to fill."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.groups) != (self.hide == "given"):
+            raise HardtailError(
+                f"check: hide={self.hide} and groups={self.groups!r}; hide=given needs groups, others none"
+            )
+        if self.groups and set(self.groups) != set(SIGNS[: self.parts]):
+            raise HardtailError(
+                f"check: groups={self.groups!r} with parts={self.parts}; give one sign for each cell, and every one of "
+                f"{SIGNS[: self.parts]!r} at least once"
+            )
+
     def begin(self, state: State) -> dict[str, Tensor]:
+        if self.groups and len(self.groups) != state.at_BA.shape[1]:
+            raise HardtailError(
+                f"check: groups={self.groups!r} are {len(self.groups)} cells, but answers have {state.at_BA.shape[1]}"
+            )
         none_B, none_BA = torch.zeros_like(state.key_B), torch.zeros_like(state.at_BA)
         hidden_B = state.hidden_BA.any(dim=1)
         return begun(self.draft, state, _DRAFT) | {
@@ -144,7 +164,7 @@ class Check(Policy):
         memory, parts_B = state.memory, self._parts_B(state)
         turn_B = memory["turn_B"]
         begins_B = rows_B & (turn_B % parts_B == 0)
-        drawn_BA = GROUPINGS[self.hide](state, self.parts)
+        drawn_BA = self._groups(state)
         memory["group_BA"].copy_(torch.where(begins_B[:, None], drawn_BA, memory["group_BA"]))
         if self.hide == "random":  # other groups: what was looked at in the last round no longer counts
             memory["quiet_B"].mul_(~begins_B)
@@ -155,7 +175,14 @@ class Check(Policy):
         memory["kept_BA"].copy_(torch.where(rows_B[:, None], state.token_BA, memory["kept_BA"]))
         return asked_BA
 
+    def _groups(self, state: State) -> Tensor:
+        if self.groups:
+            return written_out(self.groups, state.at_BA)
+        return GROUPINGS[self.hide](state, self.parts)
+
     def _parts_B(self, state: State) -> Tensor:
+        if self.groups:
+            return torch.full_like(state.key_B, self.parts)
         return state.maskable_BA.sum(dim=1).clamp(min=1, max=self.parts)
 
     # -- all steps ----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ groups as cells, so no group is empty.
 Shapes: B batch, A answer cells.
 """
 
+import string
 from collections.abc import Callable, Mapping
 
 import torch
@@ -16,6 +17,8 @@ from hardtail.policies.base import State
 
 Grouping = Callable[[State, int], Tensor]
 """`grouping(state, parts)`: the number of each cell's group [B, A], from 0; it means nothing for cells never hidden."""
+SIGNS = string.digits + string.ascii_lowercase
+"""The signs of groups that are written out, one for each cell."""
 _GROUPS = stream("groups")
 
 
@@ -36,6 +39,12 @@ def random(state: State, parts: int) -> Tensor:
     order_BA = noise_BA.argsort(dim=1, stable=True)
     place_BA = torch.arange(order_BA.shape[1], device=order_BA.device).expand_as(order_BA)
     return torch.empty_like(order_BA).scatter_(1, order_BA, place_BA) % parts
+
+
+def written_out(groups: str, like_BA: Tensor) -> Tensor:
+    """Groups that are given as one sign for each cell, the same in every row."""
+    number_A = torch.tensor([SIGNS.index(sign) for sign in groups], device=like_BA.device)
+    return number_A.expand_as(like_BA)
 
 
 def _place_BA(state: State) -> Tensor:

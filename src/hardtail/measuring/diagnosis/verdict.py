@@ -7,6 +7,7 @@ from textwrap import fill
 from hardtail.core.errors import HardtailError
 from hardtail.core.tables import SCREEN, percent
 from hardtail.measuring.diagnosis.by_stratum import Stratum
+from hardtail.measuring.diagnosis.checks import Checks
 from hardtail.measuring.diagnosis.readiness import Right
 from hardtail.measuring.diagnosis.record import Diagnosis
 from hardtail.tasks.parts import Telling, Words
@@ -41,7 +42,7 @@ def verdict(diagnoses: Sequence[Diagnosis], words: Words | None = None) -> Verdi
 def _sentences(first: Diagnosis, others: Sequence[Diagnosis], words: Words) -> Iterator[str | None]:
     yield f"{_ordered(first, words)} it {_result(first, words)}."
     yield _first_wrong(first, words)
-    yield _early(first, words)
+    yield _early(first, words) if first.checks is None else _looked_again(first.checks, words)
     yield _split(first, words)
     if others:
         told = [f"{_ordered(other, words)} it {_result(other, words)}" for other in others]
@@ -107,6 +108,16 @@ def _early(diagnosis: Diagnosis, words: Words) -> str | None:
         return f"No {words.cell} was written before the ones that it waits for."
     part = percent(held.premature / held.dependent)
     return f"{part} of the {words.cell}s that wait for another were written before it."
+
+
+def _looked_again(held: Checks, words: Words) -> str:
+    """Of a decode that hides cells again, in place of how early they were written: a cell may be written too early if
+    it is looked at later."""
+    changed, right = held.wrong_repaired + held.wrong_changed, held.right_kept + held.right_spoiled
+    return (
+        f"Looked at again: {changed:,} wrong {words.cell}s were caught, the others vouched for {held.wrong_kept:,}; "
+        f"{held.right_spoiled:,} of {right:,} right ones were spoiled."
+    )
 
 
 def _split(diagnosis: Diagnosis, words: Words) -> str | None:

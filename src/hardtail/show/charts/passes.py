@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from hardtail.core.records import Accuracy
+from hardtail.core.records import ONE_A_STEP, Accuracy
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
 from hardtail.show.charts.legend import arm_of_run, arm_series, decoder_series
@@ -15,10 +15,11 @@ PASSES = Axis("forward passes of an instance, mean", low=0.0)
 
 
 def costs(run: Run, stratum: str, policies: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Mean forward passes and accuracy by policy, over all records of a stratum that count passes."""
+    """Mean forward passes and accuracy by policy; of several records of the same data seed the largest counts."""
     found = {}
     for policy in policies:
-        held = [record for record in _counted(run, stratum) if record.policy == policy]
+        of_policy = (record for record in _counted(run, stratum) if record.policy == policy)
+        held = {record.data_seed: record for record in sorted(of_policy, key=lambda record: record.n)}.values()
         if total := sum(record.n for record in held):
             passes = sum(record.n * (record.passes or 0.0) for record in held) / total
             found[policy] = (passes, sum(record.n * record.exact_match for record in held) / total)
@@ -26,9 +27,9 @@ def costs(run: Run, stratum: str, policies: Iterable[str]) -> dict[str, tuple[fl
 
 
 def _counted(run: Run, stratum: str) -> list[Accuracy]:
-    """The records of a stratum that count passes; earlier ones do not."""
+    """The records of a stratum that count passes, which earlier ones do not, one cell a step."""
     records = (record for record in run.evaluations if isinstance(record, Accuracy) and record.stratum == stratum)
-    return [record for record in records if record.passes is not None]
+    return [record for record in records if record.passes is not None and record.commit_rule == ONE_A_STEP]
 
 
 def recorded_passes(task: str, runs: Sequence[Run], at_first: Collection[str] = ()) -> Chart | None:

@@ -1,14 +1,21 @@
 """Accuracy against forward passes on paper."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from hardtail.core.records import Accuracy
 from hardtail.show.charts.passes import costs
 from hardtail.show.figures.style import COLUMN, MARKERS, SOFT, sheet, style
 from hardtail.study.runs import Run
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+OURS = "#d55e00"
+NEAR = 0.04
+"""Names that would be this near to each other in accuracy, at similar costs, share a label."""
+THIN: dict[str, Any] = {"markersize": 2.5, "linewidth": 0.5}
 
 
 @style()
@@ -26,13 +33,39 @@ def passes_figure(
         axes.plot(*zip(*(at for _, at in held), strict=True), color=colours[name], linewidth=0.5, alpha=0.4)
         for policy, at in held:
             axes.plot(*at, marks[policy], color=colours[name], markersize=4)
-    axes.set_xscale("log", base=2)
-    ticks = [1, 2, 4, 8, 16, 32]
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_xlabel("forward passes of an instance, mean")
-    axes.set_title(f"Exact match, {stratum}")
+    _label(axes, stratum, most=32)
     handles = [axes.plot([], [], marks[policy], color=SOFT, label=label)[0] for policy, label in policies.items()]
     handles += [axes.plot([], [], color=colours[name], label=name)[0] for name in found]
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
+
+
+@style()
+def policies_figure(records: Sequence[Accuracy], stratum: str, ours: str) -> "Figure":
+    """Every policy of one model as a line over its settings, by cost, with its name at the best; `ours` in colour."""
+    figure = sheet(COLUMN, 2.6)
+    axes = figure.subplots()
+    by_policy: dict[str, list[tuple[float, float]]] = {}
+    for record in records:
+        if record.passes is not None and record.stratum == stratum:
+            by_policy.setdefault(record.policy.partition(",")[0], []).append((record.passes, record.exact_match))
+    labels: dict[tuple[float, float], list[str]] = {}
+    for policy, points in by_policy.items():
+        axes.plot(*zip(*sorted(points), strict=True), "o-", color=OURS if policy == ours else SOFT, **THIN)
+        best = max(points, key=lambda at: (at[1], -at[0]))
+        near = (at for at in labels if abs(at[1] - best[1]) < NEAR and 1 / 2 < at[0] / best[0] < 2)
+        labels.setdefault(next(near, best), []).append(policy)
+    for at, policies in labels.items():
+        colour = OURS if ours in policies else SOFT
+        axes.annotate(", ".join(policies), at, (3, 2), textcoords="offset points", color=colour, fontsize=6)
+    _label(axes, stratum, most=256)
+    return figure
+
+
+def _label(axes: "Axes", stratum: str, most: int) -> None:
+    axes.set_xscale("log", base=2)
+    ticks = [1 << power for power in range(most.bit_length())]
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlabel("forward passes of an instance, mean")
+    axes.set_title(f"Exact match, {stratum}")

@@ -190,6 +190,8 @@ class Claim:
     settings: str = ""
     """The source's own settings behind the claim, where its sampler or data differ from ours."""
     checks: tuple[Check, ...] = field(default=(), kw_only=True)
+    whole: bool = field(default=False, kw_only=True)
+    """Whether one check that fails is enough for it to fail."""
 
     @property
     def paper(self) -> str:
@@ -202,6 +204,8 @@ class Claim:
     def judge(self, results: Results) -> Judged:
         findings = tuple(check.judge(results) for check in self.checks)
         verdicts = [finding.verdict for finding in findings if not finding.moot]
+        if self.whole and Verdict.NOT in verdicts:
+            return Judged(self, Verdict.NOT, findings)
         return Judged(self, overall(verdicts, len(findings) - len(verdicts)), findings)
 
 

@@ -79,6 +79,8 @@ class Decoded(Figure):
         for record in run.evaluations if run and not self._barred(results, run) else ():
             if not isinstance(record, records.Accuracy | records.Trust) or record.data_seed not in DATA_SEEDS:
                 continue
+            if record.commit_rule != records.ONE_A_STEP:
+                continue
             score = record.score if isinstance(record, records.Trust) else ""
             at = record.policy, record.stratum, score, record.checkpoint
             fits = at == (self.policy, self.stratum, self.score, self._weights(results))

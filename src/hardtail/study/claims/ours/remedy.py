@@ -1,5 +1,7 @@
 """Claims about checking what was written: repair, detection, the ladder (docs/remedy.md)."""
 
+from dataclasses import replace
+
 from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.evidence import Checkpoint
 from hardtail.study.claims.ours import SOURCE
@@ -91,4 +93,4 @@ def claims() -> list[Claim]:
         checks[f"remedy.ladder.{model}"] = _ladder(run, "ladder", HARDEST[task])
     checks["remedy.margin.sudoku-random"] = _margin("sudoku-random-s42", "tier=hard")
     checks["remedy.margin.countdown-random"] = _margin("countdown-random-s42", "natural")
-    return SOURCE.stated("remedy", checks)
+    return [replace(claim, whole=True) for claim in SOURCE.stated("remedy", checks)]

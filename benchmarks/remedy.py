@@ -1,0 +1,173 @@
+"""The figures of docs/remedy.md at size: the claims of `hardtail claims --source ours` that shipped models can decide.
+
+    HARDTAIL_DATA=build/remedy python benchmarks/remedy.py --draw                        # first, where numba is
+    HARDTAIL_DATA=build/remedy python benchmarks/remedy.py --device cuda --minutes 4     # then, on a GPU
+
+Each measurement is one policy on one set of instances, with its passes and its wall time, and after some of them how
+well a look at the answers tells wrong ones from right ones. It is added at once to `OUT/RUN.jsonl`, in the form of a
+run's `evaluations.jsonl`; what is there already is not measured again, so the next call continues. The first
+measurement of a policy on a GPU includes the time to capture its step.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from arguments import how_many
+from hardtail import zoo
+from hardtail.core.records import Accuracy, read_measurements
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
+from hardtail.measuring.influence import By, chosen_groups
+from hardtail.measuring.subject import Subject, load_subject
+from hardtail.models.precision import Precision
+from hardtail.policies.base import Commit
+from hardtail.policies.named import policy_named
+from hardtail.study.claims.ours.remedy import ADDITION, COMB_LADDER, DETECTED, HARDEST, OTHERS
+
+ZOO = {model.name: model for model in zoo.models()}
+SEEDS = (0, 1, 2)
+ASKED = ("threshold", "top1")
+"""The policies whose answers are looked at again."""
+GPU_BATCH = 2048
+"""A check takes as many steps as its slowest row, so all instances go into one batch."""
+BY_COUNT = ("top1", "max-logit", "margin", "entropy", "random", "l2r", "r2l", "block", "remdm", "p2")
+"""The policies that commit as many cells as they are told to."""
+RIVALS = (
+    *(f"threshold,p={p}" for p in (0.9, 0.99, 0.999, 0.9999, 0.99999)),
+    *(f"factor,f={f}" for f in (1, 0.1, 0.01, 0.001)),
+    *(f"eb,gamma={gamma}" for gamma in (0.1, 0.01, 0.001, 0.0001)),
+    *(f"klass,p={p}" for p in (0.9, 0.99, 0.999)),
+    *(f"topk,k={k}" for k in (8, 4, 2)),
+    *(f"loo,rounds={rounds}" for rounds in (1, 4)),
+    "loo",
+)
+"""The policies that decide it themselves, from fast to slow."""
+PRECISIONS: dict[str, Precision] = {"addition": "fp32", "maze": "bf16", "listops": "bf16"}
+"""On a GPU; mazes and ListOps were trained in bf16."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One policy of one model, on one stratum of one data seed."""
+
+    model: str
+    seed: int
+    stratum: str
+    policy: str
+    each: int = 1
+    """Cells to commit per step, for policies that do not decide it themselves."""
+
+
+def works(models: list[str], seeds: list[int]) -> Iterator[Work]:
+    """All of them, the most telling first: one seed after another of the models with claims, then the other models."""
+    claimed = [model for model in models if model in ADDITION or model in OTHERS]
+    others = [model for model in models if model not in claimed]
+    for seed, model in [(seed, model) for group in (claimed, others) for seed in seeds for model in group]:
+        yield from _of_model(seed, model)
+
+
+def _of_model(seed: int, model: str) -> Iterator[Work]:
+    task = ZOO[model].task
+    strata = dict.fromkeys(("natural", DETECTED[task], HARDEST[task]))
+    ladder = COMB_LADDER if task == "addition" else "ladder"
+    for policy in ("threshold", "check", ladder, "top1", "logical"):
+        if policy == "logical" and task == "maze" and seed:
+            continue  # it takes nearly as long as all others together, and no claim is about it
+        yield from (Work(model, seed, stratum, policy) for stratum in strata)
+
+
+def equal_passes(models: list[str], seeds: list[int]) -> Iterator[Work]:
+    """Every policy at several costs, on the hardest problems: more cells a step, or a stricter bound."""
+    for seed, model in [(seed, model) for seed in seeds for model in models]:
+        stratum = HARDEST[ZOO[model].task]
+        for policy in ("check", *RIVALS):
+            yield Work(model, seed, stratum, policy)
+        for each, policy in [(each, policy) for each in (8, 4, 2, 1) for policy in BY_COUNT]:
+            yield Work(model, seed, stratum, policy, each)
+
+
+def groups(models: list[str], seeds: list[int]) -> Iterator[Work]:
+    """A check with groups that the model chose, next to combs, random groups and blocks, on the hardest problems."""
+    for model in models:
+        subject = load_subject(zoo.PREFIX + model)
+        chosen = [f"check,hide=given,groups={chosen_groups(subject, by=by)}" for by in get_args(By)]
+        for seed in seeds:
+            for policy in ("check", *chosen, "check,hide=random", "check,hide=random,parts=4", "check,hide=block"):
+                yield Work(model, seed, HARDEST[subject.task.name], policy)
+
+
+def measured(path: Path) -> set[tuple[str, str, int | None, int, str]]:
+    """What a file has already."""
+    found = (record for record in read_measurements(path) if isinstance(record, Accuracy))
+    return {(record.policy, record.stratum, record.data_seed, record.n, record.commit_rule) for record in found}
+
+
+PLANS = {"claims": works, "equal": equal_passes, "groups": groups}
+
+
+def subject_on(model: str, device: str, precision: Precision | None) -> Subject:
+    """The shipped model; on a GPU, mazes are compiled, which takes half a minute and halves their time."""
+    if device == "cpu":
+        return load_subject(zoo.PREFIX + model, precision=precision or "fp32")
+    task = ZOO[model].task
+    chosen = precision or PRECISIONS[task]
+    return load_subject(zoo.PREFIX + model, device=device, precision=chosen, compiled=task == "maze")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = ["maze-random", "listops-random", *(name for name in ZOO if name.startswith("addition")), "maze-puma"]
+    parser.add_argument("--models", nargs="+", choices=ZOO, default=default, help="names of the zoo, in this order")
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--strata", nargs="+", help="only these")
+    parser.add_argument("-n", type=how_many, default=2000, help="instances of each stratum and data seed")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"])
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after this time")
+    parser.add_argument("--plan", choices=PLANS, default="claims", help="what is measured")
+    parser.add_argument("--draw", action="store_true", help="only draw the instances into the folder HARDTAIL_DATA")
+    parser.add_argument("--out", type=Path, default=Path("build/remedy"))
+    asked = parser.parse_args()
+    deadline = time.monotonic() + 60 * asked.minutes
+    subjects: dict[str, Subject] = {}
+    for work in PLANS[asked.plan](asked.models, asked.seeds):
+        if asked.strata and work.stratum not in asked.strata:
+            continue
+        if work.model not in subjects:
+            device = "cpu" if asked.draw else asked.device
+            subjects[work.model] = subject_on(work.model, device, asked.precision)
+        subject = subjects[work.model]
+        if asked.draw:
+            measured_instances(subject.task, work.stratum, asked.n, work.seed)
+            continue
+        name = subject.task.order_names[0] if work.policy == "logical" else work.policy
+        into = asked.out / f"{ZOO[work.model].run}.jsonl"
+        commit, trust = Commit(work.each), work.policy in ASKED and asked.plan == "claims"
+        if (name, work.stratum, work.seed, asked.n, str(commit)) in measured(into):
+            continue
+        if time.monotonic() > deadline:
+            print("the time is up; the next call continues", flush=True)
+            return
+        began = time.monotonic()
+        subject = replace(subject, origin=replace(subject.origin, data_seed=work.seed))
+        instances = measured_instances(subject.task, work.stratum, asked.n, work.seed)
+        batch = None if asked.device == "cpu" else GPU_BATCH
+        decoding = Decoding(commit, batch, asked.device)
+        policy = policy_named(name, subject.task.order_names)
+        found = evaluate(subject, name, policy, instances, work.stratum, decoding, trust=trust)
+        keep(into, records_of([found]))
+        record = found.record
+        print(
+            f"{work.model:20} {work.seed} {work.stratum:13} {name:34} {commit!s:8} {record.exact_match:.4f} "
+            f"{record.passes:7.2f} passes {record.wall:7.2f} s of {time.monotonic() - began:.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

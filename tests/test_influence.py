@@ -1,0 +1,99 @@
+"""Groups that a model chooses itself, against planted dependences and a slow reference.
+
+Shapes: B batch, L sequence, A answer cells, D width, V vocabulary.
+"""
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import hardtail
+from hardtail.core.errors import HardtailError
+from hardtail.core.seeds import Streams
+from hardtail.measuring.influence import apart, attention, chosen_groups, hiding
+from hardtail.measuring.subject import Subject, load_subject
+from hardtail.models.denoiser import Function
+from hardtail.models.transformer import Block, Shape, Transformer, looked_up
+from tests.decoding_toys import CELLS, MASK, VOCAB, problems
+
+
+def test_cells_that_depend_on_each_other_are_apart() -> None:
+    chain_AA = np.eye(33, k=1) + 0.5 * np.eye(33, k=2)
+    for parts in (3, 4):
+        groups = apart(chain_AA, parts)
+        assert sorted(set(groups)) == [str(part) for part in range(parts)]
+        assert max(map(groups.count, set(groups))) <= -(-33 // parts)
+        near = sum(groups[i] == groups[i + 1] for i in range(32)) + sum(groups[i] == groups[i + 2] for i in range(31))
+        assert near <= 2, groups  # a comb has none, a random division about 20
+
+
+def test_the_division_is_as_good_as_the_best_of_all() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        dependence_AA = rng.random((8, 8)) ** 4
+
+        def inside(groups: str, dependence_AA: np.ndarray = dependence_AA) -> float:
+            return float(sum(dependence_AA[i, j] for i, j in product(range(8), repeat=2) if groups[i] == groups[j]))
+
+        best = min(inside("".join(signs)) for signs in product("01", repeat=8) if signs.count("0") == 4)
+        assert inside(apart(dependence_AA, 2)) <= 1.1 * best
+
+
+def test_a_planted_dependence_is_found_by_hiding() -> None:
+    """The toy model says something about a cell only if the third cell after it is shown."""
+    instances = problems(200)
+    instances = replace(instances, tokens_NL=np.zeros_like(instances.tokens_NL))
+
+    def logits(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        shown_BA = (tokens_BL.gather(1, at_BA) != MASK).float().roll(-3, dims=1)
+        first_V = torch.nn.functional.one_hot(torch.tensor(0), VOCAB)
+        return shown_BA[..., None] * first_V
+
+    found_AA = hiding(Function(logits, MASK), instances, Streams(0).named("test"))
+    strongest_A = found_AA.argmax(axis=1)
+    assert strongest_A.tolist() == [(cell + 3) % CELLS for cell in range(CELLS)]
+
+
+def test_attention_is_that_of_the_model() -> None:
+    model = Transformer(Shape(layers=2, heads=2, width=8, vocab_size=VOCAB, seq_len=8 + CELLS))
+    model.initialise(torch.Generator().manual_seed(0)).eval()
+    with torch.no_grad():
+        for block in model.blocks:
+            assert isinstance(block, Block)
+            block.qkv.weight.mul_(40)  # far from uniform
+    instances = problems(3)
+    total_AA = np.zeros((CELLS, CELLS))
+    for row in range(3):
+        at = instances.answer_at_NA[row]
+        x_LD = (
+            looked_up(torch.from_numpy(instances.tokens_NL[row]).long(), model.embed.weight)
+            + model.position.weight[:17]
+        )
+        for block in model.blocks:
+            assert isinstance(block, Block)
+            query, key, _ = block.qkv(block.norm_attention(x_LD)).detach().double().split(8, dim=-1)
+            heads = [query[:, part] @ key[:, part].T / 2.0 for part in (slice(0, 4), slice(4, 8))]
+            strongest = torch.stack([head.softmax(dim=-1) for head in heads]).amax(dim=0).numpy()
+            total_AA += strongest[np.ix_(at, at)]
+            x_LD = block(x_LD[None])[0]
+    np.fill_diagonal(total_AA, 0)
+    np.testing.assert_allclose(attention(model, instances), total_AA / 3, rtol=1e-4)
+
+
+def test_a_shipped_model_keeps_neighbours_apart() -> None:
+    groups = chosen_groups(load_subject("zoo:addition-papl"), n=16)
+    assert sum(one == other for one, other in pairwise(groups)) <= 2
+
+
+def test_a_model_that_hides_its_attention_is_asked_by_hiding() -> None:
+    task = hardtail.task("addition", digits=4)
+    subject = Subject(task, Function(lambda tokens, at: torch.zeros(*at.shape, task.vocabulary.size), 12), "mine")
+    with pytest.raises(HardtailError, match="by='hiding'"):
+        chosen_groups(subject)
+    assert sorted(set(chosen_groups(subject, 2, by="hiding", n=4))) == ["0", "1"]
+    with pytest.raises(HardtailError, match="6 groups of 5 cells"):
+        chosen_groups(subject, 6, by="hiding", n=4)
