@@ -149,8 +149,10 @@ def _save_models(work: Path) -> None:
 
     saved(work / "tiny", "bert")
     tokens = tokenizer()
+    tokens.eos_token = "[SEP]"
     tokens.save_pretrained(work / "gpt")
-    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokens), n_embd=32, n_layer=1, n_head=2)).save_pretrained(work / "gpt")
+    own = {"vocab_size": len(tokens), "bos_token_id": tokens.cls_token_id, "eos_token_id": tokens.eos_token_id}
+    GPT2LMHeadModel(GPT2Config(**own, n_embd=32, n_layer=1, n_head=2)).save_pretrained(work / "gpt")
 
 
 def _environment(folder: Path) -> Path:
