@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -99,6 +100,8 @@ class Killer:
                 code = 0
             except SystemExit as stop:
                 code = int(stop.code or 0)
+            except Exception:
+                traceback.print_exc()
             finally:
                 sys.stderr.flush()
                 os._exit(code)
@@ -206,7 +209,7 @@ def advance(folder: Path) -> None:
     real = moving.explain_model
     moving.study_parts = lambda task, n, **_: [(part, ("top1", "lsb")) for part in (*few, Part("chain>=4", 3))]
     moving.diagnosed = lambda task, strata, n: few
-    moving.explain_model = lambda subject, orders, strata, n, decoding: real(subject, (), ["natural"], 3, decoding)
+    moving.explain_model = lambda subject, orders, strata, n, decoding, **_: real(subject, (), ["natural"], 3, decoding)
     found = moving.advance(entries, folder / "runs", Store(folder / "results"), minutes=5, device="cpu")
     if failed := [item.failure for item in found if item.failure]:
         raise RuntimeError(failed)
