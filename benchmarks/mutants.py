@@ -44,6 +44,7 @@ PACKAGES = (
 )
 """Each gives the same number of mutants. The others are what people type and look at."""
 PICTURES = "figures.py", "draw.py"
+"""Drawings of tasks; the figures of claims are numbers."""
 GPU_FILES = "models/kernels/", "models/capture.py", "models/fused.py", "models/aside.py", "models/attended.py"
 GPU_FUNCTIONS = (
     *(f"models/attention.py:{name}" for name in ("rounds", "_", "pays", "fused")),
@@ -63,7 +64,7 @@ HEAVY = "torch", "numba", "rich.console", "tyro", "safetensors.torch", "msgspec"
 
 def copied(tree: Path) -> None:
     """Copy this checkout, with the times of its files, by which compiled files are found valid."""
-    for name in ("src", "tests", "docs", "benchmarks", "results", "results-small", "tools"):
+    for name in ("src", "tests", "docs", "benchmarks", "results", "results-small", "tools", "examples"):
         shutil.copytree(ROOT / name, tree / name, dirs_exist_ok=True)
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile"):
         shutil.copy2(ROOT / name, tree / name)
@@ -85,7 +86,7 @@ def sample(n: int, seed: int) -> list[Mutation]:
             made
             for file in files
             for made in mutations(source, file)
-            if not file.endswith(PICTURES) and not file.startswith(GPU_FILES)
+            if not (file.startswith("tasks/") and file.endswith(PICTURES)) and not file.startswith(GPU_FILES)
         ]
         share = (n + len(PACKAGES) - 1 - place) // len(PACKAGES)
         random.Random(f"{seed}/{package}").shuffle(found)

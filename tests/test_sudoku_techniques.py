@@ -1,6 +1,7 @@
 """Propagation, technique levels and orders against slow references, and what must hold of them on any board."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -145,14 +146,15 @@ def test_technique_order_is_by_level_then_pass_then_place(varied: Boards) -> Non
             assert blanks[np.argsort(rank_C[blanks])].tolist() == expected
 
 
-PATTERNS: dict[str, Callable[[NDArray[np.int16]], bool]] = {
-    **{
-        f"{kind} {size}": lambda cand_C, size=size, hidden=kind == "hidden": (
-            sum(patterns.subset(cand_C, unit, size, hidden) for unit in range(27)) > 0
-        )
-        for kind in ("naked", "hidden")
-        for size in (2, 3)
-    },
+def subsets(cand_C: boards.Masks, size: int, hidden: bool) -> bool:
+    return sum(patterns.subset(cand_C, unit, size, hidden) for unit in range(27)) > 0
+
+
+PATTERNS: dict[str, Callable[[boards.Masks], bool]] = {
+    "naked pairs": partial(subsets, size=2, hidden=False),
+    "naked triples": partial(subsets, size=3, hidden=False),
+    "hidden pairs": partial(subsets, size=2, hidden=True),
+    "hidden triples": partial(subsets, size=3, hidden=True),
     "x-wing": lambda cand_C: patterns.fish(cand_C, 2),
     "swordfish": lambda cand_C: patterns.fish(cand_C, 3),
     "pointing": lambda cand_C: patterns.intersections(cand_C, patterns.POINTING),
