@@ -140,9 +140,10 @@ def _speaking(name: str, trusted: bool) -> Iterator[Any]:
             yield transformers
     except HardtailError as error:
         raise HardtailError(f"{name}: {error}") from error
-    except (OSError, ValueError, ImportError, KeyError, RuntimeError, AttributeError, TypeError) as error:
+    except Exception as error:  # of classes of their own, and `tokenizers` raises Exception itself
         hint = "" if trusted else "; code that comes with a model runs only with --trust-remote-code"
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        said = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
         raise HardtailError(f"{name} cannot be loaded: {said}{hint}") from error
     finally:
         quiet.set_verbosity(level)
