@@ -58,8 +58,11 @@ PATIENCE = 40.0
 """Seconds of a core that a mutant may take beyond five times what its tests took."""
 WAITING = 15
 """How many times as long it may take on a clock: other processes may have the cores."""
-HEAVY = "torch", "numba", "rich.console", "tyro", "safetensors.torch", "msgspec", "xml.dom.minidom"
-"""What most tests import; every fork has it."""
+HEAVY = (
+    *("torch", "numba", "rich.console", "tyro", "safetensors.torch", "msgspec", "xml.dom.minidom", "hypothesis"),
+    *("torch._dynamo", "transformers.models.bert.modeling_bert", "huggingface_hub", "pandas", "pyarrow.parquet"),
+)
+"""What many tests import; every fork has it."""
 
 
 def copied(tree: Path) -> None:
@@ -174,7 +177,7 @@ def run(work: Path, known: Map, drawn: Sequence[Mutation], jobs: int, budget: fl
     for name in HEAVY:
         import_module(name)
     import_module("torch").set_num_threads(1)
-    os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     sys.dont_write_bytecode = True
     done = {name for name, held in read_found(kept).items() if held["found"] != "survived" or held["budget"] >= budget}
     left = [mutation for mutation in drawn if mutation.name not in done]
