@@ -54,8 +54,9 @@ GPU_FUNCTIONS = (
 """Code that only a GPU runs: the beginnings of paths, and of paths with the function."""
 BROKEN = 99
 """The exit code of a fork in which pytest itself failed."""
-PATIENCE = 40.0
-"""Seconds of a core that a mutant may take beyond five times what its tests took."""
+PATIENCE, TIMES = 20.0, 2.5
+"""Seconds of a core that a mutant may take beyond this many times what its tests took when they were mapped, which is
+about twice what they take."""
 WAITING = 15
 """How many times as long it may take on a clock: other processes may have the cores."""
 HEAVY = (
@@ -157,7 +158,7 @@ def judge(tree: Path, known: Map, mutation: Mutation, budget: float, log: Path) 
     try:
         path.write_bytes(mutation.applied(source))
         for stage in in_stages(tests, known):
-            limit = PATIENCE + 5 * sum(known.seconds[test] for test in stage)
+            limit = PATIENCE + TIMES * sum(known.seconds[test] for test in stage)
             found = outcome(tree, stage, limit, log, "-x")
             if found != "survived":
                 break
@@ -201,7 +202,7 @@ def run(work: Path, known: Map, drawn: Sequence[Mutation], jobs: int, budget: fl
     if any(ends):
         raise SystemExit("a job failed; what it found so far is kept")
     catching = sorted({test for found in read_found(kept).values() for test in found["by"]})
-    if catching and outcome(work / "tree-0", catching, 20 * PATIENCE, work / "last-0.log") != "survived":
+    if catching and outcome(work / "tree-0", catching, 50 * PATIENCE, work / "last-0.log") != "survived":
         raise SystemExit(f"some of these tests fail without any fault; {work / 'last-0.log'} says which")
 
 
