@@ -1,5 +1,6 @@
 """What small faults change and no other test held: a practice sample of mutants showed each of these."""
 
+import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,21 +11,28 @@ import pytest
 import torch
 from torch import Tensor
 
+import hardtail
 from hardtail import HardtailError, Streams
+from hardtail.core.archives import Header
 from hardtail.core.cores import usable_cores
-from hardtail.core.files import append_bytes, sole_writer
+from hardtail.core.files import append_bytes, sole_writer, text_lines
+from hardtail.core.hub import Address
 from hardtail.core.noise import signed
+from hardtail.core.schema import check_instance_headers
+from hardtail.core.vocabulary import Vocabulary
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis.coverage import Histogram, compare, visits
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.policies.check import Check
+from hardtail.schemes import Corpus
+from hardtail.schemes.mixture import Mixture
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.stages import Fixed
 from hardtail.tasks import reading
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.datasets import KEPT, build
-from tests.decoding_toys import TOY, problems
+from tests.decoding_toys import MASK, TOY, problems
 from tests.planted import adder
 
 # -- files ----------------------------------------------------------------------------------------------------------
@@ -66,6 +74,44 @@ def test_words_are_twos_complements(word: int, number: int) -> None:
     assert torch.tensor(signed(word)).item() == number
 
 
+@pytest.mark.parametrize("limit", [2 * 66 - 1, 2 * 66])
+def test_a_text_may_take_as_much_as_its_limit(limit: int) -> None:
+    """Each of these lines counts its two characters and 64 bytes."""
+    file = io.BytesIO(b"a\nb\n")
+    if limit < 2 * 66:
+        with pytest.raises(HardtailError, match="allow more"):
+            text_lines(file, "it", limit)
+    else:
+        assert text_lines(file, "it", limit) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "text", ["me", "hf:me", "me/a/b", "hf:me/..", "me/a..b", "me/a@", "me/a@-b", "me/a@x y", "-me/a", "me/a@b..c"]
+)
+def test_what_names_no_repository_is_refused(text: str) -> None:
+    assert Address.parse("hf:me/a@main") == Address("me/a", "main")
+    with pytest.raises(HardtailError, match="names no repository"):
+        Address.parse(text)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_arrays_of_the_right_shape_and_another_type_are_refused(dtype: str) -> None:
+    arrays = problems(4).arrays()
+    headers = {name: Header(array.dtype, array.shape) for name, array in arrays.items()}
+    assert check_instance_headers(headers) == 4
+    strange = headers | {"tokens_NL": Header(np.dtype(dtype), arrays["tokens_NL"].shape)}
+    with pytest.raises(HardtailError, match=r"tokens_NL.*does not fit"):
+        check_instance_headers(strange)
+
+
+def test_a_vocabulary_of_words_names_ten_of_them() -> None:
+    words = Vocabulary(tuple(f"w{number}" for number in range(30)))
+    with pytest.raises(HardtailError) as refused:
+        words.encode("nothing")
+    assert "w9" in str(refused.value)
+    assert "w10" not in str(refused.value)
+
+
 # -- problems -------------------------------------------------------------------------------------------------------
 
 
@@ -85,6 +131,32 @@ def test_every_problem_of_a_long_file_is_solved_in_its_order(tmp_path: Path, mon
         next(solved)
 
 
+@pytest.mark.parametrize(("side", "size"), [(5, 2), (7, 3), (21, 10), (65, 32)])
+def test_a_maze_has_the_size_that_it_is_drawn_in(side: int, size: int) -> None:
+    grid = "\n".join("." * side for _ in range(side))
+    assert hardtail.task("maze").fitted(grid) == replace(hardtail.task("maze"), size=size)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "least"),
+    [
+        ("listops", "train_size", 1),
+        ("listops", "test_per_depth", 1),
+        ("listops", "max_train_depth", 1),
+        ("listops", "expand", 0.0),
+        ("addition", "digits", 1),
+        ("maze", "size", 2),
+        ("countdown", "keep_low", 0.0),
+        ("countdown", "train_raw", 10),
+        ("sudoku", "extra_clues", 0),
+    ],
+)
+def test_the_least_value_of_a_field_is_accepted(name: str, field: str, least: float) -> None:
+    assert getattr(hardtail.task(name, **{field: least}), field) == least
+    with pytest.raises(HardtailError, match=field):
+        hardtail.task(name, **{field: least - 1})
+
+
 # -- policies and schemes -------------------------------------------------------------------------------------------
 
 
@@ -93,6 +165,20 @@ def test_pumas_release_has_eight_stages() -> None:
     assert official() == wanted
     assert official(Fixed(5), 0.7).stages == Fixed(5)
     assert official(Fixed(5), 0.7).threshold == 0.7
+
+
+@pytest.mark.parametrize("place", ["first", "second"])
+def test_a_mixture_of_mixtures_is_refused(place: str) -> None:
+    with pytest.raises(HardtailError, match="must not be mixtures themselves"):
+        Mixture(**{place: Mixture()})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("bare", "known"), [(False, "zigzag"), (True, "none: build the data without --bare")])
+def test_an_order_that_data_do_not_have_is_refused_with_those_they_have(bare: bool, known: str) -> None:
+    instances = problems(40)
+    instances = instances.bare() if bare else instances
+    with pytest.raises(HardtailError, match=f"no order 'lsb'; they have {known}$"):
+        Corpus.on(torch.device("cpu"), instances, MASK, "lsb")
 
 
 @dataclass(frozen=True)
