@@ -150,7 +150,7 @@ def test_refusals(hardtail_command: Command, tmp_path: Path, monkeypatch: pytest
     assert (code, "pip install 'hardtail[lm-eval]'" in err) == (2, True)
 
 
-@pytest.mark.parametrize("metadata", [{"n": "x"}, {"n": 0}, {"n": 10**9}, {"seed": -1}, {"stratum": 3}])
+@pytest.mark.parametrize("metadata", [{"n": "x"}, {"n": 0}, {"n": 10**9}, {"seed": -1}, {"stratum": 3}, {"\ud800": 1}])
 def test_metadata_that_names_no_problems_is_refused(metadata: dict[str, Any]) -> None:
     with pytest.raises(HardtailError, match=r"--metadata: .*give n from 1 to 100,000"):
         Asked.read({"problems": "addition", "stratum": "natural"} | metadata)

@@ -1,40 +1,29 @@
-"""What small faults change and no other test held: a practice sample of mutants showed each of these."""
+"""What small faults change and no other test held, in files and problems: practice samples of mutants showed these."""
 
 import io
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 import hardtail
-from hardtail import HardtailError, Streams
+from hardtail import HardtailError
 from hardtail.core.archives import Header
 from hardtail.core.cores import usable_cores
 from hardtail.core.files import append_bytes, sole_writer, text_lines
 from hardtail.core.hub import Address
 from hardtail.core.noise import signed
-from hardtail.core.schema import check_instance_headers
+from hardtail.core.parsing import decoded, decoded_with_infinity
+from hardtail.core.schema import LONGEST, check_instance_headers
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.decoding.loop import decode
-from hardtail.decoding.options import Decoding
-from hardtail.measuring.diagnosis.coverage import Histogram, compare, visits
-from hardtail.policies.base import Guess, Policy, State
-from hardtail.policies.check import Check
-from hardtail.schemes import Corpus
-from hardtail.schemes.mixture import Mixture
-from hardtail.schemes.puma import Puma, official
-from hardtail.schemes.stages import Fixed
 from hardtail.tasks import reading
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.datasets import KEPT, build
-from tests.decoding_toys import MASK, TOY, problems
-from tests.planted import adder
+from tests.decoding_toys import problems
 
 # -- files ----------------------------------------------------------------------------------------------------------
 
@@ -113,6 +102,33 @@ def test_a_vocabulary_of_words_names_ten_of_them() -> None:
     assert "w10" not in str(refused.value)
 
 
+@pytest.mark.parametrize(("least", "most"), [(-(1 << 63), (1 << 64) - 1)])
+def test_whole_numbers_of_json_have_64_bits(least: int, most: int) -> None:
+    assert decoded(f"[{least}, {most}]", "it") == [least, most]
+    for beyond in (least - 1, most + 1):
+        with pytest.raises(HardtailError, match="it: "):
+            decoded_with_infinity(f"[{beyond}]", "it")
+
+
+@pytest.mark.parametrize("cells", [LONGEST, LONGEST + 1])
+def test_an_answer_has_a_length_that_it_can_have(cells: int) -> None:
+    headers = {name: Header(array.dtype, array.shape) for name, array in problems(4).bare().arrays().items()}
+    for name in ("maskable_NA", "scored_NA"):
+        headers[name] = Header(np.dtype(np.bool_), (4, cells))
+    headers["tokens_NL"] = Header(np.dtype(np.uint8), (4, LONGEST))
+    if cells == LONGEST:
+        assert check_instance_headers(headers) == 4
+    else:
+        with pytest.raises(HardtailError, match="not a table of a possible size"):
+            check_instance_headers(headers)
+
+
+@pytest.mark.parametrize("words", [("a b", "c"), ("a", "")])
+def test_a_word_of_a_vocabulary_is_one_word(words: tuple[str, ...]) -> None:
+    with pytest.raises(HardtailError):
+        Vocabulary(words)
+
+
 # -- problems -------------------------------------------------------------------------------------------------------
 
 
@@ -156,98 +172,3 @@ def test_the_least_value_of_a_field_is_accepted(name: str, field: str, least: An
     assert getattr(hardtail.task(name, **{field: least}), field) == least
     with pytest.raises(HardtailError, match=field):
         hardtail.task(name, **{field: least - 1})
-
-
-# -- policies and schemes -------------------------------------------------------------------------------------------
-
-
-def test_pumas_release_has_eight_stages() -> None:
-    wanted = Puma(Fixed(8), "interval", None, start="spread", refill="fraction", new_k="rebuild")
-    assert official() == wanted
-    assert official(Fixed(5), 0.7).stages == Fixed(5)
-    assert official(Fixed(5), 0.7).threshold == 0.7
-
-
-@pytest.mark.parametrize("place", ["first", "second"])
-def test_a_mixture_of_mixtures_is_refused(place: str) -> None:
-    with pytest.raises(HardtailError, match="must not be mixtures themselves"):
-        Mixture(**{place: Mixture()})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("bare", "known"), [(False, "zigzag"), (True, "none: build the data without --bare")])
-def test_an_order_that_data_do_not_have_is_refused_with_those_they_have(bare: bool, known: str) -> None:
-    instances = problems(40)
-    instances = instances.bare() if bare else instances
-    with pytest.raises(HardtailError, match=f"no order 'lsb'; they have {known}$"):
-        Corpus.on(torch.device("cpu"), instances, MASK, "lsb")
-
-
-@dataclass(frozen=True)
-class OneForAll(Policy):
-    """Keeps one number for the whole batch."""
-
-    def begin(self, state: State) -> dict[str, Tensor]:
-        return {"once": torch.zeros(1)}
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        return guess.top_BA
-
-
-def test_a_policy_inside_another_keeps_something_for_every_row() -> None:
-    with pytest.raises(HardtailError, match=r"keeps 'once' \[1\]; inside another policy"):
-        decode(TOY, problems(30), Check(OneForAll(), then="refill", rounds=3))
-
-
-@dataclass(frozen=True)
-class Only(Policy):
-    """Wants one cell, and refuses all others until it is written."""
-
-    cell: int = 4
-
-    def score(self, guess: Guess, state: State) -> Tensor:
-        wanted_A = torch.arange(state.hidden_BA.shape[1]) == self.cell
-        return torch.where(wanted_A, 0.0, -torch.inf).expand_as(guess.top_BA)
-
-
-def test_a_refused_cell_is_no_runner_up() -> None:
-    instances = problems(200)
-    full = instances.take(np.flatnonzero(instances.maskable_NA.all(axis=1))[:3])
-    trace = decode(TOY, full, Only())
-    assert (trace.cell_NT[:, 0] == 4).all()
-    assert (trace.runner_up_NT[:, 0] == -1).all()
-    assert np.isnan(trace.margin_NT[:, 0]).all()
-
-
-def test_notes_are_about_the_instances_and_not_the_rest_of_the_batch() -> None:
-    trace = decode(TOY, problems(5), Check(rounds=1), Decoding(batch=16))
-    assert {name: len(note_N) for name, note_N in trace.notes.items()} == dict.fromkeys(trace.notes, 5)
-    assert trace.notes
-
-
-# -- coverage -------------------------------------------------------------------------------------------------------
-
-
-def test_ranks_count_only_where_training_counted_them() -> None:
-    """With an order, with one that training did not count by, and with none."""
-    task = Addition(digits=3)
-    trace = decode(adder(task), task.sample(20, Streams(1).named("coverage")), Check(rounds=1))
-    by_rank = visits(trace, "lsb")
-    merged = by_rank.with_ranks(1)
-    assert merged.rank_KR.tolist() == by_rank.rank_KR.sum(axis=1, keepdims=True).tolist()
-    assert by_rank.with_ranks(6).rank_KR.shape[1] == 6
-    two = Histogram(merged.count_K, np.repeat(merged.rank_KR, 2, axis=1))
-    assert two.with_ranks(2).rank_KR.tolist() == two.rank_KR.tolist()
-    assert compare(trace, by_rank, "lsb").rank_distance == pytest.approx(0)
-    for trained, order in ((merged, "lsb"), (by_rank, None)):
-        gap = compare(trace, trained, order)
-        assert (gap.order, gap.rank_distance, gap.rare_commits) == (None, None, None)
-        assert gap.count_distance == pytest.approx(0)
-
-
-@pytest.mark.parametrize(("orders", "known"), [((), "none"), (("zigzag",), "zigzag")])
-def test_an_order_that_a_trace_does_not_have_is_refused(orders: Sequence[str], known: str) -> None:
-    instances = problems(4)
-    held = replace(instances, orders={name: instances.orders[name] for name in orders})
-    trace = decode(TOY, held, Check(rounds=1))
-    with pytest.raises(HardtailError, match=f"its orders are: {known}$"):
-        compare(trace, visits(trace), "lsb")

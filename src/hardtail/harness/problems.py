@@ -40,7 +40,7 @@ class Asked(Struct, frozen=True):
     def read(cls, metadata: Mapping[str, Any]) -> "Asked":
         try:
             return convert(dict(metadata), cls)
-        except ValidationError as error:
+        except (ValidationError, ValueError) as error:  # such as half of a character
             raise HardtailError(
                 f'--metadata: {error}; give n from 1 to {MOST:,} and a seed from 0, as in \'{{"n": 20, "seed": 1}}\''
             ) from error
