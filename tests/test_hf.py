@@ -361,6 +361,25 @@ def test_a_damaged_file_is_refused_in_a_sentence(file: str, content: bytes, tmp_
         load_hf(name, ADDITION.vocabulary)
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"num_hidden_layers": 2000}, "says 2,000 layers, but its files hold"),
+        ({"vocab_size": 10**9}, r"describes 33,000,\d+,\d+ weights, but its files have"),
+        ({"intermediate_size": 10**9}, "weights, but its files have"),
+    ],
+)
+def test_a_model_larger_than_its_files_is_refused_before_it_is_made(
+    change: dict[str, int], reason: str, tmp_path: Path
+) -> None:
+    """Two thousand layers took half a minute to be found missing; a billion rows would take 128 GB."""
+    name = hf_toys.saved(tmp_path, "bert")
+    config = json.loads((tmp_path / "config.json").read_bytes())
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(HardtailError, match=reason):
+        load_hf(name, ADDITION.vocabulary)
+
+
 def test_text_after_the_answer_comes_right_after_it() -> None:
     """Whatever the length of a prompt; padding follows."""
     task, tokens = LISTOPS, hf_toys.tokenizer()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 from msgspec import Struct
+from safetensors import safe_open
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, read_regular
@@ -63,6 +64,8 @@ def load_hf(
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **how)
         layout = Layout.of(vocabulary, tokenizer, family.mask_id(tokenizer, config), laid_out)
         kind = getattr(transformers, family.auto_class)
+        if Path(folder).is_dir():
+            _refuse_outsized(kind, config, Path(folder), trust_remote_code)
         how |= {"use_safetensors": True, "dtype": torch.bfloat16 if precision == "bf16" else torch.float32}
         inner, report = kind.from_pretrained(folder, output_loading_info=True, **how)
         if missing := sorted(report["missing_keys"]):
@@ -73,6 +76,24 @@ def load_hf(
         model = HfModel(inner.to(device), family, layout).eval()
         held = Path(folder) if revision is None and Path(folder).is_dir() else _snapshot(transformers, folder, revision)
         return Found(model, Pretrained(f"{PREFIX}{source}", model_hash(held), template))
+
+
+def _refuse_outsized(kind: Any, config: Any, folder: Path, trust_remote_code: bool) -> None:
+    """Refuse a configuration of far more weights than the files hold, before memory is taken for them."""
+    files = [path for path in folder.glob("*.safetensors") if path.is_file()]
+    held = 0
+    for path in files:
+        with safe_open(path, "pt") as opened:
+            held += len(opened.keys())
+    if not files:  # `transformers` says what is missing
+        return
+    if (layers := getattr(config, "num_hidden_layers", 0)) > held:
+        raise HardtailError(f"its config.json says {layers:,} layers, but its files hold {held:,} tensors")
+    with torch.device("meta"):
+        outline = kind.from_config(config, trust_remote_code=trust_remote_code)
+    size, described = sum(path.stat().st_size for path in files), sum(part.numel() for part in outline.parameters())
+    if described > 8 * size:  # a weight takes a bit at least
+        raise HardtailError(f"its config.json describes {described:,} weights, but its files have {size:,} bytes")
 
 
 def identified(name: str, template: str = TEMPLATE) -> Pretrained:
