@@ -23,6 +23,7 @@ from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks import reading
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.datasets import KEPT, build
+from tests.conftest import Command
 from tests.decoding_toys import problems
 
 # -- files ----------------------------------------------------------------------------------------------------------
@@ -33,6 +34,14 @@ def test_the_right_to_write_is_not_given_for_what_is_no_file(tmp_path: Path) -> 
     with pytest.raises(HardtailError, match="give a new name or a regular file"), sole_writer(tmp_path / "pipe"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+@pytest.mark.parametrize(
+    "words", [["inspect", "."], ["inspect", ""], ["inspect", "/"], ["diagnose", "."], ["view", ""]]
+)
+def test_a_folder_without_a_name_is_no_file(words: list[str], hardtail_command: Command) -> None:
+    code, _, err = hardtail_command(*words)
+    assert (code, "Traceback" in err) == (2, False), err
 
 
 def test_nothing_is_added_to_half_a_line(tmp_path: Path) -> None:
