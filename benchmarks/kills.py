@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ from typing import Any, NoReturn
 from arguments import how_many
 
 ROOT = Path(__file__).resolve().parents[1]
+LEASES = ".leases"
 LIBRARY = "HARDTAIL_KILLS"
 """The environment variable that names the preloaded library."""
 TRAINED = (
@@ -99,6 +101,8 @@ class Killer:
                 code = 0
             except SystemExit as stop:
                 code = int(stop.code or 0)
+            except Exception:
+                traceback.print_exc()
             finally:
                 sys.stderr.flush()
                 os._exit(code)
@@ -206,16 +210,21 @@ def advance(folder: Path) -> None:
     real = moving.explain_model
     moving.study_parts = lambda task, n, **_: [(part, ("top1", "lsb")) for part in (*few, Part("chain>=4", 3))]
     moving.diagnosed = lambda task, strata, n: few
-    moving.explain_model = lambda subject, orders, strata, n, decoding: real(subject, (), ["natural"], 3, decoding)
+    moving.explain_model = lambda subject, orders, strata, n, decoding, **_: real(subject, (), ["natural"], 3, decoding)
     found = moving.advance(entries, folder / "runs", Store(folder / "results"), minutes=5, device="cpu")
-    if failed := [item.failure for item in found if item.failure]:
+    if failed := [(item.entry.name, item.state, item.failure) for item in found if item.state != "recorded"]:
         raise RuntimeError(failed)
 
 
 def recorded(folder: Path) -> dict[str, list[str]]:
-    """Every record of the results, but for times, sorted; one that was recorded twice is there twice."""
+    """Every record of the results, but for times, sorted; one that was recorded twice is there twice.
+
+    A killed process may leave its lease, which counts for nothing once its holder is dead.
+    """
     held = {}
     for path in sorted((folder / "results").rglob("[!.]*.json*")):
+        if path.parent.name == LEASES:
+            continue
         whole = path.read_text()
         lines = map(json.loads, whole.splitlines() if path.suffix == ".jsonl" else [whole])
         kept = [line for line in lines if path.name != "log.jsonl" or "how" not in line]
@@ -233,8 +242,10 @@ def kill_advance(killer: Killer, folder: Path, kills: int) -> None:
         while killer.run(partial(advance, own), killer.drawn(calls // 2, seconds / 2)):
             done += 1
         killer.run(partial(advance, own))
-        if recorded(own) != wanted:
-            raise SystemExit(f"{own} has other records than an unbroken study")
+        if (found := recorded(own)) != wanted:
+            differing = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
+            counts = {name: f"{len(found.get(name, ()))} of {len(wanted.get(name, ()))}" for name in differing}
+            raise SystemExit(f"{own} has other records than an unbroken study: {counts}")
         refuse_left_over(own)
         shutil.rmtree(own)
         studies += 1

@@ -2,24 +2,30 @@
 
 import contextlib
 import io
+import json
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 from hardtail import HardtailError, cli
-from tests.fuzz_doors import Door
+from tests.fuzz_doors import Door, written
 from tests.fuzz_inputs import damaged_text
 
 UNBOUNDED = ("-n", "--n", "--out", "--traces", "--latex", "--batch", "--compiled", "--results", "--device", "--steps")
 """Words that ask for any amount of work, or write where they are told."""
+OFFLINE = "huggingface_hub.constants.HF_HUB_OFFLINE"
+"""Without `--dry-run` a line would publish something."""
+CANVASES = {"problems": ["123+456"], "mask": "_", "canvases": [["__79"], ["0579"]]}
 
 
 def command_doors(folder: Path) -> list[Door]:
     """The files that the lines name are those of other doors, which must be made before; all are below `folder`."""
     run, trace, data = str(folder / "run"), str(folder / "trace.npz"), str(folder / "data.npz")
     problems, packed, claims = str(folder / "problems.txt"), str(folder / "packed"), str(folder / "claims.toml")
+    others = written(folder / "others.json", json.dumps(CANVASES).encode())
     quick = [
         ["sample", "addition", "--stratum", "chain>=3", "--set", "digits=8"],
         ["sample", "listops", "--preset", "paper", "--seed", "3", "--json"],
@@ -29,6 +35,8 @@ def command_doors(folder: Path) -> list[Door]:
         ["inspect", data, "--json"],
         ["view", trace, "--instance", "1"],
         ["diagnose", trace, "--json"],
+        ["import", str(others), "--task", "addition,digits=3"],
+        ["push", data, "hf:me/try", "--licence", "mit", "--dry-run"],
         ["zoo", "addition-random", "--json"],
         ["policies"],
         ["tasks"],
@@ -39,6 +47,18 @@ def command_doors(folder: Path) -> list[Door]:
         ["eval", run, "--data", data, "--strata", "natural", "--policy", "block,size=2", "--each", "2", "--trust"],
         ["view", run, "--policy", "klass,p=0.9", "--stratum", "chain>=2", "--data-seed", "1"],
         ["compare", trace, trace],
+        ["push", run, "hf:me/try", "--message", "first", "--dry-run"],
+        [
+            "eval",
+            f"hf:{folder / 'hf'}",
+            "--task",
+            "addition,digits=4",
+            "--data",
+            data,
+            "--template",
+            "{prompt}{answer}",
+        ],
+        ["study", "plan", "addition-small", "--runs", str(folder / "runs")],
         ["study", "unpack", packed, "--runs", str(folder / "runs")],
         ["claims", "addition.puma.lower", "--json"],
         ["claims", "--source", claims, "--markdown"],
@@ -67,7 +87,7 @@ def typed(words: Sequence[str]) -> None:
     sys.argv, sys.stdin = ["hardtail", *words], io.TextIOWrapper(io.BytesIO())
     out, err = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), patch(OFFLINE, True):
             cli.main()
     except SystemExit as stop:
         if stop.code not in (None, 0, 1, 2):

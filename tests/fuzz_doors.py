@@ -83,10 +83,13 @@ def doors(folder: Path) -> list[Door]:
     """All doors; `folder` is an empty one for the files they need."""
     from tests.fuzz_commands import command_doors
     from tests.fuzz_newer import newer_doors
+    from tests.fuzz_others import other_doors
 
     task = Addition(digits=4)
-    made = text_doors(), record_doors(folder), array_doors(folder, task), model_doors(folder / "run", task)
-    return [door for group in (*made, newer_doors(folder), command_doors(folder)) for door in group]
+    made = [text_doors(), record_doors(folder), array_doors(folder, task), model_doors(folder / "run", task)]
+    return [
+        door for group in (*made, newer_doors(folder), other_doors(folder), command_doors(folder)) for door in group
+    ]
 
 
 # -- text ---------------------------------------------------------------------------------------------------------
@@ -237,11 +240,11 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
 
     def use_data() -> None:
         own, instances, _ = stored_instances(data)
-        _used(own, instances)
+        used(own, instances)
 
     def use_trace() -> None:
         own, found = stored_trace(traced)
-        _used(own, found.instances)
+        used(own, found.instances)
         diagnose(own, found)
         found.exact_N.sum()
 
@@ -290,7 +293,7 @@ def array_doors(folder: Path, task: Addition) -> list[Door]:
     ]
 
 
-def _used(task: Task, instances: Instances) -> None:
+def used(task: Task, instances: Instances) -> None:
     """What `inspect` and `train --data` do with the instances of a file."""
     for i in range(min(len(instances), 2)):
         as_json(task, instances, i)

@@ -114,6 +114,18 @@ def defaults() -> dict[str, Any]:
     return found
 
 
+def splits() -> dict[str, Any]:
+    """What the data sets of every task consist of, with the fields that it has by default and with each preset's."""
+    found: dict[str, Any] = {}
+    for name in TASKS.names():
+        for preset in (None, *TASKS.load(name).presets):
+            parts = hardtail.task(name, preset).splits()
+            found[f"{name}, {preset}" if preset else name] = {
+                split: [list(part) for part in of] for split, of in parts.items()
+            }
+    return found
+
+
 def claims() -> dict[str, Any]:
     """What every claim says, and the rule and the figures that judge it."""
     return {
@@ -139,6 +151,7 @@ PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "schemes": (schemes, 2),
     "stages": (stages, 1),
     "defaults": (defaults, 1),
+    "splits": (splits, 1),
     "claims": (claims, 0),
 }
 """Each part, and the levels of it that are written out."""

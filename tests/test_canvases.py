@@ -155,3 +155,9 @@ def test_every_command_reads_what_was_imported(hardtail_command: Command, tmp_pa
 def test_a_file_that_does_not_fit_is_refused(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
     with pytest.raises(HardtailError, match=re.escape(reason)):
         hardtail.load_canvases(written(tmp_path, recorded(**change)), TASK)
+
+
+@pytest.mark.parametrize("name", ["a\0b.json", ".", "", "no/such.json", "x" * 300])
+def test_a_name_that_no_file_has_is_refused_in_a_sentence(name: str, hardtail_command: Command) -> None:
+    code, _, err = hardtail_command("import", name, "--task", "addition,digits=3")
+    assert (code, "Traceback" in err) == (2, False), err

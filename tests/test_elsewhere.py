@@ -58,3 +58,16 @@ def test_what_another_sampler_cannot_do_is_refused() -> None:
     x = torch.full((1, 3), 4)
     with pytest.raises(HardtailError, match=r"the temperature is 0\.5"):
         PolicyElsewhere(policy_named("top1"), 4).transfer_index(torch.zeros(1, 3, 5), 0.5, "", x == 4, x)
+
+
+def test_the_mask_is_never_written_by_a_sampler() -> None:
+    """Not even by a model that likes it best: the sampler would never end."""
+    x, mask_id = torch.full((2, 4), 3), 3
+    logits = torch.zeros((2, 4, 5))
+    logits[..., mask_id] = 9.0
+    logits[..., 1] = 1.0
+    policy = PolicyElsewhere(policy_named("top1"), mask_id)
+    token, keep = policy.transfer_index(
+        logits, 0.0, "low_confidence", x == mask_id, x, torch.ones(2, dtype=torch.int64)
+    )
+    assert token[keep].tolist() == [1, 1]

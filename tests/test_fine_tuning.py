@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -204,3 +205,16 @@ def test_recipes_without_a_model_are_what_they_were() -> None:
     described = recipe_named("addition-random-smoke").as_json()
     assert "model" not in described["fields"]
     assert differences(described, recipe_named("addition-random-smoke").as_json()) == []
+
+
+def test_what_fine_tuning_takes_grows_with_the_model_and_the_batch(folders: Callable[[str], str]) -> None:
+    """The logits of a batch alone take four bytes for each word at each place."""
+    recipe = tuning(folders("bert"), Random())
+    model: Any = begun(recipe)
+    one, two = (estimate(replace(recipe, batch=batch)) for batch in (4, 8))
+    weights = sum(weight.numel() for weight in model.parameters())
+    length = model.layout.length(recipe.task.seq_len)
+    assert one.parameters == two.parameters == weights
+    assert one.memory > 4 * 7 * weights
+    assert two.memory - one.memory > 4 * 4 * length * model.config.vocab_size
+    assert two.flops_per_step == 2 * one.flops_per_step == 8 * 3 * 2.0 * weights * length

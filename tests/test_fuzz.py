@@ -21,6 +21,7 @@ from tests.fuzz_commands import command_doors
 from tests.fuzz_doors import Door, array_doors, model_doors, record_doors, refused, text_doors
 from tests.fuzz_inputs import DEEP, LONG
 from tests.fuzz_newer import newer_doors
+from tests.fuzz_others import other_doors
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of numpy and torch, about what is then refused
 
@@ -60,6 +61,7 @@ def test_newer_doors_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     array_doors(tmp_path, Addition(digits=4))
     model_doors(tmp_path / "run", Addition(digits=4))
     attack(newer_doors(tmp_path), 25)
+    attack(other_doors(tmp_path), 15)
     attack(command_doors(tmp_path), 15)
 
 

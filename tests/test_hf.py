@@ -373,3 +373,54 @@ def test_a_vocabulary_of_words_is_one_to_one_too() -> None:
     model = HfModel(hf_toys.bert(len(tokens)), family_of(hf_toys.bert(len(tokens)).config), layout)
     subject = hardtail.load(ModelDenoiser(model, RunningSums.vocabulary.mask_id), RunningSums())
     assert hardtail.evaluate(subject, policies=["top1"], strata=["natural"], n=2).accuracies[0].n == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("tokenizer.json", b'{"version": "2"}'),
+        ("model.safetensors", b"\x00" * 64),
+        ("config.json", b'{"model_type": "bert", "num_attention_heads": "two"}'),
+    ],
+)
+def test_a_damaged_file_is_refused_in_a_sentence(file: str, content: bytes, tmp_path: Path) -> None:
+    """The libraries raise classes of their own for these, and Exception itself."""
+    name = hf_toys.saved(tmp_path, "bert")
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(HardtailError, match=r"hf:.*cannot be loaded: .*\w"):
+        load_hf(name, ADDITION.vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"num_hidden_layers": 2000}, "says 2,000 layers, but its files hold"),
+        ({"vocab_size": 10**9}, r"describes 33,000,\d+,\d+ weights, but its files have"),
+        ({"intermediate_size": 10**9}, "weights, but its files have"),
+    ],
+)
+def test_a_model_larger_than_its_files_is_refused_before_it_is_made(
+    change: dict[str, int], reason: str, tmp_path: Path
+) -> None:
+    """Two thousand layers took half a minute to be found missing; a billion rows would take 128 GB."""
+    name = hf_toys.saved(tmp_path, "bert")
+    config = json.loads((tmp_path / "config.json").read_bytes())
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(HardtailError, match=reason):
+        load_hf(name, ADDITION.vocabulary)
+
+
+def test_text_after_the_answer_comes_right_after_it() -> None:
+    """Whatever the length of a prompt; padding follows."""
+    task, tokens = LISTOPS, hf_toys.tokenizer()
+    denoiser = made("bert", task, template="a {prompt}: {answer} z.")
+    instances = drawn(task)
+    tokens_BL, at_BA = hidden(instances, denoiser.mask_id)
+    model: Any = denoiser.model
+    ids_BS, real_BS = model.placed(tokens_BL, at_BA[:, :1], at_BA.shape[1])
+    for i in range(len(instances)):
+        answer = denoiser.id_V[tokens_BL[i, at_BA[i]]].tolist()
+        before = f"a {task.vocabulary.decode(instances.prompt(i))}: "
+        wanted = [tokens.cls_token_id, *tokens.convert_tokens_to_ids(list(before)), *answer]
+        wanted += tokens.convert_tokens_to_ids(list(" z."))
+        assert ids_BS[i][real_BS[i]].tolist() == wanted

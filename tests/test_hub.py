@@ -16,7 +16,7 @@ from hardtail.core.files import save_instances
 from hardtail.core.hub import Address, model_of
 from hardtail.core.records import Accuracy, read_measurements
 from hardtail.core.trace_files import save_trace
-from hardtail.models.hf.loading import identified, load_hf
+from hardtail.models.hf.loading import identified, load_hf, model_hash
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
 from hardtail.study.unit import Unit
@@ -225,6 +225,8 @@ def test_a_model_of_another_project_is_loaded_by_its_name(
     here, there = (ht.load(name, task="addition,digits=4") for name in (f"hf:{folder}", "hf:me/bert"))
     answers = [ht.decode(model, problems).answer_NA for model in (here, there)]
     assert (answers[0] == answers[1]).all()
+    found = load_hf("hf:me/bert", ht.task("addition", digits=4).vocabulary)
+    assert found.pretrained.sha256 == model_hash(Path(folder))
     hub.failing = 503
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert model_of("hf:me/bert") is None

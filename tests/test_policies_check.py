@@ -184,6 +184,24 @@ def test_an_answer_that_comes_back_ends_the_check() -> None:
     assert (trace.notes["checks"] < CELLS * CELLS).all()  # long before its rounds are spent
 
 
+@pytest.mark.parametrize("token", range(MASK))
+def test_the_first_round_is_compared_with_nothing(token: int) -> None:
+    """Whatever token it ends with everywhere, a second round follows in which nothing differs."""
+    other = (token + 1) % MASK
+
+    def logits(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        hidden_BA = tokens_BL.gather(1, at_BA) == MASK
+        wanted_B1 = torch.where(hidden_BA.all(dim=1, keepdim=True), other, token)
+        return 9.0 * torch.nn.functional.one_hot(wanted_B1.expand_as(at_BA), VOCAB)
+
+    instances = problems(200)
+    full = instances.take(np.flatnonzero(instances.maskable_NA.all(axis=1))[:2])
+    trace = decode(Function(logits, MASK), full, Check())
+    assert (trace.answer_NA == token).all()
+    assert trace.notes["settled"].all()
+    assert trace.notes["checks"].tolist() == [6, 6]
+
+
 def test_random_groups_ask_every_cell_once_a_round() -> None:
     trace = decode(TOY, problems(40), Check(hide="random", parts=2, rounds=3))
     redrawn = []

@@ -169,6 +169,11 @@ def test_recorded_stage_sizes_are_around_the_mean() -> None:
     sizes = _stage_sizes(Puma(Fixed(6), law="around", threshold=None))
     assert np.bincount(sizes, minlength=6)[2:] / len(sizes) == pytest.approx(np.full(4, 0.25), abs=0.05)
     assert set(sizes) == {2, 3, 4, 5}
+    assert set(_stage_sizes(Puma(Fixed(19), law="around", threshold=None))) == {
+        1,
+        2,
+        3,
+    }  # at least one
 
 
 def test_a_threshold_leaps_over_stages() -> None:

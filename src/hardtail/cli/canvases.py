@@ -24,11 +24,11 @@ def import_canvases(
     from hardtail.tasks.named import task_named
     from hardtail.tasks.recorded import read_canvases
 
+    trace = read_canvases(canvases, task_named(task))
     into = out or canvases.with_name(f"{canvases.stem}-trace.npz")
+    common.refuse_special_out(into)
     if manifest_path(into).resolve() == canvases.resolve():
         raise HardtailError(f"--out {into}: its manifest would replace {canvases}; give another name")
-    common.refuse_special_out(into)
-    trace = read_canvases(canvases, task_named(task))
     save_trace(into, trace)
     steps = int(trace.step_NT.max(initial=-1)) + 1
     right = int(trace.exact_N.sum())

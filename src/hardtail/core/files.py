@@ -245,6 +245,8 @@ def content_hash(arrays: dict[str, Array]) -> str:
 
 
 def manifest_path(path: Path) -> Path:
+    if not path.name:  # such as "."
+        raise HardtailError(f"{path} is a folder; give a file")
     return path.with_suffix(".json")
 
 

@@ -51,6 +51,8 @@ class HardtailLM(LM):  # type: ignore[misc]
         self.name, self.policy = policy, policy_named(policy, self.subject.task.order_names)
         wanted = int(text) if (text := str(batch_size)).isdecimal() else 0  # not for "auto"
         batch = wanted if wanted > 1 else None  # the harness asks for 1 unless it is told otherwise
+        if not str(each).isdecimal():
+            raise HardtailError(f"each={each}: give a whole number of cells for a step")
         self.decoding = Decoding(Commit(int(each)), batch, self.subject.device)
 
     def generate_until(self, requests: "list[Instance]", disable_tqdm: bool = False) -> list[str]:

@@ -5,9 +5,12 @@ The problems of a stratum are those that `hardtail eval` measures on, so that fi
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct, ValidationError, convert, structs
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.manifest import Count
 from hardtail.core.types import Instances
 from hardtail.measuring.evaluate import measured_instances
 from hardtail.tasks import datasets as data
@@ -20,21 +23,37 @@ if TYPE_CHECKING:
 TEST, SHOTS = "test", "shots"
 """The splits: what is measured, and examples to show before it."""
 MOST_SHOTS = 8
-USUAL_N = 100
+USUAL_N, MOST = 100, 100_000
+"""How many problems a stratum has unless more are asked for, and at most."""
 
 
-def documents(
-    *, problems: str, stratum: str, n: int = USUAL_N, seed: int = 0, **others: Any
-) -> "dict[str, datasets.Dataset]":
-    """The splits of a task of the harness; `--metadata '{"n": 20, "seed": 1}'` changes how many and which.
+class Asked(Struct, frozen=True):
+    """Which problems a task of the harness has. Entries that others put into the metadata are left alone."""
 
-    `problems` is the task, such as "addition" or "addition,digits=8". Others' entries in the metadata are left alone.
-    """
+    problems: str
+    """The task, such as "addition" or "addition,digits=8"."""
+    stratum: str
+    n: Annotated[int, Meta(ge=1, le=MOST)] = USUAL_N
+    seed: Count = 0
+
+    @classmethod
+    def read(cls, metadata: Mapping[str, Any]) -> "Asked":
+        try:
+            return convert(dict(metadata), cls)
+        except (ValidationError, ValueError) as error:  # such as half of a character
+            raise HardtailError(
+                f'--metadata: {error}; give n from 1 to {MOST:,} and a seed from 0, as in \'{{"n": 20, "seed": 1}}\''
+            ) from error
+
+
+def documents(**metadata: Any) -> "dict[str, datasets.Dataset]":
+    """The splits of a task of the harness; `--metadata '{"n": 20, "seed": 1}'` changes how many and which."""
     import datasets
 
-    task, instances = drawn(problems, stratum, n, seed)
-    shots = data.draw(task, data.TRAIN, Part("natural", MOST_SHOTS), seed)
-    about = {"problems": problems, "stratum": stratum, "n": n, "seed": seed}
+    asked = Asked.read(metadata)
+    task, instances = drawn(asked.problems, asked.stratum, asked.n, asked.seed)
+    shots = data.draw(task, data.TRAIN, Part("natural", MOST_SHOTS), asked.seed)
+    about = structs.asdict(asked)
     return {
         name: datasets.Dataset.from_list(
             [

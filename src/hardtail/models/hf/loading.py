@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 from msgspec import Struct
+from safetensors import safe_open
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, read_regular
@@ -76,7 +77,9 @@ def load_hf(
     with _speaking(name, trust_remote_code) as transformers:
         found = _there(name)
         read = _read(transformers, found.folder, vocabulary, template, trust_remote_code)
-        inner, report = getattr(transformers, read.family.auto_class).from_pretrained(
+        kind = getattr(transformers, read.family.auto_class)
+        _refuse_outsized(kind, read.config, found.folder, trust_remote_code)
+        inner, report = kind.from_pretrained(
             found.folder,
             output_loading_info=True,
             trust_remote_code=trust_remote_code,
@@ -99,6 +102,24 @@ def outlined(pretrained: Pretrained, vocabulary: Vocabulary) -> HfModel:
         read = _read(transformers, folder, vocabulary, pretrained.template, trusted=False)
         with torch.device("meta"):
             return HfModel(getattr(transformers, read.family.auto_class).from_config(read.config), *read[1:])
+
+
+def _refuse_outsized(kind: Any, config: Any, folder: Path, trust_remote_code: bool) -> None:
+    """Refuse a configuration of far more weights than the files hold, before memory is taken for them."""
+    files = [path for path in folder.glob("*.safetensors") if path.is_file()]
+    held = 0
+    for path in files:
+        with safe_open(path, "pt") as opened:
+            held += len(opened.keys())
+    if not files:  # `transformers` says what is missing
+        return
+    if (layers := getattr(config, "num_hidden_layers", 0)) > held:
+        raise HardtailError(f"its config.json says {layers:,} layers, but its files hold {held:,} tensors")
+    with torch.device("meta"):
+        outline = kind.from_config(config, trust_remote_code=trust_remote_code)
+    size, described = sum(path.stat().st_size for path in files), sum(part.numel() for part in outline.parameters())
+    if described > 8 * size:  # a weight takes a bit at least
+        raise HardtailError(f"its config.json describes {described:,} weights, but its files have {size:,} bytes")
 
 
 def identified(name: str, template: str = TEMPLATE) -> Pretrained:
@@ -196,9 +217,10 @@ def _speaking(name: str, trusted: bool) -> Iterator[Any]:
     except HardtailError as error:
         said = str(error)
         raise HardtailError(said if said.startswith(name) else f"{name}: {said}") from error
-    except (OSError, ValueError, ImportError, KeyError, RuntimeError, AttributeError, TypeError) as error:
+    except Exception as error:  # of classes of their own, and `tokenizers` raises Exception itself
         hint = "" if trusted else "; code that comes with a model runs only with --trust-remote-code"
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        said = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
         raise HardtailError(f"{name} cannot be loaded: {said}{hint}") from error
     finally:
         quiet.set_verbosity(level)

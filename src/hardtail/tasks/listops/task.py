@@ -93,7 +93,7 @@ class ListOps(Task):
                 f"listops: max_train_depth is {self.max_train_depth} and max_depth {self.max_depth}; "
                 f"1 <= max_train_depth <= max_depth <= {_CELLS} must hold"
             )
-        if not self.arguments or min(self.arguments) < 1:
+        if not self.arguments or any(not isinstance(count, int) or count < 1 for count in self.arguments):
             raise HardtailError(f"listops: arguments is {self.arguments}; give counts of 1 and above, e.g. 2,3,4")
         for name in ("train_size", "test_per_depth"):
             if getattr(self, name) < 1:

@@ -1,0 +1,93 @@
+"""What small faults change and no other test held, in runs, their estimates and what their commands refuse."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from hardtail import HardtailError
+from hardtail.core.registry import POLICIES, SCHEMES, TASKS
+from hardtail.core.types import Trace
+from hardtail.decoding.loop import decode
+from hardtail.models.hf.families import family_of
+from hardtail.models.hf.loading import load_hf
+from hardtail.policies.base import Commit
+from hardtail.policies.confidence import Top1
+from hardtail.study.pack import unpack
+from hardtail.study.recipes import recipe_named
+from hardtail.tasks.addition.task import Addition
+from hardtail.training.keeper import Keeper
+from hardtail.training.run import train
+from tests.decoding_toys import TOY, problems
+
+
+def plain_fields() -> list[tuple[Any, str]]:
+    """Every field of a registered task, scheme or policy that is a number or one of some words."""
+    found = []
+    for registry in (TASKS, SCHEMES, POLICIES):
+        for name in registry.names():
+            kind: Any = registry.load(name)
+            hints = get_type_hints(kind)
+            found += [
+                (kind, item.name)
+                for item in fields(kind)
+                if {int, float} & {hints[item.name], *get_args(hints[item.name])}
+                or get_origin(hints[item.name]) is Literal
+            ]
+    return found
+
+
+@pytest.mark.parametrize(("kind", "field"), plain_fields(), ids=lambda value: getattr(value, "__name__", value))
+def test_a_field_that_is_a_number_or_one_of_some_words_takes_nothing_else(kind: Any, field: str) -> None:
+    """Also from Python, where nobody reads the words of a command line."""
+    with pytest.raises(HardtailError, match=field):
+        replace(kind(), **{field: "no such word"})
+
+
+def test_a_trace_is_shown_whatever_is_known_about_it() -> None:
+    trace = decode(TOY, problems(3), Top1())
+    for about, shown in (({}, "<Trace: "), ({"policy": "top1"}, "<Trace: top1, "), ({"model": "m"}, "<Trace: m, ")):
+        told: Trace = replace(trace, about=about)
+        assert repr(told).startswith(shown)
+        assert repr(told).endswith(" of 3 right>")
+
+
+@pytest.mark.parametrize(("commit", "most"), [(Commit(steps=9), 5), (Commit(steps=3), 3), (Commit(each=2), 3)])
+def test_the_most_steps_of_a_row(commit: Commit, most: int) -> None:
+    assert Top1().steps(5, commit) == most
+
+
+@pytest.mark.parametrize("name", ["no.pack.json", "run.json"])
+def test_a_packed_run_that_is_not_there_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(HardtailError, match="is not a packed run"):
+        unpack(tmp_path / name, tmp_path / "runs")
+
+
+@pytest.mark.parametrize("name", ["hf:/no/such/folder", "hf:./none", "hf:a/b/c"])
+def test_a_folder_that_is_not_there_is_not_looked_for_on_the_hub(name: str) -> None:
+    with pytest.raises(HardtailError, match="there is no such folder"):
+        load_hf(name, Addition(digits=3).vocabulary)
+
+
+def test_code_that_comes_with_a_model_may_name_it_a_masked_language_model() -> None:
+    named = {"AutoModelForMaskedLM": "code.Model"}
+    assert family_of(SimpleNamespace(model_type="mine", auto_map=named)).auto_class == "AutoModelForMaskedLM"
+    for auto_map in (None, {}, {"AutoModel": "code.Model"}):
+        with pytest.raises(HardtailError, match="is not a masked language model"):
+            family_of(SimpleNamespace(model_type="mine", auto_map=auto_map))
+
+
+def test_a_run_is_saved_as_often_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved, save = list[int](), Keeper.save
+
+    def counted(self: Keeper, *given: Any) -> None:
+        saved.append(self.progress.step)
+        save(self, *given)
+
+    monkeypatch.setattr(Keeper, "save", counted)
+    recipe = recipe_named("addition-random-smoke")
+    watch = replace(recipe.watch, save_every=3, eval_every=100, gen_every=0, probe_size=4, decoded=2)
+    train(replace(recipe, steps=7, batch=2, train_size=10, watch=watch), tmp_path)
+    assert saved == [3, 6, 7]
