@@ -74,7 +74,7 @@ def test_the_page_says_what_is_solved_best_in_the_fewest_passes(run: Run) -> Non
     found = {one.style: one.lines[0].points[0] for one in chart.series}
     assert {policy: point.x for policy, point in found.items()} == {"check": pytest.approx(18.0), "top1": 33.0}
     assert {policy: point.y for policy, point in found.items()} == {"check": pytest.approx(0.9), "top1": 0.5}
-    assert (chart.section, chart.answer) == ("cost", "a · check solves 90 % in 18 passes")
+    assert (chart.section, chart.answer) == ("cost", "a, seed 42 (not measured) · check solves 90 % in 18 passes")
     assert recorded_passes("no such task", [run]) is None
 
 
