@@ -79,6 +79,7 @@ def test_a_bound(sign: int, beyond: float, verdict: Verdict) -> None:
     assert rule._verdict(estimate(mean)) is verdict
     reached = sorted((mean, 0.5))
     assert rule._verdict(estimate(mean, *reached)) is (verdict if verdict is NOT else HOLDS)
+    assert replace(rule, by_mean=True)._verdict(estimate(mean, *reached)) is verdict
     assert (AtMost(Cell(ONE), 0.5).printed, AtLeast(Cell(ONE), 1.0).printed) == ("≤ 0.5", "1")
     assert (AtMost(Cell(ONE), 0.0).printed, AtLeast(Cell(ONE), 0.5).printed) == ("0", "≥ 0.5")
 

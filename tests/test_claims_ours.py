@@ -24,21 +24,33 @@ OURS = source_named("ours")
 RUN = ADDITION["addition-random"]
 
 
-def planted(folder: Path, check: float = 1.0, passes: float = 20.0, area: float = 1.0, own: float = 0.6) -> Results:
-    """Records of one run on every set of instances, and of other sets that do not count."""
+def planted(
+    folder: Path,
+    check: float = 1.0,
+    passes: float = 20.0,
+    area: float = 1.0,
+    own: float = 0.6,
+    n: int = 500,
+    lacks: tuple[str, str] | None = None,
+) -> Results:
+    """Records of one run on every set of instances, and of other sets that do not count.
+
+    It lacks the accuracy of one policy on one stratum if that is asked for.
+    """
     (folder / RUN).mkdir()
     (folder / RUN / "log.jsonl").write_text("")
     entry = RunEntry(name=RUN, arm="addition-random-tf32", task="addition", seed=42, steps=1)
     append_jsonl(folder / "index.jsonl", [entry])
     for seed in (*DATA_SEEDS, 42):
         counted = seed in DATA_SEEDS
-        about: dict[str, Any] = {"data_seed": seed, "seed": 42, "n": 500, "checkpoint": "last"}
+        about: dict[str, Any] = {"data_seed": seed, "seed": 42, "n": n, "checkpoint": "last"}
         share = {"check": check if counted else 0.0, "lsb": 1.0, "top1": 0.9}
         cost = {"check": passes, "lsb": 33.0, "top1": 33.0}
         made = [
             Accuracy(policy=name, stratum=stratum, exact_match=share[name], passes=cost[name], **about)
             for name in share
             for stratum in ("chain>=28", "natural")
+            if (name, stratum) != lacks
         ]
         areas = [
             Trust(policy=name, stratum="chain>=28", score=score, passes=3, wrong=100, auroc=value, **about)
@@ -67,11 +79,33 @@ def test_repair_is_judged_by_its_thresholds(tmp_path: Path, check: float, passes
 
 @pytest.mark.parametrize(
     ("area", "own", "verdict"),
-    [(1.0, 0.6, Verdict.HOLDS), (0.7, 0.6, Verdict.NOT), (0.992, 0.999, Verdict.HOLDS), (0.5, 0.6, Verdict.NOT)],
+    [
+        (1.0, 0.6, Verdict.HOLDS),
+        (0.7, 0.6, Verdict.NOT),
+        (0.992, 0.999, Verdict.HOLDS),
+        (0.5, 0.6, Verdict.NOT),
+        (0.987, 0.6, Verdict.WEAKER),  # its interval reaches .99, but the mean does not
+        (0.984, 0.6, Verdict.NOT),
+    ],
 )
 def test_detection_is_judged_by_its_thresholds(tmp_path: Path, area: float, own: float, verdict: Verdict) -> None:
     judged = claim_named("remedy.detect.addition-random", OURS).judge(planted(tmp_path, area=area, own=own))
     assert judged.verdict is verdict
+
+
+def test_a_part_that_fails_next_to_one_without_a_record_still_names_its_one_seed(tmp_path: Path) -> None:
+    results = planted(tmp_path, 0.7, lacks=("check", "natural"))
+    judged = claim_named("remedy.repair.addition-random", OURS).judge(results)
+    assert [found.verdict for found in judged.findings] == [Verdict.NOT, Verdict.UNMEASURED, Verdict.HOLDS]
+    assert (judged.seeds, judged.says) == (1, "one seed: does not hold")
+
+
+@pytest.mark.parametrize(
+    ("n", "said"), [(2000, ""), (500, "less than registered: 500 + 500 + 500 instances of 3 × 2,000")]
+)
+def test_a_verdict_on_less_than_was_registered_says_so(tmp_path: Path, n: int, said: str) -> None:
+    judged = claim_named("remedy.repair.addition-random", OURS).judge(planted(tmp_path, n=n))
+    assert [found.remark for found in judged.findings] == [said] * 3
 
 
 def test_a_difference_on_three_sets_of_instances_rests_on_one_training_seed(tmp_path: Path) -> None:

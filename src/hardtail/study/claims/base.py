@@ -95,11 +95,12 @@ class Check(ABC):
         return None
 
     def judge(self, results: Results) -> Finding:
-        """Judge the results; the remark also names the runs that were left out."""
+        """Judge the results; the remark also names the runs that were left out, and the limits of the figures."""
         finding = self._unmeasured(results) or self._found(results)
         left_out = tuple(dict.fromkeys(self._left_out(results)))
         others = f"left out: {why_left_out(left_out)}" if left_out else ""
-        remark = "; ".join(filter(None, (finding.remark, others)))
+        limits = dict.fromkeys(cell.figure.limits(results) for cell in self.cells)
+        remark = "; ".join(filter(None, (finding.remark, others, *limits)))
         seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
         return replace(finding, remark=remark, seeds=seeds, left_out=left_out)
 
@@ -132,9 +133,10 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """The fewest seeds behind any finding; moot ones do not count towards a verdict."""
+        """The fewest seeds behind any finding; once there is a verdict, behind any finding that was measured."""
         judged = self.verdict is not Verdict.UNMEASURED
-        return min(finding.seeds for finding in self.findings if not (judged and finding.moot))
+        measured = [finding for finding in self.findings if finding.verdict is not Verdict.UNMEASURED]
+        return min(finding.seeds for finding in (measured if judged else self.findings))
 
     @property
     def says(self) -> str:

@@ -91,6 +91,10 @@ class Figure(ABC):
         total = cases(self.values(results).values())
         return "" if total is None or total >= ENOUGH else f"only {total} cases, and {ENOUGH} are needed"
 
+    def limits(self, results: Results) -> str:
+        """How much less was measured than was planned; empty if nothing is known of that."""
+        return ""
+
     def left_out(self, results: Results) -> list[LeftOut]:
         """Runs that do not count, because they have not shown that they learned the task."""
         return []

@@ -85,6 +85,8 @@ class _Bound(_OneFigure):
 
     bound: float
     tolerance: float = SLACK
+    by_mean: bool = False
+    """Whether an interval that reaches the bound does not help a mean that misses it."""
     mark: ClassVar[str]
     direction: ClassVar[int]
     """In which direction a value exceeds the bound."""
@@ -98,7 +100,8 @@ class _Bound(_OneFigure):
     def _verdict(self, ours: Estimate) -> Verdict:
         if self._excess(ours.mean) > self.tolerance + EPSILON:
             return Verdict.NOT
-        kept = any(self._excess(value) <= 0 for value in (ours.mean, *(ours.interval or ())))
+        ends = () if self.by_mean else ours.interval or ()
+        kept = any(self._excess(value) <= 0 for value in (ours.mean, *ends))
         return Verdict.HOLDS if kept else Verdict.WEAKER
 
     def _excess(self, value: float) -> float:

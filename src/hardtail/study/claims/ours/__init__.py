@@ -1,4 +1,4 @@
-"""What this project itself claims, written down before it is measured: how far checking an answer repairs it."""
+"""What this project itself claims, written down before it is measured at size: how far checking answers helps."""
 
 from hardtail.study.claims.source import Paper
 

@@ -10,7 +10,9 @@ from hardtail.study.runs import Run
 
 Number = Literal["exact_match", "passes", "auroc"]
 DATA_SEEDS = (0, 1, 2)
-"""The sets of instances that count; no run was trained with these seeds."""
+"""The sets of instances that count; no run was trained with these seeds. Probes on addition drew from the first."""
+REGISTERED = 2000
+"""The instances of each of these sets that were registered."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,13 @@ class Decoded(Figure):
     def estimate(self, results: Results) -> Estimate | None:
         ours = super().estimate(results)
         return ours and replace(ours, seeds=self.training_seeds(results))
+
+    def limits(self, results: Results) -> str:
+        held = [record.n for record in self._records(results).values()]
+        if not held or (len(held) == len(DATA_SEEDS) and min(held) >= REGISTERED):
+            return ""
+        sizes = " + ".join(f"{n:,}" for n in held)
+        return f"less than registered: {sizes} instances of {len(DATA_SEEDS)} × {REGISTERED:,}"
 
     def why_missing(self, results: Results) -> str:
         if left_out := self.left_out(results):

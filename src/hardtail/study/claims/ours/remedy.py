@@ -48,7 +48,7 @@ def _repair(run: str) -> list[Check]:
     return [
         NotBelow(_accuracy(run, "check", hard), _accuracy(run, "lsb", hard), times=0.99),
         NotBelow(_accuracy(run, "check", "natural"), _accuracy(run, "top1", "natural"), slack=0.002),
-        AtMost(_passes(run, "check", hard), 33.0, tolerance=0.0),
+        AtMost(_passes(run, "check", hard), 33.0, tolerance=0.0, by_mean=True),
     ]
 
 
@@ -56,7 +56,10 @@ def _detect(run: str, policies: tuple[str, ...], stratum: str, score: str, bound
     found: list[Check] = []
     for policy in policies:
         asked = _area(run, policy, stratum, score)
-        found += [AtLeast(asked, bound, tolerance=0.005), BetterWhereLow(asked, _area(run, policy, stratum, OWN))]
+        found += [
+            AtLeast(asked, bound, tolerance=0.005, by_mean=True),
+            BetterWhereLow(asked, _area(run, policy, stratum, OWN)),
+        ]
     return found
 
 
