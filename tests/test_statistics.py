@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hardtail.measuring.statistics import binomial_tail, mcnemar, t_interval, wilson
+from hardtail.measuring.statistics import mcnemar, t_interval, wilson
 
 
 def test_wilson_against_published_values() -> None:
@@ -50,9 +50,3 @@ def test_t_interval() -> None:
     found = t_interval([1.0, 2.0, 3.0])
     assert found is not None
     assert found == pytest.approx((2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5))
-
-
-def test_the_tail_of_a_binomial() -> None:
-    assert binomial_tail(20, 0, 0.05) == pytest.approx(1.0)
-    assert binomial_tail(3, 2, 0.5) == pytest.approx(0.5)
-    assert binomial_tail(20, 20, 0.05) == pytest.approx(0.05**20)

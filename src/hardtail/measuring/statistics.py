@@ -1,7 +1,7 @@
 """The uncertainty of a share, whether two decoders differ, and how well a score separates two kinds."""
 
 from collections.abc import Sequence
-from math import comb, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,11 +27,6 @@ def _wilson(share: float, n: int) -> Interval:
     half = Z * sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
     low, high = ((middle + sign * half) / (1 + Z * Z / n) for sign in (-1, 1))
     return Interval(max(low, 0.0), min(high, 1.0))
-
-
-def binomial_tail(n: int, k: int, p: float) -> float:
-    """P(at least k successes in n trials of probability p)."""
-    return sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k, n + 1))
 
 
 class Paired(NamedTuple):
