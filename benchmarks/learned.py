@@ -5,7 +5,7 @@
 Three heads for each model (`training.heads`): is this written token right (PRISM), is this cell the next in the logical
 order, would the model still say the same once all other cells are written. The first is asked which answers are wrong
 (AUROC of its doubt), and names the suspects of `policies.learned.Suspects`; the others order the cells. A line of
-`OUT/RUN.jsonl` is one measurement.
+`OUT/RUN.jsonl` is one measurement, and `OUT/RUN.HEAD.jsonl` has the first loss of a fit and the mean of its last ones.
 """
 
 import argparse
@@ -18,6 +18,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from arguments import how_many
 from hardtail import zoo
+from hardtail.core.records import Head as Heading
+from hardtail.core.records import LogLine, Trust, append_jsonl
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -34,6 +36,8 @@ from hardtail.training.heads import Agreeing, Fit, InOrder, Teacher, Written, fi
 
 TEACHERS: dict[str, Teacher] = {"written": Written(), "order": InOrder(), "agreeing": Agreeing()}
 BATCH = 32
+LAST = 50
+"""The losses at the end of a fit whose mean is reported."""
 
 
 @torch.inference_mode()
@@ -61,14 +65,16 @@ def measure(subject: Subject, heads: dict[str, Head], stratum: str, n: int, seed
         keep(into, [record])
         found = f"{record.exact_match:.3f} in {record.passes:.1f} passes, {record.wall:.0f} s"
         print(f"{subject.name:20} {stratum:10} {name:22} {found}", flush=True)
-    for drafted in (Threshold(), Top1()):
-        trace = decode(subject.denoiser, instances, drafted, decoding)
-        area = auroc(doubt(heads["written"], trace, subject.device).numpy(), ~trace.exact_N).auroc
+    shared = {name: getattr(record, name) for name in Heading.__struct_fields__}
+    drafts: dict[str, Policy] = {"threshold": Threshold(), "top1": Top1()}
+    for name, policy in drafts.items():
+        trace = decode(subject.denoiser, instances, policy, decoding)
+        area = auroc(doubt(heads["written"], trace, subject.device).numpy(), ~trace.exact_N)
         wrong = int((~trace.exact_N).sum())
-        shown = "none" if area is None else f"{area:.3f}"
-        print(
-            f"{subject.name:20} {stratum:10} head's doubt, {drafted}: AUROC {shown}, {wrong} of {n} wrong", flush=True
-        )
+        about = shared | {"policy": name, "stratum": stratum, "n": n}
+        keep(into, [Trust(**about, score="head's doubt", passes=1, wrong=wrong, **area._asdict())])
+        shown = "none" if area.auroc is None else f"{area.auroc:.3f}"
+        print(f"{subject.name:20} {stratum:10} head's doubt, {name}: AUROC {shown}, {wrong} of {n} wrong", flush=True)
 
 
 def main() -> None:
@@ -85,7 +91,9 @@ def main() -> None:
         heads = {}
         for about, teacher in TEACHERS.items():
             heads[about], losses = fitted(subject, teacher, Fit(steps=asked.steps))
-            last = sum(losses[-50:]) / len(losses[-50:])
+            last = sum(losses[-LAST:]) / len(losses[-LAST:])
+            lines = [LogLine(step=1, loss=losses[0]), LogLine(step=len(losses), loss=last)]
+            append_jsonl(asked.out / f"{zoo.find(name).run}.{about}.jsonl", lines)
             print(f"{name:20} {about:10} loss {losses[0]:.3f} to {last:.4f}", flush=True)
         for stratum in ("natural", HARDEST[subject.task.name]):
             measure(subject, heads, stratum, asked.n, asked.seed, asked.out / f"{zoo.find(name).run}.jsonl")

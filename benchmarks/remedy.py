@@ -15,11 +15,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from arguments import how_many
 from hardtail import zoo
-from hardtail.core.records import Accuracy, read_measurements
+from hardtail.core.provenance import origin
+from hardtail.core.records import Accuracy, Trust, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
 from hardtail.measuring.influence import By, chosen_groups
@@ -101,10 +102,27 @@ def groups(models: list[str], seeds: list[int]) -> Iterator[Work]:
                 yield Work(model, seed, HARDEST[subject.task.name], policy)
 
 
-def measured(path: Path) -> set[tuple[str, str, int | None, int, str]]:
+class Measured(NamedTuple):
+    """What tells one measurement from another."""
+
+    policy: str
+    stratum: str
+    data_seed: int | None
+    n: int
+    commit_rule: str
+    decode_precision: str
+    device: str | None
+    trust: bool
+    """Whether the answers were looked at again, too."""
+
+
+def measured(path: Path) -> set[Measured]:
     """What a file has already."""
-    found = (record for record in read_measurements(path) if isinstance(record, Accuracy))
-    return {(record.policy, record.stratum, record.data_seed, record.n, record.commit_rule) for record in found}
+    return {
+        Measured(*(getattr(record, name) for name in Measured._fields[:-1]), isinstance(record, Trust))
+        for record in read_measurements(path)
+        if isinstance(record, Accuracy | Trust)
+    }
 
 
 PLANS = {"claims": works, "equal": equal_passes, "groups": groups}
@@ -148,7 +166,8 @@ def main() -> None:
         name = subject.task.order_names[0] if work.policy == "logical" else work.policy
         into = asked.out / f"{ZOO[work.model].run}.jsonl"
         commit, trust = Commit(work.each), work.policy in ASKED and asked.plan == "claims"
-        if (name, work.stratum, work.seed, asked.n, str(commit)) in measured(into):
+        made_with = str(commit), subject.origin.decode_precision, origin(asked.device)["device"]
+        if Measured(name, work.stratum, work.seed, asked.n, *made_with, trust) in measured(into):
             continue
         if time.monotonic() > deadline:
             print("the time is up; the next call continues", flush=True)
