@@ -22,7 +22,6 @@ from hardtail.core.schema import LONGEST, check_instance_headers
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks import reading
 from hardtail.tasks.addition.task import Addition
-from hardtail.tasks.datasets import KEPT, build
 from tests.conftest import Command
 from tests.decoding_toys import problems
 
@@ -50,14 +49,6 @@ def test_nothing_is_added_to_half_a_line(tmp_path: Path) -> None:
     with pytest.raises(HardtailError, match="ends in the middle of a line"):
         append_bytes(path, b"{}\n")
     assert path.read_bytes() == b'{"a": 1}\n{"b"'
-
-
-def test_kept_data_sets_are_found_under_the_names_they_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A longer hash would make every kept data set unknown."""
-    monkeypatch.setenv(KEPT, str(tmp_path))
-    build(Addition(digits=3), "test", seed=1, n=4)
-    (path,) = tmp_path.glob("*.npz")
-    assert len(path.stem) == len("addition-test-") + 16
 
 
 @pytest.mark.parametrize("limit", ["100000 0", "max 100000", "x 1", "5", ""])
