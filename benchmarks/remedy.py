@@ -119,7 +119,16 @@ class Measured(NamedTuple):
 def measured(path: Path) -> set[Measured]:
     """What a file has already."""
     return {
-        Measured(*(getattr(record, name) for name in Measured._fields[:-1]), isinstance(record, Trust))
+        Measured(
+            record.policy,
+            record.stratum,
+            record.data_seed,
+            record.n,
+            record.commit_rule,
+            record.decode_precision,
+            record.device,
+            trust=isinstance(record, Trust),
+        )
         for record in read_measurements(path)
         if isinstance(record, Accuracy | Trust)
     }
