@@ -33,6 +33,8 @@ class Buckets:
     fault: Fault = lambda request: None
     lost: Callable[["Request"], bool] = lambda request: False
     """Whether a request is carried out, and its sender told that it was not."""
+    cut: Callable[["Request"], bool] = lambda request: False
+    """Whether the connection breaks in the middle of the answer's body."""
     unconditional: bool = False
     """Whether conditions are ignored, as by a store that does not know them."""
     asked: list[Request] = field(default_factory=list)
@@ -63,7 +65,8 @@ def serving() -> Iterator[Buckets]:
             for name in conditions if held.unconditional else ():
                 del environment[name]
             if not held.lost(request):
-                return list(inner(environment, start))
+                body = b"".join(inner(environment, start))
+                return [body[: len(body) // 2] if held.cut(request) else body]
             list(inner(environment, lambda *given: None))
             start("503 try again", [("Content-Length", "0")])
             return [b""]
@@ -76,7 +79,7 @@ def serving() -> Iterator[Buckets]:
     os.environ.update(KEYS | {"AWS_ENDPOINT_URL": held.url})
     buckets._connection.cache_clear()  # made for another address, perhaps
     try:
-        buckets._connected().call_s3("create_bucket", Bucket=BUCKET)
+        buckets.BucketDepot(f"s3://{BUCKET}")._store.call_s3("create_bucket", Bucket=BUCKET)
         yield held
     finally:
         os.environ.clear()

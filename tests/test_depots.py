@@ -4,7 +4,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hardtail.core import buckets
-from hardtail.core.buckets import BucketDepot
+from hardtail.core.buckets import PROMPT, BucketDepot
 from hardtail.core.depots import ConflictError, Depot, FolderDepot, place_at
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.study import leases
@@ -20,6 +20,7 @@ from hardtail.study.advance import advance, status, work
 from hardtail.study.leases import Leases
 from hardtail.study.store import Store, recorded
 from hardtail.study.unit import Unit, Watching
+from hardtail.study.workplaces import BucketRuns
 from tests.bucket_server import Buckets, Request, serving
 from tests.conftest import Command
 from tests.grid_toys import little
@@ -38,7 +39,8 @@ def server() -> Iterator[Buckets]:
 def bucket(server: Buckets, tmp_path: Path) -> Iterator[BucketDepot]:
     """A place of its own in the bucket; what a test did to the server ends with it."""
     yield BucketDepot(f"s3://grids/{tmp_path.name}")
-    server.fault, server.lost, server.unconditional = (lambda request: None), (lambda request: False), False
+    server.fault, server.unconditional = (lambda request: None), False
+    server.lost = server.cut = lambda request: False
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -157,6 +159,58 @@ def test_a_line_of_the_index_whose_answer_is_lost_is_there_once(
     assert content(bucket, "index") == b"ours\ntheirs\n"
 
 
+@pytest.mark.parametrize(("breaks", "whole"), [(2, True), (3, False)])
+def test_an_answer_that_breaks_off_is_read_again(
+    breaks: int, whole: bool, bucket: BucketDepot, server: Buckets
+) -> None:
+    bucket.swap("file", b"whole" * 1000, None)
+    cut: list[Request] = []
+
+    def broken(request: Request) -> bool:
+        if request.method == "GET" and len(cut) < breaks:
+            cut.append(request)
+            return True
+        return False
+
+    server.cut = broken
+    if whole:
+        assert content(bucket, "file") == b"whole" * 1000
+    else:
+        with pytest.raises(HardtailError, match=rf"{bucket.url}/file cannot be read: ") as raised:
+            bucket.read("file")
+        assert isinstance(raised.value.__cause__, OSError), "a run would fail by what is not its fault"
+    assert len(cut) == breaks
+
+
+def test_an_answer_that_makes_no_sense_is_named(bucket: BucketDepot, monkeypatch: pytest.MonkeyPatch) -> None:
+    from botocore.parsers import ResponseParserError
+
+    def garbled(*given: Any, **also: Any) -> Any:
+        raise ResponseParserError("no XML")
+
+    monkeypatch.setattr(bucket._store, "call_s3", garbled)
+    requests: list[Callable[[str], object]] = [bucket.read, bucket.sizes, lambda key: bucket.swap(key, b"new", None)]
+    for request in requests:
+        with pytest.raises(HardtailError, match=r"cannot be (read|listed|written): .*no XML") as raised:
+            request("file")
+        assert isinstance(raised.value.__cause__, OSError)
+
+
+def test_requests_for_a_lease_are_over_before_it_is(bucket: BucketDepot, server: Buckets) -> None:
+    server.fault = lambda request: 503 if "/.leases/" in request.key and request.method == "PUT" else None
+    before = len(server.asked)
+    with pytest.raises(HardtailError, match="cannot be written"):
+        Store(bucket).leases.take("run", "unit")
+    tried = [request for request in server.asked[before:] if request.method == "PUT"]
+    assert len(tried) == PROMPT.attempts
+    server.cut, before = (lambda request: True), len(server.asked)
+    with pytest.raises(HardtailError, match="cannot be listed"):
+        Store(bucket).leases.held()
+    assert len(server.asked) - before <= PROMPT.attempts, "s3fs tries again what botocore does"
+    longest = PROMPT.attempts * PROMPT.repeats * PROMPT.reads * (PROMPT.connect + PROMPT.read)
+    assert 2 * longest < leases.LASTS - leases.LASTS / leases.RENEWALS, "a write, and a look at what became of it"
+
+
 @pytest.mark.parametrize(("status", "words"), [(403, "Forbidden"), (507, "No space left on device")])
 def test_a_store_that_refuses_is_named_with_its_reason(
     status: int, words: str, bucket: BucketDepot, server: Buckets, tmp_path: Path
@@ -233,6 +287,61 @@ def test_a_worker_that_was_taken_for_dead_cannot_undo_the_next_one_s_work(bucket
     assert late.state == "busy"
     assert bucket.sizes(unit.name) == ended[2]
     assert [item.name for item in unit.store.index()] == [unit.name]
+
+
+def test_a_worker_that_has_lost_its_lease_sends_nothing(bucket: BucketDepot) -> None:
+    """The next one has taken the run and fetched it, but sent nothing yet: no condition of a write would fail."""
+    unit = Unit(entry(), bucket, Store(BucketDepot(f"{bucket.url}/results")), 5, "cpu")
+    sent: list[dict[str, str]] = []
+
+    def versions() -> dict[str, str]:
+        found = {key: bucket.read(key) for key in bucket.sizes(unit.name)}
+        return {key: held.version for key, held in found.items() if held is not None}
+
+    def stop() -> bool:
+        if not sent and unit.kept.step(unit.name):
+            unit.store.leases.drop(unit.name, unit.store.leases.held()[unit.name].owner)
+            unit.store.leases.take(unit.name, "the next one's")
+            sent.append(versions())
+        return False
+
+    with little():
+        late = work(unit, stop, Watching())
+    assert late.state == "busy"
+    assert "another process may have taken it over" in late.said[0]
+    assert sent == [versions()]
+
+
+def test_a_run_is_fetched_in_the_reverse_order_of_sending(bucket: BucketDepot, server: Buckets) -> None:
+    """Someone may still be sending: what is sent before the state must not be read in an older version than it."""
+    runs, lease = BucketRuns(bucket), Leases(bucket).take("run", "unit")
+    files = ["recipe.json", "best_probe.safetensors", "log.jsonl", "state.safetensors", "finished.json"]
+    with runs.opened("run", lease) as desk:
+        for file in files:
+            (desk.folder / file).write_text(file)
+        before = len(server.asked)
+        desk.keep()
+        written = [request.key for request in server.asked[before:] if "/run/" in request.key]
+    before = len(server.asked)
+    with runs.opened("run", lease) as desk:
+        assert {path.name: path.read_text() for path in desk.folder.iterdir()} == {file: file for file in files}
+        read = [request.key for request in server.asked[before:] if "/run/" in request.key]
+    assert [key.rpartition("/")[2] for key in written] == files
+    assert read == written[::-1]
+
+
+def test_a_removal_that_failed_is_made_up_for(bucket: BucketDepot, server: Buckets) -> None:
+    runs, lease = BucketRuns(bucket), Leases(bucket).take("run", "unit")
+    with runs.opened("run", lease) as desk:
+        (desk.folder / "finished.json").write_text("{}")
+    with runs.opened("run", lease) as desk:
+        (desk.folder / "finished.json").unlink()
+        server.fault = lambda request: 403 if request.key.endswith("/finished.json") else None
+        with pytest.raises(HardtailError, match="cannot be written: Forbidden"):
+            desk.keep()
+        server.fault = lambda request: None
+        desk.keep()
+        assert bucket.sizes("run") == {}
 
 
 def test_a_grid_in_a_bucket_is_that_of_a_folder(bucket: BucketDepot, tmp_path: Path, hardtail_command: Command) -> None:

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 import hardtail as ht
 from hardtail import HardtailError
+from hardtail.cli.common import from_anywhere
 from hardtail.core.files import save_instances
 from hardtail.core.hub import Address, model_of
 from hardtail.core.records import Accuracy, read_measurements
@@ -348,3 +349,15 @@ def test_a_grid_is_trained_on_a_data_set_of_the_hub(
     assert "recorded" in out
     unit = Unit(plain, tmp_path, Store(tmp_path), 2, None, data_file=Path(f"hf:me/sums@{commit}"))
     assert unit.from_anywhere().data_file == unit.data_file, "the same on every machine"
+
+
+def test_a_model_for_other_machines_is_pinned_to_its_commit(run: Path, hub: Hub, hardtail_command: Command) -> None:
+    """Workers load it later, perhaps after the next push."""
+    pushed = [hardtail_command("push", str(run), "hf:me/pinned", "--licence", "mit")[1].split()[-1]]
+    assert from_anywhere("hf:me/pinned") == pushed[0]
+    pushed.append(
+        hardtail_command("push", str(run / "last.safetensors"), "hf:me/pinned", "--licence", "mit")[1].split()[-1]
+    )
+    assert from_anywhere("hf:me/pinned") == pushed[1] != pushed[0]
+    assert from_anywhere(pushed[0]) == pushed[0]
+    assert from_anywhere(f"hf:{run}") == f"hf:{run}"

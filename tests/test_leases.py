@@ -148,6 +148,27 @@ def test_a_lease_that_another_has_taken_over_is_lost(store: Store, monkeypatch: 
     assert store.leases.held()["run"].owner == other.taken.owner, "it is no longer the first one's to drop"
 
 
+def test_a_renewal_whose_answer_is_lost_does_not_cost_the_lease(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, now = FolderDepot.swap, time.time()
+
+    def lost(depot: FolderDepot, key: str, content: bytes, expected: str | None) -> str:
+        real(depot, key, content, expected)
+        monkeypatch.setattr(FolderDepot, "swap", real)
+        raise OSError("the connection broke")
+
+    with store.leases.take("run", "unit") as lease:
+        monkeypatch.setattr(FolderDepot, "swap", lost)
+        for later in (10, 20):
+            monkeypatch.setattr(time, "time", lambda later=later: now + later)
+            lease.renew()
+        assert store.leases.held()["run"].expires == lease.taken.expires == now + 20 + leases.LASTS
+        lease.refuse_lost()
+        monkeypatch.setattr(FolderDepot, "swap", lost)
+        monkeypatch.setattr(time, "time", lambda: now + 30)
+        lease.renew()
+    assert not (store.folder / ".leases" / "run.json").exists(), "it was let go under a version that it no longer had"
+
+
 def test_a_worker_whose_lease_was_taken_over_records_nothing(store: Store, tmp_path: Path) -> None:
     """It was stopped for longer than a lease lasts, while it measured."""
     unit = Unit(entry(), tmp_path / "runs", store, 5, "cpu")

@@ -7,7 +7,8 @@
 Commands run outside the checkout, with fewer instances and steps than the README says. An extra is installed into an
 environment of its own that sees the package's, so that it gets nothing from another extra, and there does what it is
 for: a model that `transformers` saved is measured and trained, a run is pushed to and loaded from a server of the Hub's
-API on this machine, a run is logged to three programs, and so on.
+API on this machine, a run is logged to three programs, and so on. `grid` and `s3` are left out: they need a cluster and
+a server, and the tests have those.
 """
 
 import argparse

@@ -157,10 +157,12 @@ def load(
 
 
 def from_anywhere(model: str) -> str:
-    """The same model, for a process in another folder."""
+    """The same model, for a process in another folder or on another machine."""
+    from hardtail.core.hub import pinned_model
+
     prefix = "hf:" if model.startswith("hf:") else ""
     path = Path(model.removeprefix(prefix))
-    return f"{prefix}{path.absolute()}" if path.exists() else model
+    return f"{prefix}{path.absolute()}" if path.exists() else pinned_model(model)
 
 
 def admit_task(text: str | None) -> "Task | None":

@@ -4,7 +4,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from hardtail.cli.options import option
@@ -57,10 +56,10 @@ def passes(
         if workers is None:
             yield HERE, subject.device
             return
-        from hardtail.study.shards import Shards
+        from hardtail.study.shards import Identity, Shards
 
         where = device or ("cuda" if workers.has_gpus else "cpu")
-        yield Shards(replace(workers, gpu=where != "cpu"), load), where
+        yield Shards(workers.on(where), load, Identity.of(subject)), where
 
 
 class Grid:

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ ADDRESS = re.compile(r"s3://([a-z0-9][a-z0-9.-]+)((?:/[\w.-]+)*)/?")
 PROBE = ".writable"
 """The object that is written to see whether a bucket can be."""
 ATTEMPTS = 5
-"""How often a write is tried that another one got in the way of, although the object stayed what it was."""
+"""Attempts at a write that met a concurrent one, although the object stayed what it was."""
 ROUNDS = 100
 """How often a change of a file that many others change too is begun again."""
 CHANGED = (404, 409, 412)
@@ -46,10 +46,32 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True)
+class Patience:
+    """How long requests may take."""
+
+    connect: int
+    """Seconds until there is a connection."""
+    read: int
+    """Seconds until more of an answer arrives."""
+    attempts: int
+    """Of botocore, at a request that fails by what is likely to pass."""
+    repeats: int
+    """Of s3fs, at all of these attempts; 1 means that only botocore tries again."""
+    reads: int
+    """Attempts at a read whose answer breaks off, which neither of them repeats."""
+
+
+PATIENT = Patience(connect=10, read=60, attempts=4, repeats=5, reads=3)
+PROMPT = Patience(connect=3, read=5, attempts=2, repeats=1, reads=1)
+"""For leases: a request and a look at what became of it must be over well before a lease is."""
+
+
+@dataclass(frozen=True)
 class BucketDepot(Depot):
     """Objects below an address such as `s3://bucket/prefix`."""
 
     url: str
+    patience: Patience = PATIENT
 
     def __post_init__(self) -> None:
         if not ADDRESS.fullmatch(self.url):
@@ -58,6 +80,10 @@ class BucketDepot(Depot):
     @property
     def place(self) -> str:
         return self.url
+
+    @property
+    def prompt(self) -> "BucketDepot":
+        return replace(self, patience=PROMPT)
 
     def read(self, key: str) -> Held | None:
         return self._get(key)
@@ -82,8 +108,9 @@ class BucketDepot(Depot):
         raise ConflictError(f"{self.url}/{key} was written by another process meanwhile; try again")
 
     def publish(self, files: Mapping[str, bytes], key: str, change: Callable[[bytes], bytes]) -> None:
-        # What is there now, before the index is read: whoever records these files later changes their versions, so
-        # that a process that was suspended here cannot replace what counts by then.
+        # What is there now, before the index is read: a process that is suspended here cannot replace what another has
+        # recorded meanwhile, except for a file that already had the recorded content: versions follow from the
+        # content, so that this file has kept its own. There only the lease helps.
         before = {file: self._found(file) for file in files}
         changed = b""
         for number in range(ROUNDS):
@@ -100,7 +127,7 @@ class BucketDepot(Depot):
                 return
             except ConflictError:  # someone else has changed the index
                 continue
-        raise ConflictError(f"{self.url}/{key} is changed by others all the time; try again")
+        raise ConflictError(f"{self.url}/{key} keeps being changed by others; try again")
 
     def remove(self, key: str, expected: str) -> None:
         self._put(key, b"", IfMatch=expected)
@@ -114,7 +141,7 @@ class BucketDepot(Depot):
         more: dict[str, str] = {}
         while True:
             with self._named(folder, "listed"):
-                answer = _connected().call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **more)
+                answer = self._store.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **more)
             for item in answer.get("Contents", ()):
                 if item["Size"]:
                     found[item["Key"].removeprefix(f"{root}/" if root else "")] = int(item["Size"])
@@ -156,6 +183,11 @@ class BucketDepot(Depot):
         assert found is not None  # checked when it was made
         return found[1], found[2].removeprefix("/")
 
+    @property
+    def _store(self) -> Any:
+        """The connection of this process; a process that was forked off gets its own."""
+        return _connection(os.getpid(), self.patience)
+
     def _at(self, key: str) -> dict[str, str]:
         bucket, root = self._parts
         return {"Bucket": bucket, "Key": f"{root}/{key}" if root else key}
@@ -169,20 +201,25 @@ class BucketDepot(Depot):
         with self._named(key, "read"):
             from fsspec.asyn import sync
 
-            store = _connected()
-            try:
-                answer = store.call_s3("get_object", **self._at(key), **more)
-                return Held(sync(store.loop, answer["Body"].read), answer["ETag"])
-            except OSError as error:
-                if _status(error) == 404 and "NoSuchBucket" not in str(error.__cause__):
-                    return None
-                raise
+            for left in reversed(range(self.patience.reads)):
+                try:
+                    answer = self._store.call_s3("get_object", **self._at(key), **more)
+                except OSError as error:
+                    if _status(error) == 404 and "NoSuchBucket" not in str(error.__cause__):
+                        return None
+                    raise
+                try:
+                    return Held(sync(self._store.loop, _whole, answer["Body"]), answer["ETag"])
+                except _faults():
+                    if not left:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
 
     def _put(self, key: str, content: bytes, **condition: str) -> str | None:
         """Write an object and return its version; None if the condition does not hold."""
         with self._named(key, "written"):
             try:
-                answer = _connected().call_s3("put_object", **self._at(key), Body=content, **condition)
+                answer = self._store.call_s3("put_object", **self._at(key), Body=content, **condition)
                 return str(answer["ETag"])
             except OSError as error:
                 if condition and _status(error) in CHANGED and "NoSuchBucket" not in str(error.__cause__):
@@ -192,12 +229,10 @@ class BucketDepot(Depot):
     @contextmanager
     def _named(self, key: str, what: str) -> "Iterator[None]":
         """Turn what a store or its client says into a HardtailError, with an OSError as its cause."""
-        _connected()  # says what to install
-        from botocore.exceptions import BotoCoreError
-
+        _ = self._store  # says what to install
         try:
             yield
-        except (OSError, BotoCoreError) as error:
+        except _faults() as error:
             cause = error if isinstance(error, OSError) else OSError(errno.EIO, str(error))
             if _status(error) == FULL:
                 cause = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -212,19 +247,37 @@ def _status(error: BaseException) -> int:
     return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def _connected() -> Any:
-    """The connection of this process; a process that was forked off gets its own."""
-    return _connection(os.getpid())
+def _faults() -> tuple[type[Exception], ...]:
+    """What the client raises; by no means only OSError, if an answer breaks off or cannot be parsed."""
+    from aiohttp import ClientError
+    from botocore.exceptions import BotoCoreError
+    from botocore.parsers import ResponseParserError
+
+    return OSError, BotoCoreError, ClientError, ResponseParserError
+
+
+async def _whole(body: Any) -> bytes:
+    try:
+        content: bytes = await body.read()
+        return content
+    finally:
+        body.close()
 
 
 @cache
-def _connection(process: int) -> Any:
+def _connection(process: int, patience: Patience) -> Any:
     try:
         import s3fs
     except ImportError as error:
         raise HardtailError(f"s3:// needs s3fs: {EXTRA}") from error
-    patient = {"retries": {"mode": "standard", "max_attempts": 3}, "connect_timeout": 10, "read_timeout": 60}
-    return s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False, config_kwargs=patient)
+    settings = {
+        "retries": {"mode": "standard", "total_max_attempts": patience.attempts},
+        "connect_timeout": patience.connect,
+        "read_timeout": patience.read,
+    }
+    store = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False, config_kwargs=settings)
+    store.retries = patience.repeats
+    return store
 
 
 @cache

@@ -36,6 +36,11 @@ class Depot(ABC):
     def place(self) -> str:
         """Where it is, for messages."""
 
+    @property
+    def prompt(self) -> "Depot":
+        """The same files, for requests that are of no use if they take longer than some seconds."""
+        return self
+
     @abstractmethod
     def read(self, key: str) -> Held | None:
         """A file; None if there is none."""

@@ -111,6 +111,18 @@ def pinned_data(source: Path) -> Path:
     return source if found is None else Path(f"{PREFIX}{found.name}@{found.revision}")
 
 
+def pinned_model(source: str) -> str:
+    """The model that a user names; one on the Hub at the commit that it has now, as `hf:user/name@COMMIT`."""
+    if not source.startswith(PREFIX) or Path(source.removeprefix(PREFIX)).exists():
+        return source
+    try:
+        address = Address.parse(source)
+    except HardtailError:  # whoever loads it says what is wrong
+        return source
+    found = fetch(address, (RECIPE, CONFIG)).address
+    return source if found is None else f"{PREFIX}{found.name}@{found.revision}"
+
+
 def called(source: Path) -> str:
     """What records call a file of problems: its name or, of a data set on the Hub, `user/name@` and its commit."""
     if not str(source).startswith(PREFIX):

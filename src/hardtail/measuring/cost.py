@@ -9,8 +9,8 @@ from hardtail.models.transformer import Transformer
 
 RATE = 60e9
 """Operations per second that a core reaches in forward passes of the shipped models."""
-BESIDES = 0.8e-3
-"""Seconds that a core needs for an instance's step besides that; with the rate, estimates are rather too long."""
+OVERHEAD = 0.8e-3
+"""Seconds that a core also needs for each step of an instance; with the rate, estimates are rather too long."""
 
 
 def decode_seconds(subject: Subject, decodes: int) -> float | None:
@@ -19,5 +19,5 @@ def decode_seconds(subject: Subject, decodes: int) -> float | None:
     model = denoiser.model if isinstance(denoiser, ModelDenoiser) else None
     if not isinstance(model, Transformer) or subject.device != "cpu":
         return None
-    each = forward_flops(model.shape, task.answer_len) / RATE + BESIDES
+    each = forward_flops(model.shape, task.answer_len) / RATE + OVERHEAD
     return decodes * task.most_hidden * each / worker_count(denoiser, Decoding())

@@ -240,7 +240,7 @@ def evaluate_all(
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons.
 
     The `n` instances of a stratum (by default `DEFAULT_N`) are drawn, or are the first of those `given` (by default
-    all of them). `passes` decides where the model computes; the results are the same.
+    all of them). `passes` decides where the model computes (`Passes` says when results are the same).
     """
     task = subject.task
     draw: Callable[[str, int | None], Instances]

@@ -25,7 +25,11 @@ from hardtail.policies.base import Policy
 
 
 class Passes(ABC):
-    """Decodes instances, and judges single passes. Wherever that is done, the results are the same."""
+    """Decodes instances, and judges single passes.
+
+    On a CPU our own models give the same results wherever that is done. On other devices, and with other models,
+    results may differ by rounding.
+    """
 
     @abstractmethod
     def origin(self, device: str) -> Origin:

@@ -1,5 +1,6 @@
 """Weights on disk: a `.safetensors` whose header holds the model's shape and a description. No pickle."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from msgspec import Struct
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, open_regular
@@ -40,6 +41,16 @@ def _save(path: Path, weights: dict[str, Tensor], architecture: dict[str, Any], 
     header = json.dumps({**architecture, "about": about})
     with atomic(path) as file:  # one entry only: the library writes several in an order that changes from run to run
         file.write(save_tensors(held, metadata={"hardtail": header}))
+
+
+def weights_hash(model: nn.Module) -> str:
+    """SHA-256 over the names, types, shapes and bytes of all that a model's files hold, wherever it computes."""
+    digest = hashlib.sha256()
+    held = {name: part for name, part in model.state_dict().items() if isinstance(part, Tensor)}
+    for name, tensor in sorted(held.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 class _Header(Struct):

@@ -114,7 +114,7 @@ def work(unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | 
     try:
         with (
             unit.store.leases.take(unit.name, unit.identity, owner) as lease,
-            unit.kept.opened(unit.name) as desk,
+            unit.kept.opened(unit.name, lease) as desk,
         ):
             return _work(unit, desk, lease, over, watching)
     except BusyError as error:
@@ -131,8 +131,10 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
     device = unit.device or usual_device()
 
     def stop() -> bool:
+        if lease.lost:  # another process may have gone on from what was sent before
+            return True
         desk.keep()
-        return over() or lease.lost
+        return over()
 
     def reported(line: LogLine) -> None:
         lease.note("training", line.step)

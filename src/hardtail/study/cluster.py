@@ -9,7 +9,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,6 +93,14 @@ class Crew:
     @property
     def has_gpus(self) -> bool:
         return self.ray.cluster_resources().get("GPU", 0) >= 1
+
+    def on(self, device: str) -> "Crew":
+        """The workers for jobs on a device; raise HardtailError if none has it, since jobs would wait for ever."""
+        if device != "cpu" and not self.has_gpus:
+            raise HardtailError(
+                f"--device {device}: the cluster has no GPU; give --device cpu, or add a machine with one"
+            )
+        return replace(self, gpu=device != "cpu")
 
     def map(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
         """The results of the jobs, in their order; only a few jobs at a time are under way."""

@@ -2,7 +2,8 @@
 
 A lease is a small file in the store, replaced only by compare-and-swap, so that of two workers who want a run one gets
 it. It says what its holder is doing, which is what the table of a grid shows. Clocks of machines that share a store may
-differ by seconds, not by a whole `LASTS`; where they do, the lock on the run's folder is left.
+differ by seconds, not by a whole `LASTS`. Where they do, the lock on its folder still protects a run that is kept in
+one; a run in object storage is protected only by the conditions of its writes.
 """
 
 import os
@@ -95,7 +96,7 @@ class Leases:
         return found
 
     def drop(self, name: str, owner: str) -> None:
-        """Remove the lease of a holder that is known to be dead."""
+        """Remove the lease of a holder that has ended."""
         held = self._read(name)
         if held is not None and _parsed(held, name).owner == owner:
             self.depot.remove(_key(name), held.version)
@@ -125,15 +126,27 @@ class Lease:
 
     def renew(self) -> None:
         """Make it last again; do nothing if the store cannot be reached, since a later renewal may."""
-        with self._renewing:
-            fresh = structs.replace(self.taken, expires=time.time() + self.leases.lasts)
+        with self._renewing, suppress(OSError, HardtailError):
             try:
-                self.version = self.leases.depot.swap(_key(self.name), msgspec.json.encode(fresh), self.version)
-                self.taken = structs.replace(self.taken, expires=fresh.expires)
+                self._extend()
             except ConflictError:
-                self._moved = True
-            except (OSError, HardtailError):
-                pass
+                self._moved = True  # until it is known that it is not
+                if self._adopted():
+                    self._moved = False
+                    self._extend()
+
+    def _extend(self) -> None:
+        fresh = structs.replace(self.taken, expires=time.time() + self.leases.lasts)
+        self.version = self.leases.depot.swap(_key(self.name), msgspec.json.encode(fresh), self.version)
+        self.taken = structs.replace(self.taken, expires=fresh.expires)
+
+    def _adopted(self) -> bool:
+        """Take over the version in the store if it is ours: a renewal that was made, although its answer was lost."""
+        held = self.leases.depot.read(_key(self.name))
+        if held is None or _parsed(held, self.name).owner != self.taken.owner:
+            return False
+        self.version = held.version
+        return True
 
     def refuse_lost(self) -> None:
         """Raise BusyError if someone else may be working on the run by now; called before anything is recorded."""
@@ -149,7 +162,7 @@ class Lease:
         self._done.set()
         self._thread.join()
         with suppress(OSError, HardtailError):  # it also runs out by itself
-            self.leases.depot.remove(_key(self.name), self.version)
+            self.leases.drop(self.name, self.taken.owner)
 
     def _keep(self) -> None:
         while not self._done.wait(self.leases.lasts / RENEWALS):

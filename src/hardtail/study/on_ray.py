@@ -19,9 +19,9 @@ POLL = 0.5
 LOOK_EVERY = 2.0
 """Seconds between looks at the store: who works on what, and what others have recorded."""
 MOST_DEATHS = 3
-"""A unit whose worker died this often, with nothing gained in between, has failed."""
+"""A unit whose worker died this often without progress in between has failed."""
 MOST_REFUSALS = 3
-"""How often a unit is tried whose files could not be written."""
+"""How often a unit whose files cannot be written is tried without progress in between."""
 PAUSE = 1.0
 """Seconds before it is tried again, the first time; doubled each time."""
 PROCESS_MEMORY = 1 << 30
@@ -73,12 +73,13 @@ class _Drive:
     limits: Limits
     say: Callable[[str], None]
     running: dict[Any, tuple[Unit, str]] = field(default_factory=dict)
-    """By the reference to its task: the unit, and the word that its lease is held under."""
+    """By the reference to its task: the unit, and its lease's owner."""
     later: dict[str, tuple[Unit, float]] = field(default_factory=dict)
     """By name: units to try again, and when."""
     deaths: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     gained: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By name: how far a unit had come when its worker last died or could not write."""
     steps: dict[str, int] = field(default_factory=dict)
     """By name: the steps that were saved when a unit was last given to a worker."""
     failures: dict[str, str] = field(default_factory=dict)
@@ -173,19 +174,17 @@ class _Drive:
 
     def died(self, unit: Unit, owner: str, error: Exception) -> None:
         """A worker was killed, or its machine is gone: the unit continues from what was saved."""
-        name, gained = unit.name, self.gained.get(unit.name, (0, 0))
+        name, kind = unit.name, type(error).__name__
         with suppress(HardtailError, OSError):  # a store that cannot be reached now: its lease also ends by itself
-            gained = unit.kept.gained(name)
             if isinstance(error, self.ray.exceptions.WorkerCrashedError):
                 unit.store.leases.drop(name, owner)  # seen dead by its own machine; any other may only be out of reach
-        self.deaths[name] = 1 if gained != self.gained.get(name, gained) else self.deaths[name] + 1
-        self.gained[name] = gained
-        kind = type(error).__name__
+        self.forgive_if_further(unit)
+        self.deaths[name] += 1
         if self.deaths[name] >= MOST_DEATHS:
             words = f"its worker died {MOST_DEATHS} times without getting further ({kind}), perhaps for lack of memory"
             self.fail(Result(name, "failed", failure=words))
             return
-        self.say(f"{name}: its worker died ({kind}); it continues from step {gained[0]:,}")
+        self.say(f"{name}: its worker died ({kind}); it continues from step {self.gained.get(name, (0, 0))[0]:,}")
         self.later[name] = unit, time.monotonic()
 
     def busy(self, unit: Unit, result: Result) -> None:
@@ -195,6 +194,8 @@ class _Drive:
         self.later[unit.name] = unit, time.monotonic() + unit.store.leases.lasts
 
     def refused(self, unit: Unit, result: Result) -> None:
+        """Its files could not be written: try again later, a few times."""
+        self.forgive_if_further(unit)
         self.refusals[unit.name] += 1
         if (tried := self.refusals[unit.name]) < MOST_REFUSALS:
             self.say(f"{unit.name}: {result.failure}; trying again")
@@ -203,6 +204,14 @@ class _Drive:
             self.hopeless = result
         else:
             self.fail(result)
+
+    def forgive_if_further(self, unit: Unit) -> None:
+        """Forget the earlier faults of a unit that has made progress since."""
+        with suppress(HardtailError, OSError):  # of a store that cannot be reached now, nothing new is known
+            gained = unit.kept.gained(unit.name)
+            if gained != self.gained.get(unit.name, gained):
+                del self.deaths[unit.name], self.refusals[unit.name]
+            self.gained[unit.name] = gained
 
     def fail(self, result: Result) -> None:
         log = "".join(f"\n    log: {line}" for line in result.log)

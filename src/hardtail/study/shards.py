@@ -1,5 +1,7 @@
 """An evaluation on a cluster: each worker loads the model and decodes some of the instances.
 
+A worker whose model is not the one of the command that sent it work refuses.
+
 Shapes: N instances, A answer cells.
 """
 
@@ -11,15 +13,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.provenance import Origin
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import CPU_BATCH
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.looking import Judged
+from hardtail.measuring.models import Own
 from hardtail.measuring.passes import HERE, Passes
+from hardtail.measuring.subject import Origin as ModelOrigin
 from hardtail.measuring.subject import Subject
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.weights import weights_hash
 from hardtail.policies.base import Policy
 from hardtail.study.cluster import Crew
 
@@ -36,6 +44,30 @@ _loaded: dict[str, Subject] = {}
 
 
 @dataclass(frozen=True)
+class Identity:
+    """Which model it is, to be compared between processes."""
+
+    origin: ModelOrigin
+    weights: str | None
+    """Their hash; None for a function, which has none that can be seen."""
+
+    @classmethod
+    def of(cls, subject: Subject) -> "Identity":
+        held: object = subject.denoiser
+        module = held.model if isinstance(held, ModelDenoiser) else held.module if isinstance(held, Own) else held
+        return cls(subject.origin, weights_hash(module) if isinstance(module, nn.Module) else None)
+
+    def refuse_other(self, other: "Identity") -> None:
+        """Raise HardtailError if a worker's model is another one."""
+        ours, theirs = ({**vars(each.origin), "weights": each.weights} for each in (self, other))
+        if differing := [name for name in ours if ours[name] != theirs[name]]:
+            raise HardtailError(
+                f"a worker has loaded another model than this command: they differ in {', '.join(differing)}; give a "
+                "model that is the same on all machines"
+            )
+
+
+@dataclass(frozen=True)
 class Shards(Passes):
     """Passes on a cluster. `load` is called in each worker; the model of this process is not used.
 
@@ -45,6 +77,8 @@ class Shards(Passes):
 
     crew: Crew
     load: Load
+    model: Identity
+    """What `load` must load in each worker."""
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     """Names the model in the workers."""
 
@@ -81,7 +115,7 @@ class Shards(Passes):
 
     def _with_model(self, function: Callable[..., R], decoding: Decoding) -> Callable[[Any], R]:
         alone = replace(decoding, workers=1) if decoding.device == "cpu" else decoding
-        return partial(_performed, function, self.token, self.load, alone)
+        return partial(_performed, function, self.token, self.load, self.model, alone)
 
 
 class _Origins(dict[str, Origin]):
@@ -100,10 +134,12 @@ def shard_size(n: int, places: int) -> int:
     return min(-(-n // (places * CPU_BATCH)) * CPU_BATCH, MOST)
 
 
-def _performed(function: Callable[..., R], token: str, load: Load, decoding: Decoding, job: Any) -> R:
+def _performed(function: Callable[..., R], token: str, load: Load, model: Identity, decoding: Decoding, job: Any) -> R:
     if token not in _loaded:
         _loaded.clear()
-        _loaded[token] = load(decoding.device)
+        subject = load(decoding.device)
+        model.refuse_other(Identity.of(subject))
+        _loaded[token] = subject
     return function(_loaded[token], decoding, job)
 
 

@@ -106,7 +106,7 @@ class Store:
     @property
     def leases(self) -> Leases:
         """Who works on which run."""
-        return Leases(self.depot)
+        return Leases(self.depot.prompt)
 
     def refuse_unwritable(self) -> None:
         """Raise HardtailError before hours of work whose results could not be recorded here."""

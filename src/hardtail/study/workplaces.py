@@ -1,8 +1,9 @@
 """Where runs in progress are kept: in a folder, in which they are also trained, or in object storage.
 
 A run in object storage is trained in a copy on its worker's machine. Its files are sent whenever it has saved its state
-or measured something, in an order in which a folder could also have them when a worker is killed. Each is replaced only
-by whoever sent or read its latest version: a worker that was taken for dead cannot undo what the next one did.
+or measured something, in an order in which a folder could also have them when a worker is killed, and fetched in the
+reverse order. A worker that has lost its lease sends nothing. Each file is replaced only by whoever sent or read its
+latest version: a worker that was taken for dead cannot undo what the next one did.
 """
 
 import os
@@ -18,6 +19,7 @@ from hardtail.core.depots import Depot
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, read_regular
 from hardtail.core.records import FINISHED, Finished, parse
+from hardtail.study.leases import Lease
 from hardtail.training.checkpoint import STATE, header_step, state_step
 from hardtail.training.keeper import BEST, LOG_FILE
 
@@ -49,8 +51,8 @@ class Runs(ABC):
 
     @abstractmethod
     @contextmanager
-    def opened(self, name: str) -> Iterator[Desk]:
-        """A run to work on; its caller holds its lease."""
+    def opened(self, name: str, lease: Lease) -> Iterator[Desk]:
+        """A run to work on, as long as its lease is not lost."""
 
     @abstractmethod
     def files(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -117,7 +119,7 @@ class FolderRuns(Runs):
     root: Path
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[Desk]:
+    def opened(self, name: str, lease: Lease) -> Iterator[Desk]:
         yield _Inside(self.root / name)
 
     def files(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -148,10 +150,10 @@ class BucketRuns(Runs):
     depot: BucketDepot
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[Desk]:
+    def opened(self, name: str, lease: Lease) -> Iterator[Desk]:
         self.depot.refuse_unwritable(name)
         with TemporaryDirectory(prefix="hardtail-") as place:
-            copy = _Copy(self.depot, name, Path(place) / name)
+            copy = _Copy(self.depot, name, Path(place) / name, lease)
             copy.fetch()
             try:
                 yield copy
@@ -188,15 +190,17 @@ class _Copy(Desk):
     depot: BucketDepot
     name: str
     folder: Path
+    lease: Lease
     versions: dict[str, str] = field(default_factory=dict)
     """By file: the version that was read or sent last."""
     sent: dict[str, Signature] = field(default_factory=dict)
 
     def fetch(self) -> None:
         self.folder.mkdir()
-        for key in self.depot.keys(self.name):
-            if (held := self.depot.read(key)) is not None:
-                file = key.removeprefix(f"{self.name}/")
+        files = [key.removeprefix(f"{self.name}/") for key in self.depot.keys(self.name)]
+        # The last that is sent is read first: what was sent before it is then at least as new.
+        for file in sorted(files, key=_turn, reverse=True):
+            if (held := self.depot.read(self._key(file))) is not None:
                 with atomic(self.folder / file) as into:
                     into.write(held.content)
                 self.versions[file] = held.version
@@ -209,16 +213,22 @@ class _Copy(Desk):
                 return
 
     def send(self) -> None:
-        """Send every file that has changed."""
+        """Send every file that has changed; raise BusyError if the lease is lost."""
         held = self._signatures()
-        for file in [file for file in self.versions if file not in held]:  # a run that continues is not finished
-            self.depot.remove(self._key(file), self.versions.pop(file))
+        gone = [file for file in self.versions if file not in held]  # a run that continues is not finished
+        changed = [file for file in sorted(held, key=_turn) if self.sent.get(file) != held[file]]
+        if gone or changed:
+            self.lease.refuse_lost()
+        for file in gone:
+            self.depot.remove(self._key(file), self.versions[file])
+            del self.versions[file]
             self.sent.pop(file, None)
-        for file in sorted(held, key=_turn):
-            if self.sent.get(file) != held[file]:
-                content = read_regular(self.folder / file, MOST_STATE)
-                self.versions[file] = self.depot.swap(self._key(file), content, self.versions.get(file))
-                self.sent[file] = held[file]
+        for file in changed:
+            content = read_regular(self.folder / file, MOST_STATE)
+            if self.lease.lost:  # large files take long
+                self.lease.refuse_lost()
+            self.versions[file] = self.depot.swap(self._key(file), content, self.versions.get(file))
+            self.sent[file] = held[file]
 
     def _key(self, file: str) -> str:
         return f"{self.name}/{file}"

@@ -1,0 +1,134 @@
+"""What the command that sends out work decides by itself, and what a worker refuses; no cluster is needed for this."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from hardtail.cli import grid
+from hardtail.core.errors import HardtailError
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.models import subject_of
+from hardtail.measuring.subject import Subject, load_subject
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.study import cluster
+from hardtail.study.advance import work
+from hardtail.study.cluster import Crew
+from hardtail.study.on_ray import MOST_DEATHS, MOST_REFUSALS, Ray, _Drive
+from hardtail.study.shards import Identity, Shards
+from hardtail.study.store import Store
+from hardtail.study.unit import Limits, Result, Unit
+from hardtail.study.workplaces import FolderRuns
+from hardtail.tasks.named import make_task
+from tests.test_study import entry
+
+
+class Alone(Crew):
+    """This process as the only worker."""
+
+    @property
+    def places(self) -> int:
+        return 1
+
+    def map(self, function: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterator[Any]:
+        return map(function, jobs)
+
+
+def model(device: str = "cpu") -> Subject:
+    return load_subject("zoo:addition-random", device=device)
+
+
+def of_another_step(device: str) -> Subject:
+    subject = model(device)
+    return replace(subject, origin=replace(subject.origin, step=1))
+
+
+def with_another_weight(device: str) -> Subject:
+    subject = model(device)
+    assert isinstance(subject.denoiser, ModelDenoiser)
+    with torch.no_grad():
+        next(iter(subject.denoiser.model.parameters())).view(-1)[0] += 1e-3
+    return subject
+
+
+@pytest.mark.parametrize(
+    ("load", "differing"), [(model, None), (of_another_step, "step"), (with_another_weight, "weights")]
+)
+def test_a_worker_decodes_only_with_the_model_of_the_command(
+    load: Callable[[str], Subject], differing: str | None
+) -> None:
+    """A run may be another one under the same path of another machine."""
+    subject = model()
+    problems = subject.task.sample(2, "natural", seed=0)
+    shards = Shards(Alone(None), load, Identity.of(subject))
+
+    def judged() -> float:
+        return shards.judged(subject, problems, problems.maskable_NA, Decoding()).nll
+
+    if differing is None:
+        assert judged() > 0
+        return
+    for _ in range(2):  # what was refused is not kept for the next job either
+        with pytest.raises(HardtailError, match=f"another model than this command: they differ in {differing}; give"):
+            judged()
+
+
+def test_what_has_no_weights_is_compared_by_its_origin() -> None:
+    task = make_task("addition", digits=4)
+    module = torch.nn.Embedding(task.vocabulary.size, task.vocabulary.size)
+    assert Identity.of(subject_of(module, task)).weights is not None
+    assert Identity.of(subject_of(lambda tokens_BL, at_BA: tokens_BL, task)).weights is None
+
+
+@pytest.mark.parametrize(("gpus", "device", "expected"), [(0, None, "cpu"), (1, None, "cuda"), (1, "cuda", "cuda")])
+def test_an_evaluation_goes_where_the_cluster_can_do_it(
+    gpus: int, device: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "connected", lambda address: _cluster(gpus))
+    with grid.passes("ray", None, device, model(), model) as (makers, where):
+        assert isinstance(makers, Shards)
+        assert (where, makers.crew.gpu) == (expected, expected == "cuda")
+
+
+def test_an_evaluation_on_gpus_that_the_cluster_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "connected", lambda address: _cluster(0))
+    with (
+        pytest.raises(HardtailError, match=r"--device cuda: the cluster has no GPU; give --device cpu"),
+        grid.passes("ray", None, "cuda", model(), model),
+    ):
+        pass
+
+
+@contextmanager
+def _cluster(gpus: int) -> Iterator[Any]:
+    yield SimpleNamespace(cluster_resources=lambda: {"CPU": 2.0, "GPU": float(gpus)})
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> _Drive:
+    unit = Unit(entry(), tmp_path / "runs", Store(tmp_path / "results"), 5, "cpu")
+    errors = SimpleNamespace(WorkerCrashedError=ChildProcessError)
+    return _Drive(
+        Ray(), SimpleNamespace(exceptions=errors), [unit], work, Limits(lambda: False, lambda: 60.0), lambda words: None
+    )
+
+
+@pytest.mark.parametrize(("fault", "most"), [("refused", MOST_REFUSALS), ("died", MOST_DEATHS)])
+@pytest.mark.parametrize("further", [True, False])
+def test_only_faults_without_progress_in_between_are_counted(
+    fault: str, most: int, further: bool, drive: _Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (unit,), steps = drive.units, iter(range(100))
+    monkeypatch.setattr(FolderRuns, "gained", lambda runs, name: (next(steps) if further else 4, 0))
+    for _ in range(most):
+        assert drive.failures == {}
+        if fault == "refused":
+            drive.refused(unit, Result(unit.name, "refused", failure="it cannot be written"))
+        else:
+            drive.died(unit, "its owner", OSError("out of reach"))
+    assert bool(drive.failures) == (not further)
