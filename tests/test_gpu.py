@@ -105,6 +105,21 @@ def test_calls_share_a_captured_step_and_decode_as_if_each_had_its_own() -> None
     assert len(shared.loops) == 4  # two policies, batches of 512 and of 32
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_captured_step_follows_weights_that_change_in_place(precision: Any) -> None:
+    """A run decodes its newest weights with the step that it captured for its first ones."""
+    instances = ADDITION.sample(50, Streams(0).named("gpu"))
+    models = [tiny(ADDITION, seed).denoiser.model.to(LAST_GPU) for seed in (0, 1)]  # type: ignore[attr-defined]
+    followed = ModelDenoiser(models[0].twin(), ADDITION.vocabulary.mask_id, precision)
+    for newest in (*models, models[0]):
+        followed.model.put(dict(newest.named_parameters()))
+        fresh = ModelDenoiser(newest, ADDITION.vocabulary.mask_id, precision)
+        one, two = (decode(each, instances, Top1(), Decoding(device=LAST_GPU)) for each in (followed, fresh))
+        np.testing.assert_array_equal(one.answer_NA, two.answer_NA)
+        np.testing.assert_array_equal(one.prob_NT, two.prob_NT)
+    assert len(followed.loops) == 1
+
+
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
 @pytest.mark.parametrize("batch", [None, 7])
 def test_a_model_measures_nearly_as_on_a_cpu(precision: Any, batch: int | None) -> None:

@@ -32,6 +32,8 @@ class Monitor:
         task, device = recipe.task, step.device
         self.recipe, self.step, self.keeper, self.progress = recipe, step, keeper, keeper.progress
         self.judge = step.model.twin().eval().requires_grad_(False)
+        precision = recipe.precision if device.type == "cuda" else "fp32"
+        self.denoiser = ModelDenoiser(self.judge, task.vocabulary.mask_id, precision)  # keeps the decodes it captures
         self.probe = Probe(Corpus.on(device, measured["probe"], task.vocabulary.mask_id), task.vocabulary.size)
         self.natural = measured.get("natural", measured["probe"].take(slice(recipe.watch.decoded)))
         self.hard = measured["hard"]
@@ -65,8 +67,8 @@ class Monitor:
         return found
 
     def _accuracy(self, instances: Instances, policy: Policy) -> float:
-        denoiser = ModelDenoiser(self._judge(), self.recipe.task.vocabulary.mask_id)
-        return float(decode(denoiser, instances, policy, Decoding(device=str(self.step.device))).exact_N.mean())
+        self._judge()
+        return float(decode(self.denoiser, instances, policy, Decoding(device=str(self.step.device))).exact_N.mean())
 
     def refuse_divergence(self) -> None:
         """Raise HardtailError if training has diverged; called before anything is measured or saved."""
