@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from hardtail.models.attention import HAS_TRITON
+from hardtail.models.kernels import tiled_products
 from hardtail.models.transformer import Block, Shape, Transformer, pick
 from hardtail.training.gradient import flatten
 from hardtail.training.optimiser import Flat
@@ -36,6 +37,8 @@ def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
         for module, number in (("norm", 5), ("gelu", 3), ("sums", 4)):
             monkeypatch.setattr(f"hardtail.models.kernels.{module}.PROGRAMS", number)
         monkeypatch.setattr("hardtail.models.kernels.embedding.SPLITS", 2)
+    if tiled_products(DEVICE, KIND) is not None:
+        monkeypatch.setattr("hardtail.models.kernels.linear.PROGRAMS", 6)
 
 
 def model(dropout: float, width: int = 64) -> Transformer:
@@ -132,6 +135,44 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
         with torch.no_grad():
             found.append(passes.backward(passes.forward(*batch(), 0.3)))
     assert torch.equal(*found)
+
+
+@pytest.mark.skipif(not GPU or tiled_products(DEVICE, KIND) is None, reason="needs a Hopper GPU and its Triton")
+@pytest.mark.parametrize("programs", [1, 6, 132])
+@pytest.mark.parametrize(("rows", "columns", "depth"), [(1, 128, 64), (1000, 256, 192), (1664, 384, 448)])
+def test_linear_layers_with_what_follows_them(
+    rows: int, columns: int, depth: int, programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against float64: rows that fill no tile, groups of warps without a tile, a depth of more chunks than places."""
+    from hardtail.models.kernels import linear
+
+    monkeypatch.setattr(linear, "PROGRAMS", programs)
+    generator = torch.Generator(DEVICE).manual_seed(0)
+
+    def drawn(*shape: int, scale: float = 1.0) -> Tensor:
+        return (scale * torch.randn(shape, generator=generator, device=DEVICE)).to(KIND)
+
+    def unwritten(*shape: int, kind: torch.dtype = KIND) -> Tensor:
+        return torch.full(shape, float("nan"), device=DEVICE, dtype=kind)
+
+    def agree(found: Tensor, exact: Tensor) -> None:
+        assert ((found.double() - exact).norm() / exact.norm()).item() < 5e-3
+
+    x, weight, bias = drawn(rows, depth), drawn(columns, depth, scale=depth**-0.5), drawn(columns)
+    out, h, a = (unwritten(rows, columns) for _ in range(3))
+    linear.launch_linear(x, weight, bias, out)
+    linear.launch_gelu(x, weight, bias, h, a)
+    exact = F.linear(x.double(), weight.double(), bias.double())
+    agree(out, exact)
+    assert torch.equal(out, h)
+    agree(a, F.gelu(exact))
+    sums, gradient = unwritten(linear.partial_sums(columns), columns, kind=torch.float32), unwritten(rows, columns)
+    linear.launch_derivative(x, weight.T.contiguous(), h, gradient, sums)
+    leaf = h.double().requires_grad_()
+    (slope,) = torch.autograd.grad(F.gelu(leaf).sum(), leaf)
+    wanted = (x.double() @ weight.double().T) * slope
+    agree(gradient, wanted)
+    agree(sums.sum(0), wanted.sum(0))
 
 
 def test_gelu_is_exact() -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from hardtail.models.aside import Aside
 from hardtail.models.attended import Attended, attended
-from hardtail.models.kernels import embedding, gelu, norm, sums
+from hardtail.models.kernels import embedding, gelu, norm, sums, tiled_products
 from hardtail.models.transformer import Transformer
 
 
@@ -53,6 +53,7 @@ class Passes:
         self._full, self._half = self._views(weight_P), self._views(self._half_P)
         self._tokens = max(16, 1 << (self.shape.vocab_size - 1).bit_length())
         """Tokens of the table, up to a power of two."""
+        self._tiled = tiled_products(weight_P.device, kind)
         blocks = [f"blocks.{i}" for i in range(self.shape.layers)]
         self._norms = [f"{block}.norm_{of}" for block in blocks for of in ("attention", "mlp")] + ["norm"]
         self._partials = self._rooms(blocks, length)
@@ -68,7 +69,10 @@ class Passes:
         around = [(start[f"{name}.weight"], start[f"{name}.bias"]) for name in self._norms]
         norms = [place for both, before in zip(around, added, strict=True) for place in (*both, before)]
         rooms.add("norms", (2 * layers + 1, norm.PROGRAMS, 3, width), norms)
-        rooms.add("widen", (layers, gelu.PROGRAMS, 1, wide), [start[f"{block}.widen.bias"] for block in blocks])
+        parts = gelu.PROGRAMS
+        if self._tiled and self._tiled.fits(self._half["blocks.0.narrow.weight"], flipped=True):
+            parts = self._tiled.partial_sums(wide)
+        rooms.add("widen", (layers, parts, 1, wide), [start[f"{block}.widen.bias"] for block in blocks])
         rooms.add("qkv", (layers, sums.PROGRAMS, 1, 3 * width), [start[f"{block}.qkv.bias"] for block in blocks])
         tables = 1, 1 + embedding.table_shares(length), 1, self._tokens * width
         rooms.add("tables", tables, [start["embed.weight"]], self.shape.vocab_size * width)
@@ -81,9 +85,36 @@ class Passes:
     def _norm(self, number: int) -> tuple[Tensor, Tensor]:
         return self._full[f"{self._norms[number]}.weight"], self._full[f"{self._norms[number]}.bias"]
 
-    def _linear(self, name: str, x: Tensor, rows: slice = slice(None)) -> Tensor:
+    def _linear(self, name: str, x_MK: Tensor, rows: slice = slice(None)) -> Tensor:
         """A linear layer, or only some rows of its weight."""
-        return torch.addmm(self._half[f"{name}.bias"][rows], x, self._half[f"{name}.weight"][rows].T)
+        bias_N, weight_NK = self._half[f"{name}.bias"][rows], self._half[f"{name}.weight"][rows]
+        if self._tiled and self._tiled.fits(weight_NK):
+            out_MN = x_MK.new_empty((len(x_MK), len(bias_N)))
+            self._tiled.launch_linear(x_MK, weight_NK, bias_N, out_MN)
+            return out_MN
+        return torch.addmm(bias_N, x_MK, weight_NK.T)
+
+    def _widened(self, name: str, n_MD: Tensor) -> tuple[Tensor, Tensor]:
+        """The MLP's wide layer, before and after GELU."""
+        bias_F, weight_FD = self._half[f"{name}.widen.bias"], self._half[f"{name}.widen.weight"]
+        h_MF, a_MF = (n_MD.new_empty((len(n_MD), len(bias_F))) for _ in range(2))
+        if self._tiled and self._tiled.fits(weight_FD):
+            self._tiled.launch_gelu(n_MD, weight_FD, bias_F, h_MF, a_MF)
+        else:
+            torch.addmm(bias_F, n_MD, weight_FD.T, out=h_MF)
+            gelu.launch_gelu(h_MF, a_MF)
+        return h_MF, a_MF
+
+    def _widened_gradient(self, i: int, h_MF: Tensor, p_grad_MD: Tensor) -> Tensor:
+        """The gradient of the MLP's wide layer, from that of the narrow one; leaves sums for the wide one's bias."""
+        weight_DF, sums_SF = self._half[f"blocks.{i}.narrow.weight"], self._room["widen"][i, :, 0]
+        if self._tiled and self._tiled.fits(weight_DF, flipped=True):
+            h_grad_MF = torch.empty_like(h_MF)
+            self._tiled.launch_derivative(p_grad_MD, weight_DF, h_MF, h_grad_MF, sums_SF)
+        else:
+            h_grad_MF = p_grad_MD @ weight_DF
+            gelu.launch_gelu_backward(h_MF, h_grad_MF, sums_SF)
+        return h_grad_MF
 
     def _stream(self, rows: int) -> tuple[Tensor, Tensor]:
         """Room for the residual stream and for its norm."""
@@ -128,9 +159,7 @@ class Passes:
         x_mlp_MD, n_mlp_MD = self._stream(len(p_MD))
         seed, around = self._seed[3 * i + 2], self._norm(2 * i + 1)
         norm.launch_add_norm(x_MD, p_MD, at_M, around, seed, dropout, x_mlp_MD, n_mlp_MD)
-        h_MF = self._linear(f"{name}.widen", n_mlp_MD)
-        a_MF = torch.empty_like(h_MF)
-        gelu.launch_gelu(h_MF, a_MF)
+        h_MF, a_MF = self._widened(name, n_mlp_MD)
         self._blocks.append(_Block(x_MD, n_MD, n_query_MD, given, x_mlp_MD, n_mlp_MD, h_MF, a_MF))
         p_MD = self._linear(f"{name}.narrow", a_MF)
         x_MD, n_MD = self._stream(len(p_MD))
@@ -167,8 +196,7 @@ class Passes:
         """The gradients of the stream before a block's MLP and of what attention added to it."""
         name = f"blocks.{i}"
         self._aside.product(p_grad_MD, block.a_MF, self._into[f"{name}.narrow.weight"])
-        h_grad_MF = p_grad_MD @ self._half[f"{name}.narrow.weight"]
-        gelu.launch_gelu_backward(block.h_MF, h_grad_MF, self._room["widen"][i, :, 0])
+        h_grad_MF = self._widened_gradient(i, block.h_MF, p_grad_MD)
         self._aside.product(h_grad_MF, block.n_mlp_MD, self._into[f"{name}.widen.weight"])
         n_grad_MD = h_grad_MF @ self._half[f"{name}.widen.weight"]
         return self._norm_backward(2 * i + 1, block.x_mlp_MD, n_grad_MD, g_MD)
