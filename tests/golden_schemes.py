@@ -12,6 +12,7 @@ from hardtail.core.files import content_hash
 from hardtail.core.noise import Moment, mix
 from hardtail.schemes.base import Corpus, Scheme
 from hardtail.schemes.mixture import Mixture
+from hardtail.schemes.own import Own
 from hardtail.schemes.papl import Focal, Papl
 from hardtail.schemes.puma import Puma, official, oracle_order, paper
 from hardtail.schemes.random import Random
@@ -38,6 +39,10 @@ SCHEMES: dict[str, Scheme] = {
     "puma, collapse": official(Fixed(4), threshold=0.3),
     "puma, logical": oracle_order(Fixed(4)),
     "puma, refilled": Puma(stages=Fixed(3), refill="fraction", threshold=0.25),
+    "own": Own(),
+    "own, path": Own(path=3, first="masked", scored="hidden", temperature=1.0),
+    "own, rewritten": Own(path=2, again=0.8),
+    "mixture, own": Mixture(Own(), Puma(stages=Fixed(3)), share=0.5),
     "mixture": Mixture(Puma(stages=Fixed(3)), Random(weighting="batch"), share=0.3, share_end=0.8),
     "mixture, rate": Mixture(Puma(stages=Fixed(3)), Random(at_least_one=False, weighting="rate"), share=0.5),
     "mixture, two chains": Mixture(Puma(stages=Fixed(3)), official(Fixed(4)), share=0.5),

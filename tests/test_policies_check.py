@@ -58,6 +58,19 @@ class Story:
         self.row.write(cells)
         return held
 
+    def look_at_all(self, cells: list[int], replace: bool) -> list[int]:
+        """Look with nothing hidden, and write what differs if asked to; return the cells that differ."""
+        held = {cell: int(self.row.tokens_L[self.row.at_A[cell]]) for cell in cells}
+        self.row.step()
+        self.row.write(cells)
+        differs = [cell for cell in cells if held[cell] != self.row.tokens_L[self.row.at_A[cell]]]
+        if replace:
+            self.note(differs)
+            self.events += [(len(self.row.history) - 1, cell, MASK) for cell in differs]
+        else:
+            self.put(held)
+        return differs
+
     def put(self, tokens: dict[int, int]) -> None:
         for cell, token in tokens.items():
             self.row.tokens_L[self.row.at_A[cell]] = token
@@ -73,6 +86,8 @@ class Story:
 
 def groups_of(cells: list[int], policy: Check) -> list[list[int]]:
     parts = min(policy.parts, len(cells))
+    if policy.hide == "none":
+        return [cells] if cells else []
     if policy.groups and cells:
         found = [[cell for cell in cells if policy.groups[cell] == str(part)] for part in range(policy.parts)]
     elif policy.hide == "comb":
@@ -95,11 +110,14 @@ def slow_check(row: Row, policy: Check) -> tuple[Story, str]:
     for number in range(1, most + 1):
         doubted: list[int] = []
         for group in groups:
-            held = story.look(group)
-            differs = [cell for cell in group if held[cell] != row.tokens_L[row.at_A[cell]]]
-            if policy.then != "replace":
-                story.put(held)
-            story.note(group)
+            if policy.hide == "none":
+                differs = story.look_at_all(group, policy.then == "replace")
+            else:
+                held = story.look(group)
+                differs = [cell for cell in group if held[cell] != row.tokens_L[row.at_A[cell]]]
+                if policy.then != "replace":
+                    story.put(held)
+                story.note(group)
             doubted += differs
             quiet = 0 if differs else quiet + 1
             if quiet == len(groups):
@@ -133,6 +151,8 @@ def events_of(trace: Trace, i: int) -> list[Event]:
         Check(then="refill", rounds=5),
         Check(then="region", reach=1, parts=2, rounds=4),
         Check(hide="given", groups="010221102", rounds=5),
+        Check(hide="none"),
+        Check(hide="none", then="refill", rounds=5),
     ],
     ids=str,
 )

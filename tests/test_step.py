@@ -16,7 +16,8 @@ from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.confidence import Top1
 from hardtail.policies.orders import Logical
-from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
+from hardtail.schemes import Corpus, Focal, Mixture, Own, Papl, Puma, Random, Scheme, View
+from hardtail.schemes.chains import surest
 from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed
 from hardtail.training.gradient import flatten
@@ -130,7 +131,7 @@ def test_bf16_rounds_the_model_and_not_the_loss() -> None:
     view = half.scheme.corrupt(half.state, half.corpus, 32, Moment(1, half.step, 400))
     loss, logits, _ = half._gradient(view)
     assert (loss.dtype, logits.dtype) == (torch.float32, torch.bfloat16)
-    assert Puma()._surest(logits, TASK.vocabulary.mask_id).dtype == torch.float32
+    assert surest(logits, TASK.vocabulary.mask_id).dtype == torch.float32
     for _ in range(5):
         full()
         half()
@@ -171,7 +172,7 @@ def test_a_capture_that_fails_is_said_aloud_and_takes_no_step(monkeypatch: pytes
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
-@pytest.mark.parametrize("name", ["papl", "puma", "mixture"])
+@pytest.mark.parametrize("name", ["papl", "puma", "own", "mixture"])
 def test_each_part_of_a_step_compiles_as_one_graph(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A configuration that is made inside a step, say, would check its fields there and break the graph."""
 
@@ -223,6 +224,7 @@ SCHEMES: dict[str, Scheme] = {
     "puma-around": replace(paper(Fixed(3)), law="around"),
     "puma-official": official(Fixed(3)),
     "oracle": oracle_order(Fixed(3)),
+    "own": Own(),
     "mixture": Mixture(Puma(stages=Fixed(3)), Random()),
 }
 
@@ -316,6 +318,10 @@ GOLDEN: dict[str, list[float]] = {
     "oracle": [
         2.7058, 2.6557, 2.4325, 2.5039, 2.4102, 2.1829, 2.45, 2.3442, 2.0414, 2.3445,
         2.205, 1.7677, 2.2706, 2.0507, 1.5249, 2.2197, 1.9526, 1.3109, 2.0494, 1.8171,
+    ],
+    "own": [
+        2.682, 2.6507, 2.5953, 2.4983, 2.487, 2.4342, 2.4351, 2.3768, 2.4093, 2.3611,
+        2.3123, 2.2678, 2.1488, 2.1394, 2.1274, 2.1101, 2.1729, 2.106, 2.1383, 2.0774,
     ],
     "mixture": [
         2.7149, 2.6224, 2.4765, 2.5015, 2.5041, 2.4514, 2.5148, 2.4805, 2.4869, 2.4773,

@@ -3,21 +3,23 @@
 from collections import defaultdict
 
 from hardtail.core.registry import SCHEMES
-from hardtail.study.names import RECIPES
+from hardtail.study.names import RECIPES, SHIPPED, TUNED, tuned_parts
 
 
 def list_recipes() -> None:
     """Print each recipe with the endings that its variants add to its name."""
     print("usage: hardtail train RECIPE [--scheme SCHEME] [any field as a flag]")
     print("                      [--out DIR] [--dry-run]\n")
-    print(f"SCHEME is one of {', '.join(SCHEMES.names())}, or package.module:Class;")
-    print("fields follow after commas: papl,alpha=5.")
+    print(f"SCHEME is one of {', '.join(SCHEMES.names())},")
+    print("or package.module:Class; fields follow after commas: papl,alpha=5.")
     print("RECIPE is package.module:function, or one of these (each with --help):\n")
-    variants = _variants(RECIPES.names())
+    variants = _variants([name for name in RECIPES.names() if name not in tuned_parts()])
     wide = max(map(len, variants))
     for name, ends in variants.items():
         print(f"  {name:<{wide}}  {' '.join(ends)}".rstrip())
     print("\n-paper follows the text, -smoke takes seconds on a CPU, -small learns fast.")
+    print(f"MODEL-then-HOW fine-tunes a shipped model: {', '.join(SHIPPED)};")
+    print(f"HOW is {', '.join(TUNED)}.")
 
 
 def _variants(names: list[str]) -> dict[str, list[str]]:

@@ -18,11 +18,12 @@ from hardtail.cli.progress import duration
 from hardtail.cli.watching import Watcher
 from hardtail.core.errors import HardtailError
 from hardtail.core.hub import pinned_data
-from hardtail.core.pretrained import PREFIX, TEMPLATE, Pretrained
+from hardtail.core.pretrained import PREFIX, ZOO, Pretrained
 from hardtail.core.records import LogLine
 from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
 from hardtail.study.recipes import recipe_named
+from hardtail.training.begin import identified
 from hardtail.training.estimate import estimate
 from hardtail.training.ranks import open_ranks
 from hardtail.training.recipe import Recipe
@@ -98,12 +99,12 @@ def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 @OPTIONAL.primitive_rule
 def _pretrained(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Pretrained] | None:
-    """The rule for `--model hf:…`, which is one word; its hash and template follow."""
+    """The rule for `--model hf:…` or `zoo:…`, which is one word; its hash and template follow."""
     if info.type is not Pretrained:
         return None
     return PrimitiveConstructorSpec(
         nargs=1,
-        metavar="hf:MODEL",
+        metavar="hf:MODEL|zoo:NAME",
         instance_from_str=lambda words: Pretrained(words[0], ""),
         is_instance=lambda value: isinstance(value, Pretrained),
         str_from_instance=lambda value: [value.name],
@@ -118,10 +119,8 @@ def _fine_tuned(recipe: Recipe, template: str | None) -> Recipe:
         return recipe
     if recipe.model.sha256:  # of a recipe that names its model
         return recipe
-    from hardtail.models.hf.loading import identified
-
-    model = identified(recipe.model.name, TEMPLATE if template is None else template)
-    stem = re.sub(r"[^\w.]+", "-", Path(model.name.removeprefix(PREFIX)).name)
+    model = identified(recipe.model.name, template)
+    stem = re.sub(r"[^\w.]+", "-", Path(model.name.removeprefix(PREFIX).removeprefix(ZOO)).name)
     return replace(recipe, model=model, name=f"{recipe.name}-{stem}")
 
 

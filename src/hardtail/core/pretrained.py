@@ -1,4 +1,4 @@
-"""A model of another project, as recipes and records name it."""
+"""A model that training begins with, as recipes and records name it."""
 
 import re
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from pathlib import PurePath
 from hardtail.core.fields import Checked
 
 PREFIX = "hf:"
+ZOO = "zoo:"
 TEMPLATE = "{prompt}{answer}"
 _AT_COMMIT = re.compile(r"@[0-9a-f]{40}$")
 
@@ -16,14 +17,14 @@ class Pretrained(Checked):
     """Which model it is, and the text around the problems that it reads."""
 
     name: str
-    """`hf:` and a folder that `transformers` saved, or a name on the Hub with its commit."""
+    """`hf:` and a folder that `transformers` saved, or a name on the Hub with its commit; or `zoo:` and a name."""
     sha256: str
-    """Of its configuration, tokenizer, code and weights."""
+    """Of its configuration, tokenizer, code and weights; in the zoo, of its file."""
     template: str = TEMPLATE
 
     @property
     def published(self) -> "Pretrained":
         """The same for everyone to read: of a folder, only its own name."""
-        if _AT_COMMIT.search(self.name):
+        if self.name.startswith(ZOO) or _AT_COMMIT.search(self.name):
             return self
         return replace(self, name=f"{PREFIX}{PurePath(self.name.removeprefix(PREFIX)).name}")

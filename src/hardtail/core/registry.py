@@ -161,6 +161,7 @@ SCHEMES: "Registry[type[Scheme]]" = Registry(
         "papl": "hardtail.schemes.papl:Papl",
         "focal": "hardtail.schemes.papl:Focal",
         "puma": "hardtail.schemes.puma:Puma",
+        "own": "hardtail.schemes.own:Own",
         "mixture": "hardtail.schemes.mixture:Mixture",
     },
     _subclass_of("hardtail.schemes.base:Scheme"),

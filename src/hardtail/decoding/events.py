@@ -44,8 +44,8 @@ class Events:
 
     @property
     def crowded(self) -> bool:
-        """Whether one more step might not fit: it writes each cell at most twice, a commit and a remask."""
-        return int(self.used_B.max()) + 2 * self.cells > self.capacity
+        """Whether one more step might not fit: a cell has at most three events, hidden, committed and hidden again."""
+        return int(self.used_B.max()) + 3 * self.cells > self.capacity
 
     def note(
         self,

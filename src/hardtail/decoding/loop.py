@@ -12,7 +12,6 @@ import reprlib
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from itertools import islice
 from threading import get_ident
 from typing import Any
@@ -290,7 +289,8 @@ class _Loop:
         active_B = self._active_B()
         self.passes_B.add_(active_B)
         guess = self._look(active_B)
-        note = partial(self.events.note, guess, state.step, self.gold_BA)
+        if policy.remasks and (anew_BA := policy.overwrite(guess, state)) is not None:
+            self._hide(fitting(anew_BA, state.hidden_BA, policy, "overwrite"), guess)
         score_BA = only_hidden(fitting(policy.score(guess, state), state.hidden_BA, policy, "score"), state.hidden_BA)
         hidden_B = state.hidden_BA.sum(dim=1)
         count_B = fitting(policy.count(guess, score_BA, state, self.commit), hidden_B, policy, "count")
@@ -304,20 +304,27 @@ class _Loop:
         last_B1 = (count_B == hidden_B)[:, None] | (next_score_B1 <= REFUSED)
         runner_up_B1 = cell_BA.gather(1, next_B1).masked_fill(last_B1, -1)
         margin_BA = (best_BA - next_score_B1).masked_fill(last_B1, torch.nan)
-        note(cell_BA, chosen_BA, token_BA, token_BA, runner_up_B1, margin_BA)
+        self._note(guess, cell_BA, chosen_BA, token_BA, token_BA, runner_up_B1, margin_BA)
         self._write(commit_BA, token_BA)
         state.hidden_BA.logical_and_(~commit_BA)
         if policy.remasks:
-            again_BA = fitting(policy.review(guess, state, self._further), state.hidden_BA, policy, "review")
-            again_BA = again_BA & state.maskable_BA & ~state.hidden_BA
-            first_BA, cell_BA = ranked(again_BA.to(torch.uint8))
-            mask_BA = torch.full_like(cell_BA, state.mask_id)
-            nothing_BA = torch.full_like(margin_BA, torch.nan)
-            none_B1 = torch.full_like(runner_up_B1, -1)
-            note(cell_BA, first_BA.bool(), mask_BA, state.token_BA, none_B1, nothing_BA)
-            self._write(again_BA, mask_BA)
-            state.hidden_BA.logical_or_(again_BA)
+            self._hide(fitting(policy.review(guess, state, self._further), state.hidden_BA, policy, "review"), guess)
         state.step.add_(1)
+
+    def _hide(self, again_BA: Tensor, guess: Guess) -> None:
+        """Hide written cells."""
+        state = self.state
+        again_BA = again_BA & state.maskable_BA & ~state.hidden_BA
+        first_BA, cell_BA = ranked(again_BA.to(torch.uint8))
+        mask_BA = torch.full_like(cell_BA, state.mask_id)
+        nothing_BA = torch.full_like(guess.top_BA, torch.nan)
+        none_B1 = torch.full_like(cell_BA[:, :1], -1)
+        self._note(guess, cell_BA, first_BA.bool(), mask_BA, state.token_BA, none_B1, nothing_BA)
+        self._write(again_BA, mask_BA)
+        state.hidden_BA.logical_or_(again_BA)
+
+    def _note(self, guess: Guess, *event: Tensor) -> None:
+        self.events.note(guess, self.state.step, self.gold_BA, *event)
 
     def _write(self, where_BA: Tensor, token_BA: Tensor) -> None:
         """Change the answer in the sequence."""

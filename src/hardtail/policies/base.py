@@ -29,6 +29,7 @@ _ANSWERS = {
     "score": torch.float32,
     "count": torch.int64,
     "token": torch.int64,
+    "overwrite": torch.bool,
     "review": torch.bool,
     "finished": torch.bool,
     "notes": torch.float32,
@@ -147,7 +148,8 @@ class Policy(Checked, ABC):
     """Which hidden cells are committed next."""
 
     remasks: ClassVar[bool] = False
-    """Whether committed cells may be hidden again; if so, `review` is called after every step."""
+    """Whether committed cells may be written anew or hidden again; if so, `overwrite` is called before the commits of
+    every step, and `review` after them."""
     inner: ClassVar[tuple[str, ...]] = ()
     """The fields that hold other policies."""
 
@@ -169,6 +171,11 @@ class Policy(Checked, ABC):
     def token(self, guess: Guess, state: State) -> Tensor:
         """What a commit writes into each cell [B, A]; by default what the denoiser would write."""
         return guess.token_BA
+
+    def overwrite(self, guess: Guess, state: State) -> Tensor | None:
+        """The committed cells [B, A] that this step may write anew, although the denoiser saw their tokens: they count
+        as hidden for its commits. None, the default, if there are none in any row."""
+        return None
 
     def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
         """The committed cells [B, A] to hide again, after this step's commits; none by default."""

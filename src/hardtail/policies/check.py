@@ -32,6 +32,9 @@ class Check(Policy):
                and the draft's policy fills them
     `region`   the same, with the `reach` cells on either side of each
 
+    With `hide=none` the model looks at the complete answer, and every cell that it would write differently is written
+    anew: one pass a round. That needs a model that has seen wrong tokens in training (the scheme `own`).
+
     It ends when every cell was looked at since the last difference; when the answer after a round is one that it had
     before, unless groups are random; or after `rounds`.
     """
@@ -40,10 +43,10 @@ class Check(Policy):
     inner: ClassVar[tuple[str, ...]] = ("draft",)
 
     draft: Policy = Threshold()  # noqa: RUF009 (it is frozen)
-    hide: Literal["comb", "random", "block", "given"] = "comb"
+    hide: Literal["comb", "random", "block", "given", "none"] = "comb"
     """What is hidden together; random groups are drawn anew in every round."""
     parts: AtLeastOne = 3
-    """Groups, and so forward passes of a round."""
+    """Groups, and so forward passes of a round; with `hide=none` there is one."""
     groups: str = ""
     """Only of `given`: the group of each answer cell, from 0 to 9 and a to z; `measuring.influence` lets a model choose
     them."""
@@ -104,6 +107,25 @@ class Check(Policy):
         drafting_B1 = state.memory["drafting_B"][:, None]
         return torch.where(drafting_B1, self.draft.token(guess, nested(state, _DRAFT)), checked_BA)
 
+    def overwrite(self, guess: Guess, state: State) -> Tensor | None:
+        drafting_B, done_B = state.memory["drafting_B"], state.memory["done_B"]
+        draft_BA = None
+        if self.draft.remasks:
+            draft_BA = self.draft.overwrite(guess, only(drafting_B, nested(state, _DRAFT)))
+        if draft_BA is None and (self.hide != "none" or self.then != "replace"):
+            return None
+        anew_BA = torch.zeros_like(state.hidden_BA)
+        if draft_BA is not None:
+            anew_BA |= draft_BA & drafting_B[:, None]
+        if self.hide == "none" and self.then == "replace":
+            anew_BA |= self._differs(guess, ~drafting_B & ~done_B, state)
+        return anew_BA
+
+    def _differs(self, guess: Guess, checked_B: Tensor, state: State) -> Tensor:
+        """The cells of this check that the model would write differently."""
+        asked_BA, kept_BA = state.memory["asked_BA"], state.memory["kept_BA"]
+        return checked_B[:, None] & asked_BA & (guess.token_BA != kept_BA)
+
     def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
         memory = state.memory
         drafting_B, done_B, doubted_BA = (memory[name] for name in ("drafting_B", "done_B", "doubted_BA"))
@@ -113,7 +135,7 @@ class Check(Policy):
             again_BA |= self.draft.review(guess, within, logits) & drafting_B[:, None]
         drafted_B = drafting_B & ~(state.hidden_BA | again_BA).any(dim=1) & self.draft.finished(within)
         checked_B = ~drafting_B & ~done_B
-        differs_BA = checked_B[:, None] & memory["asked_BA"] & (guess.token_BA != memory["kept_BA"])
+        differs_BA = self._differs(guess, checked_B, state)
         over_B = self._count(differs_BA, checked_B, state)
         doubted_BA |= differs_BA
         refill_B = over_B & ~done_B & (self.then != "replace")
@@ -173,7 +195,7 @@ class Check(Policy):
         asked_BA = rows_B[:, None] & state.maskable_BA & (memory["group_BA"] == part_B[:, None])
         memory["asked_BA"].copy_(torch.where(rows_B[:, None], asked_BA, memory["asked_BA"]))
         memory["kept_BA"].copy_(torch.where(rows_B[:, None], state.token_BA, memory["kept_BA"]))
-        return asked_BA
+        return torch.zeros_like(asked_BA) if self.hide == "none" else asked_BA
 
     def _groups(self, state: State) -> Tensor:
         if self.groups:
@@ -183,7 +205,7 @@ class Check(Policy):
     def _parts_B(self, state: State) -> Tensor:
         if self.groups:
             return torch.full_like(state.key_B, self.parts)
-        return state.maskable_BA.sum(dim=1).clamp(min=1, max=self.parts)
+        return state.maskable_BA.sum(dim=1).clamp(min=1, max=1 if self.hide == "none" else self.parts)
 
     # -- all steps ----------------------------------------------------------------------------------------------
 

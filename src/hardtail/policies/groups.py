@@ -41,6 +41,11 @@ def random(state: State, parts: int) -> Tensor:
     return torch.empty_like(order_BA).scatter_(1, order_BA, place_BA) % parts
 
 
+def whole(state: State, parts: int) -> Tensor:
+    """All cells in one group, however many parts are asked for."""
+    return torch.zeros_like(state.at_BA)
+
+
 def written_out(groups: str, like_BA: Tensor) -> Tensor:
     """Groups that are given as one sign for each cell, the same in every row."""
     number_A = torch.tensor([SIGNS.index(sign) for sign in groups], device=like_BA.device)
@@ -52,4 +57,4 @@ def _place_BA(state: State) -> Tensor:
     return state.maskable_BA.cumsum(dim=1) - 1
 
 
-GROUPINGS: Mapping[str, Grouping] = {"comb": comb, "block": block, "random": random}
+GROUPINGS: Mapping[str, Grouping] = {"comb": comb, "block": block, "random": random, "none": whole}

@@ -92,6 +92,15 @@ class Ladder(Policy):
     def _working_B(self, rung: int, state: State) -> Tensor:
         return (state.memory["rung_B"] == rung) & ~state.memory["proving_B"] & ~state.memory["done_B"]
 
+    def overwrite(self, guess: Guess, state: State) -> Tensor | None:
+        found_BA = None
+        for rung, policy in enumerate(self.rungs):
+            anew_BA = policy.overwrite(guess, nested(state, str(rung)))
+            if anew_BA is not None:
+                anew_BA = anew_BA & self._working_B(rung, state)[:, None]
+                found_BA = anew_BA if found_BA is None else found_BA | anew_BA
+        return found_BA
+
     def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
         memory = state.memory
         proving_B, done_B, rung_B = memory["proving_B"], memory["done_B"], memory["rung_B"]

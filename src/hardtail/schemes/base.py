@@ -8,7 +8,7 @@ Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -115,6 +115,21 @@ class View:
     row_B: Tensor
     rate_B: Tensor | None = None
     """The masking rate λ that each sequence was drawn with, if there is one."""
+    written_BA: Tensor | None = None
+    """Cells that show a token of the model's own instead of the gold one, if there can be any."""
+
+    @property
+    def open_BA(self) -> Tensor:
+        """The cells whose gold token is not shown: hidden, or written by the model."""
+        return self.hidden_BA if self.written_BA is None else self.hidden_BA | self.written_BA
+
+    def written(self, written_BA: Tensor, token_BA: Tensor) -> "View":
+        """The same with some cells, none of them hidden, showing other tokens."""
+        at_BA = self.at_BA
+        if isinstance(at_BA, slice):
+            at_BA = torch.arange(at_BA.start, at_BA.stop, device=token_BA.device).expand_as(token_BA)
+        shown_BA = torch.where(written_BA, token_BA, self.tokens_BL.gather(1, at_BA))
+        return replace(self, tokens_BL=self.tokens_BL.scatter(1, at_BA, shown_BA), written_BA=written_BA)
 
 
 @dataclass(frozen=True)
@@ -141,7 +156,7 @@ class Scheme(Checked, ABC):
 
     @abstractmethod
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
-        """A scalar in float32; cells that are not hidden cost nothing.
+        """A scalar in float32; cells that show their gold token cost nothing.
 
         Logits of cells that their instance never hides are 0: they are not computed.
         """

@@ -66,6 +66,10 @@ class Mixture(Scheme):
         merged = {name: chosen(getattr(one, name), getattr(two, name)) for name in names}
         ones_B = torch.ones(batch, device=second_B.device)
         rate_B = chosen(ones_B if one.rate_B is None else one.rate_B, ones_B if two.rate_B is None else two.rate_B)
+        if one.written_BA is not None or two.written_BA is not None:
+            none_BA = torch.zeros_like(one.hidden_BA)
+            written = (none_BA if part.written_BA is None else part.written_BA for part in (one, two))
+            merged["written_BA"] = chosen(*written)
         return Mixed(at_BA=at_BA, **merged, rate_B=rate_B, second_B=second_B)
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
@@ -90,8 +94,9 @@ def _owners(view: View) -> tuple[Tensor, Tensor]:
 
 
 def _only(view: View, mine_B: Tensor) -> View:
-    """The view in which only one scheme's sequences hide anything."""
-    return replace(view, hidden_BA=view.hidden_BA & mine_B[:, None])
+    """The view in which only one scheme's sequences hide anything or hold a token of the model's."""
+    written_BA = None if view.written_BA is None else view.written_BA & mine_B[:, None]
+    return replace(view, hidden_BA=view.hidden_BA & mine_B[:, None], written_BA=written_BA)
 
 
 def _loss(scheme: Scheme, logits_BAV: Tensor, view: View, mine_B: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 from hardtail.core.noise import Moment, stream
 from hardtail.schemes.base import Carried, Corpus, Scheme, View
+from hardtail.schemes.chains import empty_chains, next_rows, ranks, surest
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Stages, Stairs
 
@@ -52,11 +53,8 @@ class Puma(Scheme):
     def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         if self.score == "logical" and corpus.rank_NA is None:
             raise HardtailError("PUMA in logical order needs data with that order; build it without --bare")
-        device, cells = corpus.tokens_NL.device, corpus.maskable_NA.shape[1]
-        shapes = {"row_B": (batch,), "stage_B": (batch,), "cursor": (), "epoch": ()}
-        state = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
-        state["hidden_BA"] = torch.zeros((batch, cells), dtype=torch.bool, device=device)
-        everyone_B = torch.ones(batch, dtype=torch.bool, device=device)
+        state = empty_chains(corpus, batch, "hidden_BA")
+        everyone_B = torch.ones_like(state["row_B"], dtype=torch.bool)
         self._replace(state, corpus, everyone_B, now, spread=self.start == "spread")
         return state
 
@@ -71,12 +69,12 @@ class Puma(Scheme):
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Reveal one stage in every chain that was shown, with the confidences of this step's own forward pass."""
         shown_B = view.hidden_BA.any(dim=1)
-        surest_BA = self._surest(logits_BAV, corpus.mask_id)
+        surest_BA = surest(logits_BAV, corpus.mask_id)
         stages = self.stages.at(now.step, now.steps)
         n_B, hidden_B = view.maskable_BA.sum(dim=1), view.hidden_BA.sum(dim=1)
         count_B = self._count(n_B, hidden_B, state["stage_B"], stages, now)
 
-        first_BA = _ranks(self._score(surest_BA, view, corpus, now).masked_fill(~view.hidden_BA, -torch.inf))
+        first_BA = ranks(self._score(surest_BA, view, corpus, now).masked_fill(~view.hidden_BA, -torch.inf))
         reveal_BA = first_BA < count_B[:, None]
         if self.threshold is not None:
             reveal_BA = reveal_BA | (surest_BA > log(self.threshold))
@@ -97,12 +95,6 @@ class Puma(Scheme):
             self._replace(state, corpus, changed.expand_as(over_B), now, spread=True)
 
     # -- parts --------------------------------------------------------------------------------------------------
-
-    def _surest(self, logits_BAV: Tensor, mask_id: int) -> Tensor:
-        """log of the largest probability of each cell, the mask token left out, in float32."""
-        kept_V = torch.arange(logits_BAV.shape[-1], device=logits_BAV.device) != mask_id
-        logits_BAV = torch.where(kept_V, logits_BAV.float(), -torch.inf)
-        return logits_BAV.amax(dim=-1) - logits_BAV.logsumexp(dim=-1)
 
     def _score(self, surest_BA: Tensor, view: View, corpus: Corpus, now: Moment) -> Tensor:
         """Higher is revealed first."""
@@ -130,28 +122,19 @@ class Puma(Scheme):
         return (_upto(stage_B + 1, draw_B, n_B, stages) - (n_B - hidden_B)).clamp(min=0)
 
     def _replace(self, state: Carried, corpus: Corpus, over_B: Tensor, now: Moment, spread: bool) -> None:
-        """Put the next sequences of the epoch's order in place of finished chains.
-
-        Where fewer are left than needed, the rest of the order is dropped and a new one begins.
-        """
-        needed = over_B.sum()
-        new_epoch = state["cursor"] + needed > len(corpus)
-        state["epoch"].add_(new_epoch)
-        state["cursor"].mul_(~new_epoch)
-        row_B = corpus.epoch_rows(state["cursor"] + over_B.cumsum(0) - 1, state["epoch"], now.seed)
-        state["cursor"].add_(needed)
-
+        """Put the next sequences of the epoch's order in place of finished chains."""
+        row_B = next_rows(state, corpus, over_B, now)
         maskable_BA = corpus.maskable_NA[row_B]
         stages = self.stages.at(now.step + 1, now.steps)  # a chain put in now is first shown in the next step
         phase_B = torch.zeros_like(state["stage_B"])
         if spread:
             slot_B = torch.arange(len(over_B), device=over_B.device)
-            phase_B = _ranks(now.uniform(_PHASE, 1, len(over_B)))[0] * stages // len(slot_B)
+            phase_B = ranks(now.uniform(_PHASE, 1, len(over_B)))[0] * stages // len(slot_B)
         hidden_BA = maskable_BA
         if spread or self.refill == "fraction":
             count_B = _upto(phase_B, now.uniform(_FRESH, len(over_B)), maskable_BA.sum(dim=1), stages)
             place_BA = now.uniform(_PLACE, *maskable_BA.shape).masked_fill(~maskable_BA, -torch.inf)
-            hidden_BA = maskable_BA & (_ranks(place_BA) >= count_B[:, None])
+            hidden_BA = maskable_BA & (ranks(place_BA) >= count_B[:, None])
 
         state["row_B"].copy_(torch.where(over_B, row_B, state["row_B"]))
         state["stage_B"].copy_(torch.where(over_B, phase_B, state["stage_B"]))
@@ -161,13 +144,6 @@ class Puma(Scheme):
 def _upto(phase_B: Tensor, draw_B: Tensor, n_B: Tensor, stages: Tensor) -> Tensor:
     """The cumulative number of revealed cells in a phase: round(n·u), u in [phase/K, (phase+1)/K), at most n-1."""
     return torch.minimum(((phase_B + draw_B) / stages * n_B).round().long(), n_B - 1)
-
-
-def _ranks(score_BA: Tensor) -> Tensor:
-    """The place of each cell when the highest score comes first; ties by position."""
-    order_BA = score_BA.argsort(dim=1, descending=True, stable=True)
-    place_A = torch.arange(score_BA.shape[1], device=score_BA.device)
-    return torch.empty_like(order_BA).scatter_(1, order_BA, place_A.expand_as(order_BA))
 
 
 def paper(stages: Stages) -> Puma:

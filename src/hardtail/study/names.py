@@ -14,6 +14,10 @@ SCHEMES = ("random", "papl", "puma", "oracle", "mixture")
 VERSIONS = ("", "-paper", "-smoke")
 SMALL = {"addition": ("-small", "-small-paper")}
 """The tasks that a small recipe learns in minutes."""
+SHIPPED = ("addition-papl-paper", "addition-random")
+"""The models of the zoo that recipes fine-tune."""
+TUNED = ("own", "hot", "whole", "path", "mixture", "more")
+"""What they are fine-tuned with; `study.fine_tuning` makes these recipes."""
 
 
 def recipe_parts() -> dict[str, tuple[str, str, str]]:
@@ -24,6 +28,19 @@ def recipe_parts() -> dict[str, tuple[str, str, str]]:
         for scheme in SCHEMES
         for version in (*VERSIONS, *SMALL.get(task, ()))
     }
+
+
+def tuned_parts() -> dict[str, tuple[str, str]]:
+    """Every name of a fine-tuning recipe with its model and scheme."""
+    return {f"{model}-then-{how}": (model, how) for model in SHIPPED for how in TUNED}
+
+
+def _places() -> dict[str, str]:
+    """Where each recipe is found."""
+    found: dict[str, str] = {}
+    for module, names in (("recipes", recipe_parts()), ("fine_tuning", tuned_parts())):
+        found |= {name: f"hardtail.study.{module}:NAMED.{name.replace('-', '_')}" for name in names}
+    return found
 
 
 def _needs_nothing(found: object) -> bool:
@@ -37,6 +54,6 @@ def _needs_nothing(found: object) -> bool:
 RECIPES: "Registry[Callable[[], Recipe]]" = Registry(
     "recipe",
     "hardtail.recipes",
-    {name: f"hardtail.study.recipes:NAMED.{name.replace('-', '_')}" for name in recipe_parts()},
+    _places(),
     lambda found: None if _needs_nothing(found) else "it must be a function without arguments that returns a Recipe",
 )

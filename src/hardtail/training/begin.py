@@ -1,11 +1,13 @@
-"""The model that a run begins with: a new transformer, or a pretrained one of another project."""
+"""The model that a run begins with: a new transformer, one of the zoo, or a pretrained one of another project."""
 
 import torch
 
+from hardtail import zoo
 from hardtail.core.errors import HardtailError
-from hardtail.core.pretrained import Pretrained
+from hardtail.core.pretrained import TEMPLATE, ZOO, Pretrained
 from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Transformer
+from hardtail.models.weights import load_weights
 from hardtail.tasks.base import Task
 from hardtail.training.recipe import Recipe
 
@@ -17,16 +19,37 @@ def begun(recipe: Recipe) -> Trainable:
     return Transformer(recipe.shape).initialise(torch.Generator().manual_seed(recipe.seed))
 
 
-def _pretrained(wanted: Pretrained, task: Task) -> Trainable:
-    from hardtail.models.hf.loading import identified, load_hf
+def identified(name: str, template: str | None = None) -> Pretrained:
+    """Which model a user names for training, `zoo:NAME` or `hf:NAME`, by the hash of its files."""
+    if not name.startswith(ZOO):
+        from hardtail.models.hf.loading import identified as of_another_project
 
-    there = identified(wanted.name, wanted.template)
+        return of_another_project(name, TEMPLATE if template is None else template)
+    if template is not None:
+        raise HardtailError(f"--template is the text around a problem for --model hf:…; {name} reads problems alone")
+    return Pretrained(name, zoo.find(name.removeprefix(ZOO)).sha256)
+
+
+def shipped(name: str) -> Transformer:
+    """A model of the zoo, `zoo:NAME`."""
+    model, _ = load_weights(zoo.find(name.removeprefix(ZOO)).path)
+    assert isinstance(model, Transformer)
+    return model
+
+
+def _pretrained(wanted: Pretrained, task: Task) -> Trainable:
+    there = identified(wanted.name, None if wanted.name.startswith(ZOO) else wanted.template)
     if there.sha256 != wanted.sha256:
         raise HardtailError(
             f"{wanted.name} has changed: its files have the hash {there.sha256[:12]}…, and the run is of "
             f"{wanted.sha256[:12]}…; put the old files back, or train in another folder"
         )
-    model = load_hf(wanted.name, task.vocabulary, wanted.template).model
+    if wanted.name.startswith(ZOO):
+        model: Trainable = shipped(wanted.name)
+    else:
+        from hardtail.models.hf.loading import load_hf
+
+        model = load_hf(wanted.name, task.vocabulary, wanted.template).model
     if fault := model.fault(task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{wanted.name} cannot be trained on {task.name}: {fault}")
     return model

@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 import torch
 
+from hardtail.core.pretrained import ZOO
 from hardtail.models.cost import forward_flops
 from hardtail.models.transformer import Transformer, parameter_count
+from hardtail.training.begin import shipped
 from hardtail.training.recipe import Recipe
 
 # Operations per second that whole steps reach at the middle of the study's shapes, data draw and optimiser included, on
@@ -37,7 +39,7 @@ class _Counted(NamedTuple):
 
 def estimate(recipe: Recipe) -> Cost:
     """Count a forward pass once and a backward pass twice."""
-    counted = _ours(recipe) if recipe.model is None else _theirs(recipe)
+    counted = _theirs(recipe) if recipe.model and not recipe.model.name.startswith(ZOO) else _ours(recipe)
     parameters, flops = counted.parameters, 3.0 * recipe.batch * recipe.accumulate * counted.forward
     activations = recipe.batch * counted.activations
     faster = recipe.attention == "bf16" and recipe.precision == "tf32"
@@ -53,11 +55,11 @@ def estimate(recipe: Recipe) -> Cost:
 
 
 def _ours(recipe: Recipe) -> _Counted:
-    task, sizes = recipe.task, recipe.sizes
+    shape = recipe.shape if recipe.model is None else shipped(recipe.model.name).shape
     with torch.device("meta"):
-        parameters = parameter_count(Transformer(recipe.shape))
-    activations = task.seq_len * sizes.width * sizes.layers * (14 + 2 * sizes.mlp_ratio) * 4
-    return _Counted(parameters, forward_flops(recipe.shape, task.answer_len), activations)
+        parameters = parameter_count(Transformer(shape))
+    activations = shape.seq_len * shape.width * shape.layers * (14 + 2 * shape.mlp_ratio) * 4
+    return _Counted(parameters, forward_flops(shape, recipe.task.answer_len), activations)
 
 
 def _theirs(recipe: Recipe) -> _Counted:

@@ -99,7 +99,7 @@ class Recipe(Checked):
     name: str = "custom"
     """The name of the recipe in records."""
     model: Pretrained | None = None
-    """Fine-tune this model (`hf:FOLDER-OR-NAME`) instead of training a new one; `sizes` then says nothing."""
+    """Fine-tune this model (`zoo:NAME`, `hf:FOLDER-OR-NAME`) and train no new one; `sizes` then says nothing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -129,7 +129,9 @@ def identified(name: str, template: str = TEMPLATE) -> Pretrained:
     """
     Template.parse(template)
     if not name.startswith(PREFIX):
-        raise HardtailError(f"--model {name}: give {PREFIX} and a folder that transformers saved, or a name on the Hub")
+        raise HardtailError(
+            f"--model {name}: give {PREFIX} and a folder that transformers saved or a name on the Hub, or zoo:NAME"
+        )
     with _speaking(name, trusted=True):
         found = _there(name)
         held = converted(_config(found.folder), _Config, "config.json")
