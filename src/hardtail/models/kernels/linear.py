@@ -190,9 +190,9 @@ def linear(
 
 
 def fits(weight_NK: Tensor, flipped: bool = False) -> bool:
-    """Whether tiles of these sizes fill the output's columns and the depth; rows may be any number."""
+    """Whether tiles fill the output's columns and the depth; rows may be any number. Deep products are cuBLAS's."""
     depth, columns = weight_NK.shape if flipped else weight_NK.shape[::-1]
-    return columns % COLUMNS == 0 and depth % DEPTH == 0
+    return columns % COLUMNS == 0 and depth % DEPTH == 0 and depth <= columns
 
 
 def partial_sums(columns: int) -> int:
