@@ -10,6 +10,7 @@ product. Then the two products next to GELU, as a product of cuBLAS's and a pass
 
 import argparse
 from collections.abc import Callable
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -21,7 +22,6 @@ from train_step import SETTINGS
 BATCH, TURNS = 256, 3
 LAYERS = {"qkv": (3, 1), "project": (1, 1), "widen": (4, 1), "narrow": (1, 4)}
 """Columns and rows of each layer's weight, in units of the width."""
-TILED = tiled_products(torch.device("cuda"), torch.bfloat16)
 
 
 def random(*shape: int) -> Tensor:
@@ -38,7 +38,7 @@ def in_turns(work: Callable[[int], object]) -> float:
     return microseconds(all_turns) / TURNS
 
 
-def products(rows: int, n: int, k: int, layers: int) -> dict[str, float]:
+def products(rows: int, n: int, k: int, layers: int, ours: ModuleType | None) -> dict[str, float]:
     """Microseconds of each product of a weight [n, k], for one layer."""
     weight_NK, bias_N = random(n, k), random(n)
     x_TMK, g_TMN, out_MN = random(TURNS, rows, k), random(TURNS, rows, n), random(rows, n)
@@ -47,16 +47,16 @@ def products(rows: int, n: int, k: int, layers: int) -> dict[str, float]:
         "input": in_turns(lambda turn: g_TMN[turn] @ weight_NK),
         "weight": in_turns(lambda turn: torch.mm(g_TMN[turn].T, x_TMK[turn], out_dtype=torch.float32)),
     }
-    if (ours := TILED) and ours.fits(weight_NK):
+    if ours and ours.pays(weight_NK):
         found["forward, ours"] = in_turns(lambda turn: ours.launch_linear(x_TMK[turn], weight_NK, bias_N, out_MN))
     x_JMK, g_JMN = random(layers, rows, k), random(layers, rows, n)
     batched = microseconds(lambda: torch.bmm(g_JMN.mT, x_JMK, out_dtype=torch.float32), times=5)
     return found | {"weights, batched": batched / layers}
 
 
-def next_to_gelu(rows: int, width: int) -> dict[str, float]:
+def next_to_gelu(rows: int, width: int, ours: ModuleType | None) -> dict[str, float]:
     """Microseconds of the MLP's wide layer with GELU, and of its gradient with GELU's derivative."""
-    wide = 4 * width
+    wide = LAYERS["widen"][0] * width
     weight_FD, weight_DF, bias_F = random(wide, width), random(width, wide), random(wide)
     x_TMD, h_MF, a_MF = random(TURNS, rows, width), random(rows, wide), random(rows, wide)
     sums_SF = torch.empty((gelu.PROGRAMS, wide), device="cuda")
@@ -68,7 +68,7 @@ def next_to_gelu(rows: int, width: int) -> dict[str, float]:
         gelu.launch_gelu_backward(h_MF, x_TMD[turn] @ weight_DF, sums_SF)
 
     found = {"GELU": in_turns(forward), "derivative": in_turns(backward)}
-    if (ours := TILED) and ours.fits(weight_FD):
+    if ours:
         few_SF = sums_SF.new_empty((ours.partial_sums(wide), wide))
         found["GELU, ours"] = in_turns(lambda turn: ours.launch_gelu(x_TMD[turn], weight_FD, bias_F, h_MF, a_MF))
         found["derivative, ours"] = in_turns(
@@ -80,15 +80,16 @@ def next_to_gelu(rows: int, width: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
-    for shape in parser.parse_args().shapes:
+    shapes, ours = parser.parse_args().shapes, tiled_products(torch.device("cuda"), torch.bfloat16)
+    for shape in shapes:
         setting = SETTINGS[shape]
         rows, width = BATCH * setting.length, setting.width
         for layer, (n, k) in LAYERS.items():
-            found = products(rows, n * width, k * width, setting.layers)
+            found = products(rows, n * width, k * width, setting.layers, ours)
             rates = {name: 2e-6 * rows * n * k * width**2 / time for name, time in found.items()}
             shown = "  ".join(f"{name} {time:.1f} µs, {rates[name]:.0f}" for name, time in found.items())
             print(f"{shape:10} {layer:8} {shown}", flush=True)
-        shown = "  ".join(f"{name} {time:.1f} µs" for name, time in next_to_gelu(rows, width).items())
+        shown = "  ".join(f"{name} {time:.1f} µs" for name, time in next_to_gelu(rows, width, ours).items())
         print(f"{shape:10} {shown}", flush=True)
 
 

@@ -164,6 +164,8 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     how: str | None = None
     commit: str | None = None
     device: str | None = None
+    decode_precision: str | None = None
+    """In which precision this session decodes, if it is not fp32."""
     data: DataFile | None = None
     rounded: Count | None = None
     """How often the optimiser's moments were rounded to bf16 before this session, if they were."""

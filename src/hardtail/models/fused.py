@@ -1,9 +1,10 @@
 """The transformer's forward and backward pass on a GPU in bf16, written out with our own kernels (docs/kernels.md).
 
-The same maths as `transformer` under autograd and autocast, up to rounding. Between the matrix products, which are
-cuBLAS's, there are few passes over the activations: residual sum, dropout and LayerNorm are one kernel each way, and so
-is GELU; the gradients of biases and norms come out of kernels that read the same tensors anyway. The residual stream is
-float32, its gradient bf16; gradients of weights are written in float32 to their places in one vector.
+The same maths as `transformer` under autograd and autocast, up to rounding. Between the matrix products there are few
+passes over the activations: residual sum, dropout and LayerNorm are one kernel each way; GELU is inside the products
+next to it, or one kernel each way; the gradients of biases and norms come out of kernels that read the same tensors
+anyway. Most products are cuBLAS's. The residual stream is float32, its gradient bf16; gradients of weights are written
+in float32 to their places in one vector.
 
 The gradients of weights are not needed before the optimiser, so they are computed aside, on a stream of their own,
 while the main one goes on to the next layer: matrix products fill what kernels that wait for memory leave idle.
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from hardtail.models.aside import Aside
 from hardtail.models.attended import Attended, attended
-from hardtail.models.kernels import embedding, gelu, norm, sums, tiled_products
+from hardtail.models.kernels import TILED_WIDTH, embedding, gelu, norm, sums, tiled_products
 from hardtail.models.transformer import Transformer
 
 
@@ -53,7 +54,7 @@ class Passes:
         self._full, self._half = self._views(weight_P), self._views(self._half_P)
         self._tokens = max(16, 1 << (self.shape.vocab_size - 1).bit_length())
         """Tokens of the table, up to a power of two."""
-        self._tiled = tiled_products(weight_P.device, kind)
+        self._tiled = tiled_products(weight_P.device, kind) if self.shape.width >= TILED_WIDTH else None
         blocks = [f"blocks.{i}" for i in range(self.shape.layers)]
         self._norms = [f"{block}.norm_{of}" for block in blocks for of in ("attention", "mlp")] + ["norm"]
         self._partials = self._rooms(blocks, length)
@@ -69,9 +70,7 @@ class Passes:
         around = [(start[f"{name}.weight"], start[f"{name}.bias"]) for name in self._norms]
         norms = [place for both, before in zip(around, added, strict=True) for place in (*both, before)]
         rooms.add("norms", (2 * layers + 1, norm.PROGRAMS, 3, width), norms)
-        parts = gelu.PROGRAMS
-        if self._tiled and self._tiled.fits(self._half["blocks.0.narrow.weight"], flipped=True):
-            parts = self._tiled.partial_sums(wide)
+        parts = self._tiled.partial_sums(wide) if self._tiled else gelu.PROGRAMS
         rooms.add("widen", (layers, parts, 1, wide), [start[f"{block}.widen.bias"] for block in blocks])
         rooms.add("qkv", (layers, sums.PROGRAMS, 1, 3 * width), [start[f"{block}.qkv.bias"] for block in blocks])
         tables = 1, 1 + embedding.table_shares(length), 1, self._tokens * width
@@ -88,7 +87,7 @@ class Passes:
     def _linear(self, name: str, x_MK: Tensor, rows: slice = slice(None)) -> Tensor:
         """A linear layer, or only some rows of its weight."""
         bias_N, weight_NK = self._half[f"{name}.bias"][rows], self._half[f"{name}.weight"][rows]
-        if self._tiled and self._tiled.fits(weight_NK):
+        if self._tiled and self._tiled.pays(weight_NK):
             out_MN = x_MK.new_empty((len(x_MK), len(bias_N)))
             self._tiled.launch_linear(x_MK, weight_NK, bias_N, out_MN)
             return out_MN
@@ -98,7 +97,7 @@ class Passes:
         """The MLP's wide layer, before and after GELU."""
         bias_F, weight_FD = self._half[f"{name}.widen.bias"], self._half[f"{name}.widen.weight"]
         h_MF, a_MF = (n_MD.new_empty((len(n_MD), len(bias_F))) for _ in range(2))
-        if self._tiled and self._tiled.fits(weight_FD):
+        if self._tiled:
             self._tiled.launch_gelu(n_MD, weight_FD, bias_F, h_MF, a_MF)
         else:
             torch.addmm(bias_F, n_MD, weight_FD.T, out=h_MF)
@@ -108,7 +107,7 @@ class Passes:
     def _widened_gradient(self, i: int, h_MF: Tensor, p_grad_MD: Tensor) -> Tensor:
         """The gradient of the MLP's wide layer, from that of the narrow one; leaves sums for the wide one's bias."""
         weight_DF, sums_SF = self._half[f"blocks.{i}.narrow.weight"], self._room["widen"][i, :, 0]
-        if self._tiled and self._tiled.fits(weight_DF, flipped=True):
+        if self._tiled:
             h_grad_MF = torch.empty_like(h_MF)
             self._tiled.launch_derivative(p_grad_MD, weight_DF, h_MF, h_grad_MF, sums_SF)
         else:

@@ -26,7 +26,7 @@ from hardtail.training.begin import begun
 from hardtail.training.checkpoint import generators, set_generators
 from hardtail.training.estimate import estimate
 from hardtail.training.keeper import Keeper, counted, open_run
-from hardtail.training.monitor import Monitor, is_due
+from hardtail.training.monitor import Monitor, decode_precision, is_due
 from hardtail.training.ranks import Ranks
 from hardtail.training.recipe import Recipe
 from hardtail.training.step import ALONE, Step
@@ -196,8 +196,14 @@ class _Run:
     ) -> Outcome:
         how = self.step.compile()
         keeper, progress, watch = self.keeper, self.progress, self.recipe.watch
-        rounded = progress.rounded or None
-        session = LogLine(step=progress.step, how=how, data=self.source, rounded=rounded, **origin(str(self.device)))
+        session = LogLine(
+            step=progress.step,
+            how=how,
+            data=self.source,
+            rounded=progress.rounded or None,
+            decode_precision=None if (precision := decode_precision(self.recipe, self.device)) == "fp32" else precision,
+            **origin(str(self.device)),
+        )
         self.step.seen.add_up()
         if self.monitor:
             report(keeper.note(session, self.step))

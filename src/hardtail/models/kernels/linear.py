@@ -189,14 +189,14 @@ def linear(
     # fmt: on
 
 
-def fits(weight_NK: Tensor, flipped: bool = False) -> bool:
-    """Whether tiles fill the output's columns and the depth; rows may be any number. Deep products are cuBLAS's."""
-    depth, columns = weight_NK.shape if flipped else weight_NK.shape[::-1]
+def pays(weight_NK: Tensor) -> bool:
+    """Whether tiles fill the output's columns and the depth, and cuBLAS is slower: it is not if the layer is deep."""
+    columns, depth = weight_NK.shape
     return columns % COLUMNS == 0 and depth % DEPTH == 0 and depth <= columns
 
 
 def partial_sums(columns: int) -> int:
-    """How many partial sums of so many columns `launch_derivative` writes."""
+    """How many partial sums of each of this many columns `launch_derivative` writes."""
     return 2 * max(PROGRAMS // (columns // COLUMNS), 1)
 
 
