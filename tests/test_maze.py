@@ -196,6 +196,30 @@ def test_garbage_gets_a_sentence(text: str) -> None:
     assert task.check(instances, instances.answer_NA).all()
 
 
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["#######"] * 6, "6 lines of 7 characters"),
+        (["#######"] * 8, "8 lines of 7 characters"),
+        (["#######"] * 6 + ["######"], "7 lines of 6 to 7 characters"),
+        (["S" + "." * 40 + "E"] * 2, "2 lines of 42 characters"),  # too short for a flat maze of any size
+        (["S" + "." * 79, "." * 80], "2 lines of 80 characters"),  # no E
+    ],
+)
+def test_lines_that_are_no_square_grids_are_refused(lines: list[str], found: str) -> None:
+    """A maze that lost a line would otherwise be read together with the next one."""
+    with pytest.raises(HardtailError, match=f"maze: {found} do not form square grids"):
+        hardtail.task("maze").prompts(lines)
+
+
+def test_grids_below_each_other_and_flat_mazes_are_told_apart() -> None:
+    """A flat maze is longer than the widest grid, whose lines have 65 characters."""
+    task, flat = hardtail.task("maze"), "S" + "#" * 63 + "E"
+    assert task.prompts([f" {flat}", flat]) == [flat, flat]
+    grid = [flat, *["#" * 65] * 63, flat[::-1]]
+    assert task.prompts(grid * 2) == ["\n".join(grid)] * 2
+
+
 def test_loops_and_rooms_that_nothing_leads_to_are_refused() -> None:
     around = MAZE.split()
     for island in (["#...###", "#.#.###", "#...###"], ["###.###", "#######", "#######"]):

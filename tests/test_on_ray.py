@@ -109,6 +109,25 @@ def _cluster(gpus: int) -> Iterator[Any]:
     yield SimpleNamespace(cluster_resources=lambda: {"CPU": 2.0, "GPU": float(gpus)})
 
 
+@pytest.mark.parametrize(("cores", "asked", "given"), [(2, 1, 2), (2, 5, 5)])
+def test_a_cluster_of_our_own_is_reached_from_this_machine_only(
+    cores: int, asked: int, given: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reaches a cluster can run code on it: no dashboard, and the loopback interface alone."""
+    started = list[dict[str, Any]]()
+    ray = SimpleNamespace(
+        is_initialized=lambda: False, init=lambda **how: started.append(how), shutdown=lambda: started.append({})
+    )
+    monkeypatch.setattr(cluster, "imported", lambda: ray)
+    monkeypatch.setattr(cluster, "usable_cores", lambda: cores)
+    with cluster.connected(None, asked):
+        (how,) = started
+    assert started[1:] == [{}]  # it ends with the call
+    assert (how["address"], how["_node_ip_address"], how["include_dashboard"]) == ("local", "127.0.0.1", False)
+    assert (how["num_cpus"], how["object_store_memory"]) == (given, cluster.OBJECT_STORE)
+    assert (how["log_to_driver"], how["logging_level"]) == (False, "ERROR")
+
+
 @pytest.fixture
 def drive(tmp_path: Path) -> _Drive:
     unit = Unit(entry(), tmp_path / "runs", Store(tmp_path / "results"), 5, "cpu")
