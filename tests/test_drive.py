@@ -208,8 +208,8 @@ def test_what_is_recorded_is_not_sent_again(
     monkeypatch.setattr(Store, "names", lambda store: {ONE, TWO})
     monkeypatch.setattr(Ray, "_cluster", lambda launcher: pytest.fail("nothing is left to connect for"))
     nothing = Limits(lambda: False, lambda: 1.0)
-    assert Ray().launch(units(tmp_path, (1, 2)), perform_nothing, nothing, str, Watching()) == {}
-    assert Ray().launch([], perform_nothing, nothing, str, Watching()) == {}
+    assert Ray().launch(units(tmp_path, (1, 2)), perform_nothing, nothing, print, Watching()) == {}
+    assert Ray().launch([], perform_nothing, nothing, print, Watching()) == {}
 
 
 @pytest.mark.parametrize(
@@ -281,6 +281,18 @@ def held(name: str, **fields: Any) -> dict[str, Taken]:
     return {name: Taken(**given)}
 
 
+def recorded_later(monkeypatch: pytest.MonkeyPatch, leases: dict[str, Taken]) -> None:
+    """Let a run be recorded once somebody has asked for the leases."""
+    recorded = set[str]()
+
+    def asked(store: Any) -> dict[str, Taken]:
+        recorded.add(ONE)
+        return leases
+
+    monkeypatch.setattr(Store, "names", lambda store: set(recorded))
+    monkeypatch.setattr("hardtail.study.leases.Leases.held", asked)
+
+
 def test_a_run_of_someone_else_is_waited_for_until_its_lease_has_run_out(
     drive: Callable[..., Driven], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,9 +320,7 @@ def test_a_run_whose_holder_is_gone_is_taken_at_the_next_look(
 def test_a_run_that_another_process_records_is_not_tried_again(
     drive: Callable[..., Driven], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded = set[str]()
-    monkeypatch.setattr(Store, "names", lambda store: set(recorded))
-    monkeypatch.setattr("hardtail.study.leases.Leases.held", lambda leases: recorded.add(ONE) or held(ONE))
+    recorded_later(monkeypatch, held(ONE))
     script = Script({ONE: [Result(ONE, "busy", ("busy",))]})
     found = drive(script)
     assert found.said[-1] == f"{ONE}: recorded by another process"
@@ -330,9 +340,7 @@ def test_the_table_says_where_everything_is(drive: Callable[..., Driven], monkey
     assert drive(Script({}), seconds=5).tables[0] == [Seen(ONE, "starting", 4, steps, "process 7 on there")]
     failed = Script({ONE: [Result(ONE, "failed", failure="it diverged")]})
     assert Seen(ONE, "failed", 4, steps) in drive(failed, (1, 2), seconds=5).tables[-1]
-    done = set[str]()
-    monkeypatch.setattr(Store, "names", lambda store: set(done))
-    monkeypatch.setattr("hardtail.study.leases.Leases.held", lambda leases: done.add(ONE) or {})
+    recorded_later(monkeypatch, {})
     assert Seen(ONE, "recorded", steps, steps) in drive(Script({}), (1, 2), seconds=5).tables[-1]
 
 
