@@ -15,6 +15,7 @@ from hardtail.core.types import Instances
 from hardtail.decoding import loop
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import worker_count
+from hardtail.models import attention
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.policies.confidence import Margin, Top1
@@ -183,3 +184,55 @@ def test_a_training_step_is_captured_around_the_sum_of_gradients(monkeypatch: py
         )
         training.Step._captured(step)()
         assert done == wanted
+
+
+class OnGpu:
+    """As much of a packed tensor on a GPU as it takes to choose how to attend."""
+
+    is_cuda, device = True, torch.device("cpu")
+
+    def __init__(self, length: int, width: int, dtype: torch.dtype) -> None:
+        self.shape, self.dtype = (2, length, width), dtype
+
+    def new_empty(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        return torch.full(shape, -1, dtype=dtype)
+
+    def chunk(self, *given: Any, **how: Any) -> Any:
+        raise NotImplementedError("left to torch")
+
+
+@pytest.mark.parametrize(
+    ("length", "width", "query", "kernels", "ours"),
+    [
+        (128, 3 * 128, None, True, True),  # 2 heads of 64: as many keys as one program can hold
+        (129, 3 * 128, None, True, False),
+        (128, 2 * 128, "queries", True, True),
+        (128, 3 * 96, None, True, False),  # heads of 48
+        (128, 3 * 128, None, False, False),
+    ],
+)
+def test_attention_on_a_gpu_is_ours_where_that_pays(
+    length: int, width: int, query: Any, kernels: bool, ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[Any]()
+
+    def fused(*given: Any) -> tuple[str, str]:
+        asked.append(given)
+        return "out", "log"
+
+    monkeypatch.setattr(attention, "fused", fused)
+    monkeypatch.setattr(attention, "_runs_kernels", lambda device: kernels)
+    packed: Any = OnGpu(length, width, torch.bfloat16)
+    for dropout in (0.0, 0.1, 0.1):
+        if ours:
+            assert str(attention.attend(packed, query, 2, dropout)) == "out"
+        else:
+            with pytest.raises(NotImplementedError, match="left to torch"):
+                attention.attend(packed, query, 2, dropout)
+    seeds = [given[2] for given in asked]
+    assert [(given[0], given[1], *given[3:]) for given in asked] == [
+        (packed, query, 2, dropout) for dropout in (0.0, 0.1, 0.1) if ours
+    ]
+    assert all(seed.shape == (1,) and seed.dtype == torch.int32 for seed in seeds)
+    drawn = {int(seed) for seed in seeds[1:]}
+    assert not ours or (len(drawn) == 2 and min(drawn) >= 0)  # a new one in every step
