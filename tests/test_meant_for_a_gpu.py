@@ -9,17 +9,25 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 import hardtail
+from hardtail.core.noise import Moment
 from hardtail.core.types import Instances
 from hardtail.decoding import loop
+from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import worker_count
 from hardtail.models import attention
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.policies.confidence import Margin, Top1
+from hardtail.policies.named import policy_named
+from hardtail.schemes.base import Corpus
+from hardtail.schemes.puma import Puma, official
+from hardtail.schemes.stages import Fixed
 from hardtail.training import step as training
+from hardtail.training.gradient import Predicted
 from tests.decoding_toys import TOY, problems
 
 ON_GPU = Decoding(device="cuda")
@@ -236,3 +244,52 @@ def test_attention_on_a_gpu_is_ours_where_that_pays(
     assert all(seed.shape == (1,) and seed.dtype == torch.int32 for seed in seeds)
     drawn = {int(seed) for seed in seeds[1:]}
     assert not ours or (len(drawn) == 2 and min(drawn) >= 0)  # a new one in every step
+
+
+class Sorting(TorchFunctionMode):
+    """Sees every order that is asked for; among equal values, only a stable one is the same on a GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stable, self.loose = 0, list[Tensor]()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        if func in (torch.sort, torch.argsort, Tensor.sort, Tensor.argsort):
+            given, place = args[0], found if isinstance(found, Tensor) else found[1]
+            ordered = given.gather(-1, place)
+            if bool((ordered[..., 1:] == ordered[..., :-1]).any()):
+                self.stable += bool((kwargs or {}).get("stable"))
+                self.loose += [] if (kwargs or {}).get("stable") else [given]
+        return found
+
+
+@pytest.mark.parametrize("name", ["top1", "check,hide=random,parts=2,rounds=2", "ladder,rungs=threshold/top1,limit=0"])
+def test_cells_of_equal_score_have_one_order_on_every_device(name: str) -> None:
+    with Sorting() as seen:
+        decode(TOY, problems(12), policy_named(name))
+    assert seen.stable > 0
+    assert seen.loose == []
+
+
+@pytest.mark.parametrize("scheme", [Puma(stages=Fixed(3)), official(Fixed(3))], ids=str)
+def test_chains_reveal_cells_of_equal_score_in_one_order_on_every_device(scheme: Puma) -> None:
+    task = hardtail.task("addition", digits=5)
+    corpus = Corpus.on(torch.device("cpu"), task.sample(20, "natural", seed=0), task.vocabulary.mask_id, "lsb")
+    now = Moment(1, torch.tensor(0), 10)
+    with Sorting() as seen:
+        state = scheme.begin(corpus, 4, now)
+        view = scheme.corrupt(state, corpus, 4, now)
+        scheme.advance(state, torch.zeros((*view.gold_BA.shape, 14)), view, corpus, now)
+    assert seen.stable > 0
+    assert seen.loose == []
+
+
+def test_the_cells_that_a_step_predicts_have_one_order_on_every_device() -> None:
+    """Instances with different numbers of maskable cells: each has its own cells first, and then some others."""
+    task = hardtail.task("maze", size=3)
+    corpus = Corpus.on(torch.device("cpu"), task.sample(6, "natural", seed=0), task.vocabulary.mask_id)
+    with Sorting() as seen:
+        Predicted(corpus, whole_answers=False)
+    assert seen.stable == 1
+    assert seen.loose == []

@@ -13,7 +13,7 @@ import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.noise import Moment
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
-from hardtail.schemes.mixture import Mixed
+from hardtail.schemes.mixture import _MIXTURE, Mixed
 from hardtail.schemes.puma import official, oracle_order
 from hardtail.schemes.stages import Fixed, Stairs
 
@@ -218,6 +218,15 @@ def test_one_mean_over_the_batch_keeps_its_share_in_a_mixture() -> None:
     logits = torch.zeros((*view.gold_BA.shape, 14))  # log 14 at every cell, so that only the weights' sum matters
     assert float(alone.loss(logits, view)) == pytest.approx(math.log(14), rel=1e-5)
     assert float(mixed.loss(logits, view)) == pytest.approx(math.log(14), rel=1e-5)
+
+
+def test_a_sequence_is_the_seconds_if_its_number_is_below_the_share() -> None:
+    data = corpus(300)
+    draw_B = now(0).uniform(_MIXTURE, 8)
+    scheme = Mixture(Random(), Random(), share=float(draw_B[3]))
+    view = scheme.corrupt(scheme.begin(data, 8, now(-1)), data, 8, now(0))
+    assert isinstance(view, Mixed)
+    assert torch.equal(view.second_B, draw_B < draw_B[3])
 
 
 def test_share_moves_to_its_end() -> None:

@@ -102,6 +102,13 @@ def test_a_vocabulary_of_words_names_ten_of_them() -> None:
     assert "w10" not in str(refused.value)
 
 
+@pytest.mark.parametrize(("there", "usable"), [(6, 6), (None, 1)])
+def test_cores_of_a_system_without_affinities(there: int | None, usable: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("os.cpu_count", lambda: there)
+    assert usable_cores(Path("/nowhere"), Path("/nowhere")) == usable
+
+
 @pytest.mark.parametrize(("least", "most"), [(-(1 << 63), (1 << 64) - 1)])
 def test_whole_numbers_of_json_have_64_bits(least: int, most: int) -> None:
     assert decoded(f"[{least}, {most}]", "it") == [least, most]
