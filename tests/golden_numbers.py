@@ -38,7 +38,6 @@ NOT_PINNED = {
     "study.on_ray": {"LOOK_EVERY", "PAUSE", "POLL"},
     "tasks.reading": {"BLOCK"},
     "tasks.sudoku.task": {"_ROWS_AT_ONCE"},
-    "traces.states": {"_BLOCK"},
     "training.probe": {"CHUNK"},
     "training.ranks": {"AGREE_EVERY"},
     "training.run": {"WORTH_SPLITTING"},
