@@ -175,7 +175,7 @@ def test_a_drawn_maze() -> None:
         (("#S..#.#", "#SS.#.#"), "2 cells S"),
         (("#S..#.#", "#Sx.#.#"), "'x' is not a cell"),
         (("#S..#.#", "#S..#.."), "border is open at row 2, column 7"),
-        (("#S..#.#\n", ""), "it must have"),
+        (("#S..#.#\n", ""), "the grid has 6 rows of 7; it must have"),
         (("#.###.#", "#.#####"), "the open cell at row 2, column 6 is not connected with S"),
     ],
 )
