@@ -5,10 +5,12 @@ Shapes: B batch, A answer cells.
 
 from typing import Any
 
+import numpy as np
 import torch
 
 import hardtail
 from hardtail.core.files import content_hash
+from hardtail.measuring.influence import apart
 from hardtail.measuring.subject import Subject
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
@@ -39,3 +41,16 @@ def heads() -> dict[str, Any]:
         _, losses = fitted(subject, teacher, Fit(problems=20, steps=4, batch=6, rate=0.03, seed=2))
         found[name] = [*taught, *(round(loss, 4) for loss in losses)]
     return found
+
+
+def groups() -> dict[str, Any]:
+    """How cells that depend on each other are divided, also into numbers of groups that do not divide them evenly."""
+    rng = np.random.default_rng(7)
+    kinds = {
+        "none": np.zeros((7, 7)),
+        "chain": np.eye(11, k=1) + 0.5 * np.eye(11, k=2),
+        "any": rng.random((13, 13)) ** 3,
+        "some": (rng.random((10, 10)) < 0.2).astype(np.float64),
+        "with themselves": 9 * np.eye(6) + rng.random((6, 6)),
+    }
+    return {name: [apart(held_AA, parts) for parts in (1, 2, 3, 4, 6)] for name, held_AA in kinds.items()}

@@ -34,7 +34,7 @@ from hardtail.training.estimate import estimate
 from hardtail.training.run import train
 from tests.decoding_toys import NAMES, TOY, problems
 from tests.golden_figures import FOLDER, PASSING, rounded, shortened
-from tests.golden_heads import heads
+from tests.golden_heads import groups, heads
 from tests.golden_schemes import schemes, stages
 
 PATH = FOLDER / "settings.json"
@@ -189,6 +189,7 @@ PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "decodes": (decodes, 1),
     "further": (further, 2),
     "heads": (heads, 1),
+    "groups": (groups, 1),
     "costs": (costs, 1),
     "runs": (runs, 3),
     "schemes": (schemes, 2),

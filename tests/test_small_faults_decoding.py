@@ -132,6 +132,14 @@ def test_a_trace_may_have_as_many_steps_as_it_can_count(more: int) -> None:
         assert trace_of_canvases(full, steps, MASK).step_NT.max() == MOST_CANVASES - 1
 
 
+@pytest.mark.parametrize("policy", ["threshold,p=0.01", "top1", "check,rounds=2"])
+def test_every_instance_is_reported_as_done_also_if_all_end_early(policy: str) -> None:
+    done = list[int]()
+    decode(TOY, problems(70), policy_named(policy), progress=done.append)
+    assert sum(done) == 70
+    assert min(done) >= 0
+
+
 def test_the_time_of_a_measurement_is_the_time_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
     readings = iter([100.0, 107.25])
     monkeypatch.setattr(evaluate, "monotonic", lambda: next(readings))
