@@ -18,6 +18,7 @@ from hardtail.decoding.elsewhere import PolicyElsewhere
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import diagnose
+from hardtail.measuring.diagnosis.coverage import compare, visits
 from hardtail.measuring.evaluate import evaluate, measured_instances
 from hardtail.measuring.models import denoiser_of, subject_of
 from hardtail.models.hf.loading import load_hf, outlined
@@ -171,12 +172,17 @@ def test_a_diagnosis_in_parts_is_that_of_the_whole(name: str, policy: str, monke
         return 3 * table[(tokens_BL.sum(dim=1, keepdim=True) + 7 * at_BA) % 64]
 
     trace = decode(subject_of(logits, task).denoiser, instances, policy_named(policy))
-    whole = jsonable(diagnose(task, trace))
+    order = task.order_names[0]
+    trained = visits(
+        decode(subject_of(logits, task).denoiser, instances.take(slice(0, 4)), policy_named("random")), order
+    )
+    whole, gap = jsonable(diagnose(task, trace)), compare(trace, trained, order)
     monkeypatch.setattr(
         states, "_BLOCK", 3 * (instances.answer_len + 1) * max(instances.answer_len + 1, states.steps_of(trace))
     )
     assert [len(part) for part in states.blocks(trace)] == [3, 3, 3, 2]
     assert jsonable(diagnose(task, trace)) == whole
+    assert compare(trace, trained, order) == gap
 
 
 def test_what_a_trace_says_about_itself_is_read_as_what_it_should_be() -> None:
