@@ -123,9 +123,13 @@ def _of_arguments(name: str, function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _if_number(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _if_number(f"{name}[{key}]", inner)
+        return
     every = value if isinstance(value, tuple) else (value,)
     if every and all(isinstance(number, bool | int | float) for number in every):
-        plain = [str(number) if isinstance(number, float) and math.isinf(number) else number for number in every]
+        plain = [str(number) if isinstance(number, float) and not math.isfinite(number) else number for number in every]
         yield name, plain if isinstance(value, tuple) else plain[0]
 
 

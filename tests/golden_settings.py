@@ -35,6 +35,7 @@ from hardtail.training.run import train
 from tests.decoding_toys import NAMES, TOY, problems
 from tests.golden_figures import FOLDER, PASSING, rounded, shortened
 from tests.golden_heads import groups, heads
+from tests.golden_judged import judged
 from tests.golden_schemes import schemes, stages
 
 PATH = FOLDER / "settings.json"
@@ -197,6 +198,7 @@ PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "defaults": (defaults, 1),
     "splits": (splits, 1),
     "claims": (claims, 0),
+    "judged": (judged, 0),
 }
 """Each part, and the levels of it that are written out."""
 

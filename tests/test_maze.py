@@ -185,6 +185,14 @@ def test_bad_mazes(change: tuple[str, str], sentence: str) -> None:
         hardtail.task("maze").fitted(broken).parse([broken])
 
 
+@pytest.mark.parametrize(
+    ("grid", "given"), [("#S#\n#E", "2 rows of 2 to 3"), ("#S#E#", "5 cells"), ("#S\n#E", "2 rows of 2")]
+)
+def test_a_grid_of_another_size_says_what_it_has(grid: str, given: str) -> None:
+    with pytest.raises(HardtailError, match=f"maze: the grid has {given}; it must have 5 rows of 5"):
+        hardtail.task("maze", size=2).parse([grid])
+
+
 @given(st.text("#.SE\n ", max_size=60))
 @settings(deadline=None)
 def test_garbage_gets_a_sentence(text: str) -> None:
