@@ -165,8 +165,11 @@ def test_a_step_that_cannot_be_captured_runs_step_by_step(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(loop, "captured", captured)
     assert held._captured() != held._once
-    with pytest.warns(UserWarning, match="could not be captured and runs step by step: operation not permitted"):
+    with pytest.warns(
+        UserWarning, match="could not be captured and runs step by step: operation not permitted"
+    ) as told:
         assert held._captured() == held._once
+    assert told[0].filename == __file__  # whoever asked
     assert asked == [(held._once, torch.device("cpu"), 1)] * 2
 
 

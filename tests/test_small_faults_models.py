@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,7 +164,8 @@ def test_a_trace_of_another_size_of_the_task_is_not_diagnosed() -> None:
 @pytest.mark.parametrize("policy", ["top1", "remdm,eta=0.5"])
 def test_a_diagnosis_in_parts_is_that_of_the_whole(name: str, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large trace is read in parts that fit in memory."""
-    task = hardtail.task(name, **{"addition": {"digits": 5}, "maze": {"size": 3}}.get(name, {}))
+    small: dict[str, dict[str, Any]] = {"addition": {"digits": 5}, "maze": {"size": 3}}
+    task = hardtail.task(name, **small.get(name, {}))
     instances = task.sample(11, "natural", seed=3)
     rng = np.random.default_rng(0)
     table = torch.from_numpy(rng.normal(size=(64, task.vocabulary.size))).float()
