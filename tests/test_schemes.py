@@ -116,6 +116,20 @@ def test_weights_carry_no_gradient(scheme: Scheme) -> None:
     torch.testing.assert_close(gradient, expected)
 
 
+@pytest.mark.parametrize("weighting", ["batch", "masked"])
+@pytest.mark.parametrize(("hidden", "total"), [([], 0.0), ([(1, 2)], 1.0), ([(1, 2), (1, 3), (0, 5)], 1.0)])
+def test_the_weights_of_few_hidden_cells(weighting: str, hidden: list[tuple[int, int]], total: float) -> None:
+    """Of one cell, or of none at all, in a batch of two sequences."""
+    view, _ = next(views(Random(), corpus(), 1, batch=2))
+    hidden_BA = torch.zeros_like(view.hidden_BA)
+    for row, cell in hidden:
+        hidden_BA[row, cell] = True
+    weight_BA = Random(weighting=weighting).weights(replace(view, hidden_BA=hidden_BA))  # type: ignore[arg-type]
+    shares = total if weighting == "batch" else len({row for row, _ in hidden}) / 2
+    assert float(weight_BA.sum()) == pytest.approx(shares)
+    assert not weight_BA[~hidden_BA].any()
+
+
 def test_loss_ignores_what_is_shown() -> None:
     data = corpus()
     view, _ = next(views(Random(), data, 1))

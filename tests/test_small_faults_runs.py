@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
+import torch
 
 from hardtail import HardtailError
 from hardtail.core.registry import POLICIES, SCHEMES, TASKS
@@ -18,7 +19,7 @@ from hardtail.policies.confidence import Top1
 from hardtail.study.pack import unpack
 from hardtail.study.recipes import recipe_named
 from hardtail.tasks.addition.task import Addition
-from hardtail.training.keeper import Keeper
+from hardtail.training.keeper import Keeper, _named
 from hardtail.training.run import train
 from tests.decoding_toys import TOY, problems
 
@@ -91,3 +92,28 @@ def test_a_run_is_saved_as_often_as_it_says(tmp_path: Path, monkeypatch: pytest.
     watch = replace(recipe.watch, save_every=3, eval_every=100, gen_every=0, probe_size=4, decoded=2)
     train(replace(recipe, steps=7, batch=2, train_size=10, watch=watch), tmp_path)
     assert saved == [3, 6, 7]
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_a_run_that_is_stopped_after_its_first_steps_ends_as_if_it_had_not_been(cut: int, tmp_path: Path) -> None:
+    """Also with dropout, whose random numbers go on where they were."""
+    recipe = recipe_named("addition-random-smoke")
+    watch = replace(recipe.watch, save_every=100, eval_every=100, gen_every=0, probe_size=4, decoded=2)
+    recipe = replace(recipe, steps=4, batch=2, train_size=10, watch=watch)
+    assert recipe.sizes.dropout > 0
+    train(recipe, tmp_path / "whole", device="cpu")
+    steps = list[int]()
+    stopped = train(
+        recipe, tmp_path / "cut", device="cpu", progress=steps.append, should_stop=lambda: len(steps) >= cut
+    )
+    assert (stopped.step, stopped.finished) == (cut, False)
+    torch.manual_seed(99)  # what happens between two calls
+    assert train(recipe, tmp_path / "cut", device="cpu").finished
+    for file in ("last.safetensors", "coverage.json"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "cut" / file).read_bytes(), file
+
+
+def test_a_state_names_what_other_processes_have_by_their_ranks() -> None:
+    """Another name, and no state that people have would be continued."""
+    others = [{"row_B": torch.tensor([rank])} for rank in (1, 2)]
+    assert {name: int(tensor) for name, tensor in _named(others).items()} == {"rank 1/row_B": 1, "rank 2/row_B": 2}
