@@ -64,7 +64,8 @@ def test_the_ends_of_what_instances_may_hold(name: str, low: int, high: int, rea
     for value, fits in ((low, True), (high, True), (low - 1, False), (high + 1, False)):
         array = (instances.orders["zigzag"] if name == "orders" else getattr(instances, name)).copy()
         array.flat[-1] = value
-        held = replace(instances, **{name: {"zigzag": array} if name == "orders" else array})
+        changed: dict[str, Any] = {name: {"zigzag": array} if name == "orders" else array}
+        held = replace(instances, **changed)
         if fits:
             check_instances(held)
         else:
