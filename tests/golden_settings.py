@@ -25,7 +25,7 @@ from hardtail.measuring.diagnosis.record import Diagnosis
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from hardtail.study.claims.base import Check
-from hardtail.study.claims.ledger import source_named, source_names
+from hardtail.study.claims.ledger import judged_orders, printed_accuracy, source_named, source_names
 from hardtail.study.grids import GRIDS, grid_named
 from hardtail.study.names import RECIPES
 from hardtail.study.pack import Pack
@@ -176,6 +176,16 @@ def claims() -> dict[str, Any]:
     }
 
 
+def printed() -> dict[str, Any]:
+    """What the paper prints of accuracies, and the orders that claims about each stratum need."""
+    accuracy = {" ".join(key): values for key, values in sorted(printed_accuracy().items())}
+    orders = {
+        task: {stratum: sorted(names) for stratum, names in sorted(judged_orders(task).items())}
+        for task in TASKS.names()
+    }
+    return {"accuracy": accuracy, "orders": orders}
+
+
 def _check(check: Check) -> list[Any]:
     numbers = {key: value for key, value in vars(check).items() if isinstance(value, int | float | str)}
     cells = [[cell.figure.label, cell.paper, cell.n] for cell in check.cells]
@@ -199,6 +209,7 @@ PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "splits": (splits, 1),
     "claims": (claims, 0),
     "judged": (judged, 0),
+    "printed": (printed, 3),
 }
 """Each part, and the levels of it that are written out."""
 

@@ -14,6 +14,7 @@ from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.models.hf.families import family_of
 from hardtail.models.hf.loading import load_hf
+from hardtail.models.weights import saved_step
 from hardtail.policies.base import Commit
 from hardtail.policies.confidence import Top1
 from hardtail.study.pack import unpack
@@ -117,3 +118,15 @@ def test_a_state_names_what_other_processes_have_by_their_ranks() -> None:
     """Another name, and no state that people have would be continued."""
     others = [{"row_B": torch.tensor([rank])} for rank in (1, 2)]
     assert {name: int(tensor) for name, tensor in _named(others).items()} == {"rank 1/row_B": 1, "rank 2/row_B": 2}
+
+
+def test_patience_does_not_run_out_over_best_weights_that_are_gone(tmp_path: Path) -> None:
+    """They were newer than the saved state: the next probe is the best, and patience counts from there."""
+    recipe = recipe_named("addition-random-smoke")
+    watch = replace(recipe.watch, save_every=100, eval_every=2, gen_every=0, probe_size=4, decoded=2)
+    recipe, steps = replace(recipe, steps=8, batch=2, train_size=10, watch=watch), list[int]()
+    train(recipe, tmp_path, device="cpu", progress=steps.append, should_stop=lambda: len(steps) >= 5)
+    (tmp_path / "best_probe.safetensors").unlink()
+    ended = train(recipe, tmp_path, device="cpu", patience=3)
+    assert (ended.step, ended.finished, ended.patience) == (8, True, None)
+    assert saved_step(tmp_path / "best_probe.safetensors") in (6, 8)
