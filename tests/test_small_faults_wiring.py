@@ -1,0 +1,219 @@
+"""What small faults change and no other test held: arguments on their way, and words for the rarer mistakes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hardtail
+from hardtail import HardtailError
+from hardtail.core import hub
+from hardtail.core.files import save_instances
+from hardtail.core.parquet import load_parquet, save_parquet
+from hardtail.decoding.elsewhere import PolicyElsewhere
+from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import AHEAD, spread
+from hardtail.measuring.explain import diagnosed
+from hardtail.measuring.given import GivenProblems
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.hf.loading import load_hf
+from hardtail.policies.base import Commit
+from hardtail.policies.named import policy_named
+from hardtail.study.advance import study_parts
+from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.ours.figures import DATA_SEEDS, REGISTERED, Decoded
+from hardtail.study.grids import entries_named
+from hardtail.study.plan import DIAGNOSED_ORDERS, KINDS_OF_WEIGHTS, _counted_decode, plan
+from hardtail.study.store import Store
+from hardtail.study.workplaces import FolderRuns
+from hardtail.tasks import datasets as data
+from hardtail.tasks import jit
+from hardtail.tasks.countdown.text import read_chain
+from hardtail.tasks.sudoku.solver.generate import START_P81, _thicken, state_of
+from hardtail.tasks.sudoku.solver.search import solve_many
+from tests import hf_toys
+from tests.decoding_toys import TOY
+from tests.planted_results import Planted
+
+ADDITION = hardtail.task("addition", digits=4)
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+
+
+class Asked(nn.Module):
+    """Says in which precision it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = list[tuple[str, bool]]()
+
+    def forward(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        self.seen.append((torch.get_float32_matmul_precision(), torch.is_autocast_enabled("cpu")))
+        return torch.zeros((*at_BA.shape, 8))
+
+
+@pytest.mark.parametrize(
+    ("precision", "products", "rounded"), [("fp32", "highest", False), ("tf32", "high", False), ("bf16", "high", True)]
+)
+def test_a_model_is_asked_in_the_precision_that_is_named(precision: Any, products: str, rounded: bool) -> None:
+    before = torch.get_float32_matmul_precision()
+    model: Any = Asked()
+    zero = torch.zeros((1, 3), dtype=torch.int64)
+    ModelDenoiser(model, 7, precision).logits(zero, zero)
+    assert model.seen == [(products, rounded)]
+    assert torch.get_float32_matmul_precision() == before
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_the_mask_of_a_tokenizer_goes_before_that_of_a_configuration(tmp_path: Path) -> None:
+    name, path = hf_toys.saved(tmp_path, "bert"), tmp_path / "config.json"
+    mask = load_hf(name, ADDITION.vocabulary).model.layout.mask
+    path.write_text(path.read_text().replace("{", '{\n  "mask_token_id": 1,', 1))
+    assert load_hf(name, ADDITION.vocabulary).model.layout.mask == mask != 1
+
+
+def test_random_order_in_another_sampler_is_the_seeds() -> None:
+    x, logits = torch.full((2, 12), 3), torch.zeros((2, 12, 5))
+    found = [
+        PolicyElsewhere(policy_named("random"), 3, Commit(each=4), seed).transfer_index(logits, 0.0, "", x == 3, x)[1]
+        for seed in (0, 1)
+    ]
+    assert torch.equal(found[0][1], found[1][0])  # a row's number is added to the seed
+    assert not torch.equal(found[0][0], found[1][0])
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_as_many_jobs_are_under_way_as_workers_need(workers: int) -> None:
+    taken = list[int]()
+
+    def job(number: int) -> int:
+        taken.append(number)
+        return number
+
+    results = spread(
+        map(job, range(50)), lambda denoiser, moved: lambda job: job, TOY, Decoding(workers=workers), print
+    )
+    assert next(results) == 0
+    assert len(taken) == AHEAD * workers
+    results.close()
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_problems_on_the_hub_are_read_as_a_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = data.build(ADDITION, "test", n=3)
+    save_instances(tmp_path / "data.npz", built.instances, built.manifest)
+    pinned = Path(f"hf:me/sums@{'a' * 40}")
+    monkeypatch.setattr(hub, "pinned_data", lambda path: pinned)
+    monkeypatch.setattr(hub, "fetch", lambda *given: hub.Snapshot(tmp_path, hub.Address("me/sums", "a" * 40)))
+    found = GivenProblems.read(ADDITION, Path("hf:me/sums"))
+    assert (found.file.file, found.file.count) == ("me/sums@aaaaaaa", 3)
+    np.testing.assert_array_equal(found.instances.tokens_NL, built.instances.tokens_NL)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("maskable_NA", np.uint8), ("prompt_len_N", np.int64)])
+def test_a_column_of_another_type_is_named(name: str, kind: Any, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    built = data.build(ADDITION, "test", n=3)
+    path = tmp_path / "data.parquet"
+    save_parquet(path, built.instances, built.manifest, {})
+    held = pq.read_table(path)
+    place, array = held.schema.get_field_index(name), built.instances.arrays()[name].astype(kind)
+    column = pa.array(array) if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), 5)
+    pq.write_table(held.set_column(place, name, column), path)
+    with pytest.raises(HardtailError, match=rf"the column '{name}' \(.*\) is not "):
+        load_parquet(path)
+
+
+def test_a_run_without_files_has_gained_nothing(tmp_path: Path) -> None:
+    runs = FolderRuns(tmp_path)
+    assert runs.gained("none") == (0, 0)
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "evaluations.jsonl").write_bytes(b"12345")
+    assert runs.gained("some") == (0, 5)
+
+
+def test_compiled_code_is_kept_beside_the_solvers_or_where_the_user_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And never in the folder that a command happens to run in."""
+    from numba import config
+
+    def used(before: str) -> Path:
+        seen = list[str]()
+        monkeypatch.setattr(config, "CACHE_DIR", before)
+        monkeypatch.setattr("numba.njit", lambda **how: lambda function: seen.append(config.CACHE_DIR))
+        jit.jit(lambda: None)
+        assert before == config.CACHE_DIR
+        return Path(seen[0])
+
+    own, given = used(""), used(str(tmp_path))
+    assert own.parent == Path(jit.__file__).parent / "__pycache__"
+    assert given.parent == tmp_path
+    assert own.name == given.name
+    assert own.name.startswith("jit-")
+
+
+# -- problems ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("chain", "fault"),
+    [
+        ("1+2=3,3+4=7,3+7=10", "equation 3: there is no 3 left"),
+        ("1+2=3,9+4=13", "equation 2: there is no number 9"),
+        ("1+2=3,1+4=5", "equation 2: there is no 1 left"),
+        ("1+2=3,3+4=7,7+5=12", None),
+        ("1+2=3,3+4=7", "the 5 is not used"),
+        ("1+2=3,3+4=7,7-5=2", "ends in 2, not in the target 12"),
+    ],
+)
+def test_what_is_wrong_with_a_chain(chain: str, fault: str | None) -> None:
+    assert read_chain(chain, [1, 2, 4, 5], 12)[1] == fault
+
+
+@pytest.mark.parametrize("extra", [1, 3])
+def test_as_many_clues_are_put_back_as_were_asked_for(extra: int) -> None:
+    puzzle_81 = START_P81[0].copy()
+    solution_81 = solve_many(puzzle_81[None])[1][0]
+    before = int((puzzle_81 > 0).sum())
+    _thicken(state_of(np.uint64(5)), 0, extra, puzzle_81, solution_81.astype(np.uint8))
+    assert int((puzzle_81 > 0).sum()) == before + extra
+
+
+# -- the study --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ([REGISTERED] * 3, ""),
+        ([REGISTERED, REGISTERED + 5, REGISTERED - 1], "2,000 + 2,005 + 1,999 instances of 3 × 2,000"),
+        ([REGISTERED] * 2, "2,000 + 2,000 instances of 3 × 2,000"),
+    ],
+)
+def test_less_than_was_registered_is_said(sizes: list[int], told: str, tmp_path: Path) -> None:
+    figure = Decoded("addition-papl-paper-s42", "check", "chain>=28", "exact_match")
+    made = Planted(tmp_path)
+    made.plant(figure, 0.9)
+    held = made.evaluations[figure.run]
+    planted = {of["data_seed"]: of for of in held if "data_seed" in of}
+    made.evaluations[figure.run] = [of for of in held if "data_seed" not in of]
+    made.evaluations[figure.run] += [planted[seed] | {"n": n} for seed, n in zip(DATA_SEEDS, sizes, strict=False)]
+    assert figure.limits(Results(made.written())) == (f"less than registered: {told}" if told else "")
+
+
+def test_measuring_takes_every_decode_of_both_kinds_of_weights(tmp_path: Path) -> None:
+    (entry,) = entries_named(["maze-puma-s42"])
+    made = plan([entry], tmp_path / "runs", Store(tmp_path / "results"), 50).runs[0]
+    task = entry.recipe.task
+    decodes = sum(part.n * len(policies) for part, policies in study_parts(task, 50))
+    decodes += DIAGNOSED_ORDERS * sum(part.n for part in diagnosed(task, (), None))
+    assert made.measuring == pytest.approx(KINDS_OF_WEIGHTS * decodes * _counted_decode(entry.recipe))
