@@ -1,6 +1,8 @@
 """What small faults change and no other test held: arguments on their way, and words for the rarer mistakes."""
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,15 @@ from hardtail.decoding.workers import AHEAD, spread
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.given import GivenProblems
 from hardtail.models.denoiser import ModelDenoiser
-from hardtail.models.hf.loading import load_hf
+from hardtail.models.hf.loading import identified, load_hf
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from hardtail.study.advance import study_parts
 from hardtail.study.claims.evidence import Results
 from hardtail.study.claims.ours.figures import DATA_SEEDS, REGISTERED, Decoded
 from hardtail.study.grids import entries_named
-from hardtail.study.plan import DIAGNOSED_ORDERS, KINDS_OF_WEIGHTS, _counted_decode, plan
+from hardtail.study.plan import COUNTED, DIAGNOSED_ORDERS, KINDS_OF_WEIGHTS, _counted_decode, _Known, plan
+from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
 from hardtail.study.workplaces import FolderRuns
 from hardtail.tasks import datasets as data
@@ -34,6 +37,7 @@ from hardtail.tasks import jit
 from hardtail.tasks.countdown.text import read_chain
 from hardtail.tasks.sudoku.solver.generate import START_P81, _thicken, state_of
 from hardtail.tasks.sudoku.solver.search import solve_many
+from hardtail.training.estimate import estimate
 from tests import hf_toys
 from tests.decoding_toys import TOY
 from tests.planted_results import Planted
@@ -217,3 +221,47 @@ def test_measuring_takes_every_decode_of_both_kinds_of_weights(tmp_path: Path) -
     decodes = sum(part.n * len(policies) for part, policies in study_parts(task, 50))
     decodes += DIAGNOSED_ORDERS * sum(part.n for part in diagnosed(task, (), None))
     assert made.measuring == pytest.approx(KINDS_OF_WEIGHTS * decodes * _counted_decode(entry.recipe))
+
+
+@pytest.mark.parametrize(
+    ("device", "wall", "counts"),
+    [("NVIDIA H200", 600.0, True), ("CPU x86_64", 600.0, False), ("NVIDIA H200", None, False)],
+)
+def test_time_on_a_gpu_is_known_from_runs_on_a_gpu(device: str, wall: float | None, counts: bool) -> None:
+    (entry,) = entries_named(["maze-puma-s42"])
+    ran = SimpleNamespace(arm=entry.arm, device=device, wall=wall, steps=1000)
+    run = SimpleNamespace(entry=ran, name="earlier", folder=Path(), task="maze", evaluations=[])
+    store: Any = SimpleNamespace(runs=lambda: [run])
+    known = _Known(store)
+    known.__dict__["_works"] = []  # no recipe is read
+    found = known.step_seconds(entry)
+    assert found == ((0.6, "earlier") if counts else (estimate(entry.recipe).gpu_seconds / entry.recipe.steps, COUNTED))
+
+
+@pytest.mark.parametrize(
+    ("state", "step", "left"), [("missing", 0, 1.0), ("started", 1000, 0.9), ("trained", 10_000, 0.0)]
+)
+def test_steps_that_are_saved_are_not_paid_again(
+    state: str, step: int, left: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = entries_named(["maze-puma-s42"])
+    entry = replace(entry, recipe=replace(entry.recipe, steps=10_000))
+    monkeypatch.setattr(FolderRuns, "stages", lambda runs, names: dict.fromkeys(names, (state, step)))
+    found = plan([entry], tmp_path / "runs", Store(tmp_path / "results"), 50)
+    (run,) = found.runs
+    assert run.training == pytest.approx(left * estimate(entry.recipe).gpu_seconds)
+    assert found.seconds == run.seconds == run.training + run.measuring
+    assert (found.longest, found.recorded) == (run, 0)
+
+
+def test_what_fine_tuning_keeps_in_memory(tmp_path: Path) -> None:
+    """Seven numbers for each weight, and for each token 22 vectors a layer and the logits."""
+    name = hf_toys.saved(tmp_path, "bert")
+    recipe = replace(recipe_named("addition-random-smoke"), task=ADDITION, model=identified(name), batch=3)
+    model = load_hf(name, ADDITION.vocabulary).model
+    config, length = model.config, model.layout.length(ADDITION.seq_len)
+    weights = sum(map(torch.numel, model.parameters()))
+    kept = 3 * length * (config.hidden_size * config.num_hidden_layers * 22 + config.vocab_size) * 4
+    found = estimate(recipe)
+    assert (found.parameters, found.memory) == (weights, weights * 4 * 7 + kept)
+    assert found.flops_per_step == 3.0 * 3 * recipe.accumulate * 2.0 * weights * length
