@@ -1,6 +1,7 @@
 """What small faults change and no other test held: arguments on their way, and words for the rarer mistakes."""
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,38 +9,45 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import hardtail
-from hardtail import HardtailError
+from hardtail import HardtailError, Instances
 from hardtail.core import hub
 from hardtail.core.files import save_instances
 from hardtail.core.parquet import load_parquet, save_parquet
+from hardtail.core.records import LogLine
+from hardtail.core.types import MOST_TOKENS
 from hardtail.decoding.elsewhere import PolicyElsewhere
+from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import AHEAD, spread
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.given import GivenProblems
-from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.hf.loading import identified, load_hf
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from hardtail.study.advance import study_parts
 from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.figures import LateLoss, Reached
 from hardtail.study.claims.ours.figures import DATA_SEEDS, REGISTERED, Decoded
 from hardtail.study.grids import entries_named
 from hardtail.study.plan import COUNTED, DIAGNOSED_ORDERS, KINDS_OF_WEIGHTS, _counted_decode, _Known, plan
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
 from hardtail.study.workplaces import FolderRuns
+from hardtail.tasks import base, jit
 from hardtail.tasks import datasets as data
-from hardtail.tasks import jit
+from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.countdown.text import read_chain
+from hardtail.tasks.strata import Stratum
 from hardtail.tasks.sudoku.solver.generate import START_P81, _thicken, state_of
 from hardtail.tasks.sudoku.solver.search import solve_many
 from hardtail.training.estimate import estimate
 from tests import hf_toys
-from tests.decoding_toys import TOY
+from tests.decoding_toys import TOY, hashed_logits, problems
 from tests.planted_results import Planted
 
 ADDITION = hardtail.task("addition", digits=4)
@@ -192,6 +200,38 @@ def test_as_many_clues_are_put_back_as_were_asked_for(extra: int) -> None:
     assert int((puzzle_81 > 0).sum()) == before + extra
 
 
+class Choosy(Addition):
+    """One draw in four has a chain of nine; gives up after five seconds without any."""
+
+    patience = 5.0
+
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        made = super().propose(key_N, self.stratum("natural"))
+        return replace(
+            made, strata={**made.strata, "chain": np.where(key_N % np.uint64(4) == 0, 9, 0).astype(np.int16)}
+        )
+
+
+def test_drawing_goes_on_while_some_of_what_is_asked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock takes a second here; all together take longer than the patience."""
+    ticks = count()
+    monkeypatch.setattr(base, "time", SimpleNamespace(monotonic=lambda: float(next(ticks))))
+    found = Choosy(digits=12).sample(64, "chain>=9", seed=1)
+    assert (found.strata["chain"] == 9).all()
+    assert next(ticks) > 2 * Choosy.patience
+
+
+@pytest.mark.parametrize(("mask_id", "fits"), [(MOST_TOKENS, False), (-1, False), (0, True)])
+def test_a_mask_that_no_trace_can_hold_is_refused(mask_id: int, fits: bool) -> None:
+    asked = Function(hashed_logits, mask_id)
+    alone = replace(problems(1, cells=1), maskable_NA=np.ones((1, 1), dtype=np.bool_))
+    if fits:
+        assert decode(asked, alone, policy_named("top1")).mask_id == mask_id
+    else:
+        with pytest.raises(HardtailError, match=f"8 tokens and its mask is {mask_id:,}; traces hold tokens from 0"):
+            decode(asked, alone, policy_named("top1"))
+
+
 # -- the study --------------------------------------------------------------------------------------------------------
 
 
@@ -265,3 +305,28 @@ def test_what_fine_tuning_keeps_in_memory(tmp_path: Path) -> None:
     found = estimate(recipe)
     assert (found.parameters, found.memory) == (weights, weights * 4 * 7 + kept)
     assert found.flops_per_step == 3.0 * 3 * recipe.accumulate * 2.0 * weights * length
+
+
+def logged(patience: int | None, *lines: tuple[int, float | None, float | None]) -> Any:
+    """A run of a hundred steps whose log has these steps, losses and accuracies."""
+    log = [LogLine(step=step, loss=loss, natural=natural) for step, loss, natural in lines]
+    return SimpleNamespace(log=log, entry=SimpleNamespace(steps=100, patience=patience))
+
+
+def test_the_loss_of_a_part_of_training_includes_its_ends() -> None:
+    figure = LateLoss("addition", "random", 0.2, 0.4)
+    lines = (19, 9.0, None), (20, 1.0, None), (30, None, 0.5), (40, 3.0, None), (41, 9.0, None)
+    assert figure._value(logged(None, *lines)) == 2.0
+    assert figure._value(logged(5, *lines)) is None
+    assert figure._value(logged(None, (10, 1.0, None))) is None
+
+
+def test_the_step_that_reached_an_accuracy() -> None:
+    figure = Reached("addition", "random", 0.5)
+    lines = (0, None, 0.1), (10, None, 0.5), (20, None, 0.4), (30, 1.0, None)
+    assert figure._value(logged(None, *lines)) == 10.0
+    assert figure._value(logged(None, (0, None, 0.7))) == 1.0  # a ratio divides by it
+    assert figure._value(logged(None, (0, None, 0.1), (20, None, 0.4))) == 20.0  # the last, if none did
+    assert figure._value(logged(7, (0, None, 0.1), (20, None, 0.4))) is None  # it might have, later
+    assert figure._value(logged(7, *lines)) == 10.0
+    assert figure._value(logged(None, (30, 1.0, None))) is None
