@@ -1,5 +1,6 @@
 """What small faults change and no other test held, in runs, their estimates and what their commands refuse."""
 
+import math
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from hardtail import HardtailError
+from hardtail.core.records import LogLine
 from hardtail.core.registry import POLICIES, SCHEMES, TASKS
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
@@ -17,10 +19,12 @@ from hardtail.models.hf.loading import load_hf
 from hardtail.models.weights import saved_step
 from hardtail.policies.base import Commit
 from hardtail.policies.confidence import Top1
+from hardtail.schemes.base import Corpus
 from hardtail.study.pack import unpack
 from hardtail.study.recipes import recipe_named
 from hardtail.tasks.addition.task import Addition
 from hardtail.training.keeper import Keeper, _named
+from hardtail.training.probe import Probe
 from hardtail.training.run import train
 from tests.decoding_toys import TOY, problems
 
@@ -130,3 +134,23 @@ def test_patience_does_not_run_out_over_best_weights_that_are_gone(tmp_path: Pat
     ended = train(recipe, tmp_path, device="cpu", patience=3)
     assert (ended.step, ended.finished, ended.patience) == (8, True, None)
     assert saved_step(tmp_path / "best_probe.safetensors") in (6, 8)
+
+
+def test_a_reader_of_reports_that_has_gone_ends_the_run_as_it_is(tmp_path: Path) -> None:
+    """`train | head`: no sentence about a disk, and no result that nobody made."""
+
+    def gone(line: LogLine) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        train(recipe_named("addition-random-smoke"), tmp_path, device="cpu", report=gone)
+
+
+def test_what_is_the_same_everywhere_takes_no_guess() -> None:
+    """Of a cell that one problem has, its token is known; of one that two have, what they have in common."""
+    task = Addition(digits=4)
+    for prompts, guessed in ((["1234+1111"], 0.0), (["1234+1111", "1235+1111"], math.log(2)), (["1234+1111"] * 2, 0.0)):
+        corpus = Corpus.on(torch.device("cpu"), task.parse(prompts), task.vocabulary.mask_id)
+        guess_A = Probe(corpus, task.vocabulary.size).guess_A
+        assert float(guess_A.max()) == pytest.approx(guessed)
+        assert int((guess_A > 0).sum()) == (guessed > 0)
