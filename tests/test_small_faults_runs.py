@@ -1,5 +1,6 @@
 """What small faults change and no other test held, in runs, their estimates and what their commands refuse."""
 
+import json
 import math
 from dataclasses import fields, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from hardtail import HardtailError
+from hardtail.core.files import save_instances
 from hardtail.core.records import LogLine
 from hardtail.core.registry import POLICIES, SCHEMES, TASKS
 from hardtail.core.types import Trace
@@ -22,6 +24,7 @@ from hardtail.policies.confidence import Top1
 from hardtail.schemes.base import Corpus
 from hardtail.study.pack import unpack
 from hardtail.study.recipes import recipe_named
+from hardtail.tasks import datasets as data
 from hardtail.tasks.addition.task import Addition
 from hardtail.training.keeper import Keeper, _named
 from hardtail.training.probe import Probe
@@ -154,3 +157,16 @@ def test_what_is_the_same_everywhere_takes_no_guess() -> None:
         guess_A = Probe(corpus, task.vocabulary.size).guess_A
         assert float(guess_A.max()) == pytest.approx(guessed)
         assert int((guess_A > 0).sum()) == (guessed > 0)
+
+
+def test_what_a_data_file_differs_in_is_named_in_the_order_of_the_recipe(tmp_path: Path) -> None:
+    """A field that the recipe's task does not have comes last, wherever the file has it."""
+    recipe, path = recipe_named("addition-random-smoke"), tmp_path / "sums.npz"
+    built = data.build(Addition(digits=3), data.TRAIN, 0, 4)
+    save_instances(path, built.instances, built.manifest)
+    side = path.with_suffix(".json")
+    held = json.loads(side.read_text())
+    held["task"]["fields"] = {"flavour": "mild", **held["task"]["fields"]}
+    side.write_text(json.dumps(held))
+    with pytest.raises(HardtailError, match=r"it differs in digits.*, flavour$"):
+        train(recipe, tmp_path / "run", device="cpu", data_file=path)
