@@ -17,7 +17,7 @@ from hardtail import HardtailError, Instances
 from hardtail.core import hub
 from hardtail.core.files import save_instances
 from hardtail.core.parquet import load_parquet, save_parquet
-from hardtail.core.records import LogLine
+from hardtail.core.records import LogLine, Trust
 from hardtail.core.types import MOST_TOKENS
 from hardtail.decoding.elsewhere import PolicyElsewhere
 from hardtail.decoding.loop import decode
@@ -330,3 +330,18 @@ def test_the_step_that_reached_an_accuracy() -> None:
     assert figure._value(logged(7, (0, None, 0.1), (20, None, 0.4))) is None  # it might have, later
     assert figure._value(logged(7, *lines)) == 10.0
     assert figure._value(logged(None, (30, 1.0, None))) is None
+
+
+@pytest.mark.parametrize(("wrong", "cases"), [(7, 3), (3, 3), (5, 5), (0, 0)])
+def test_an_area_is_as_sure_as_the_rarer_kind_of_answers_is_common(wrong: int, cases: int) -> None:
+    trust = Trust(policy="top1", stratum="natural", n=10, score="halves energy", passes=4, wrong=wrong)
+    figure = Decoded("addition-papl-paper-s42", "top1", "natural", "auroc", "halves energy")
+    assert figure._cases(trust) == cases
+
+
+@pytest.mark.parametrize("policy", ["check,draft=top1,then=refill,rounds=4", "ladder,rungs=top1/margin,limit=0"])
+def test_a_schedule_that_has_ended_goes_on_with_its_last_step(policy: str) -> None:
+    """A policy that fills cells again does so after the last of its steps."""
+    trace = decode(TOY, problems(20), policy_named(policy), Decoding(commit=Commit(steps=3, schedule="dream")))
+    assert trace.step_NT.max() > 6
+    assert (trace.answer_NA != trace.mask_id).all()
