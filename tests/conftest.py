@@ -23,6 +23,21 @@ BROWSER = next(filter(None, _FOUND), None) if find_spec("playwright") else None
 
 
 Command = Callable[..., tuple[int, str, str]]
+REGISTRIES = (
+    *(("hardtail.core.registry", name) for name in ("TASKS", "POLICIES", "SCHEMES")),
+    ("hardtail.study.names", "RECIPES"),
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_registered() -> Iterator[None]:
+    """What a test admits to a registry, such as a task of its own, is unknown to the next one. Imports nothing."""
+    loaded = [(sys.modules[module], name) for module, name in REGISTRIES if module in sys.modules]
+    before = [(getattr(module, name), dict(getattr(module, name)._known)) for module, name in loaded]
+    yield
+    for registry, known in before:
+        registry._known.clear()
+        registry._known.update(known)
 
 
 @pytest.fixture

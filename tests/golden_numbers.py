@@ -1,4 +1,5 @@
-"""The numbers that the packages name or assume: limits, tolerances, sizes, and what an argument is if nobody gives it.
+"""The numbers that the packages name or assume: limits, tolerances, sizes, and what an argument is if nobody gives it;
+and what records allow: to be changed, to be made without the names of their fields, to have fields that nobody knows.
 
 python -m tests.golden_numbers    # record them anew, after a change that is meant to change one
 
@@ -17,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
+
 PATH = Path(__file__).parent / "golden" / "numbers.json"
 PACKAGES = (
     *("core", "traces", "tasks", "models", "schemes", "policies", "decoding", "measuring", "training", "study"),
@@ -34,6 +37,7 @@ NOT_PINNED = {
     "study.cluster": {"AHEAD"},
     "study.on_ray": {"LOOK_EVERY", "PAUSE", "POLL"},
     "tasks.reading": {"BLOCK"},
+    "tasks.sudoku.task": {"_ROWS_AT_ONCE"},
     "training.probe": {"CHUNK"},
     "training.ranks": {"AGREE_EVERY"},
     "training.run": {"WORTH_SPLITTING"},
@@ -64,10 +68,14 @@ def _of_module(module: ModuleType) -> Iterator[tuple[str, Any]]:
     targets += [part for target in targets if isinstance(target, ast.Tuple) for part in target.elts]
     left_out = NOT_PINNED.get(module.__name__.removeprefix("hardtail."), set())
     for name in (target.id for target in targets if isinstance(target, ast.Name)):
-        if name not in left_out and not name.startswith("_"):
+        if name not in left_out and not name.startswith("__"):
             yield from _if_number(name, vars(module)[name])
     for name, held in vars(module).items():
-        if getattr(held, "__module__", "") != module.__name__ or name.startswith("_"):
+        if getattr(held, "__module__", "") != module.__name__:
+            continue
+        if inspect.isclass(held) and issubclass(held, Struct):
+            yield f"{name} allows", _allowed(held)
+        if name.startswith("_"):
             continue
         if inspect.isfunction(held):
             yield from _of_arguments(name, held)
@@ -90,6 +98,19 @@ def _of_class(name: str, kind: type) -> Iterator[tuple[str, Any]]:
             yield from _if_number(f"{name}.{part}", held)
 
 
+def _allowed(kind: type[Struct]) -> list[str]:
+    """What may be done with a record, and how it is written."""
+    config = kind.__struct_config__
+    named = all(field.kind is field.KEYWORD_ONLY for field in inspect.signature(kind).parameters.values())
+    allowed = {
+        "changes": not config.frozen,
+        "fields without names": not named,
+        "unknown fields": not config.forbid_unknown_fields,
+        "defaults left out": config.omit_defaults,
+    }
+    return [what for what, is_so in allowed.items() if is_so]
+
+
 def _struct_defaults(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     """The fields of a msgspec struct that have a default or come after one that has, and these defaults."""
     names, defaults = getattr(kind, "__struct_fields__", ()), getattr(kind, "__struct_defaults__", ())
@@ -102,9 +123,13 @@ def _of_arguments(name: str, function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _if_number(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _if_number(f"{name}[{key}]", inner)
+        return
     every = value if isinstance(value, tuple) else (value,)
     if every and all(isinstance(number, bool | int | float) for number in every):
-        plain = [str(number) if isinstance(number, float) and math.isinf(number) else number for number in every]
+        plain = [str(number) if isinstance(number, float) and not math.isfinite(number) else number for number in every]
         yield name, plain if isinstance(value, tuple) else plain[0]
 
 

@@ -25,7 +25,7 @@ from hardtail.measuring.diagnosis.record import Diagnosis
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from hardtail.study.claims.base import Check
-from hardtail.study.claims.ledger import source_named, source_names
+from hardtail.study.claims.ledger import judged_orders, printed_accuracy, source_named, source_names
 from hardtail.study.grids import GRIDS, grid_named
 from hardtail.study.names import RECIPES
 from hardtail.study.pack import Pack
@@ -34,9 +34,24 @@ from hardtail.training.estimate import estimate
 from hardtail.training.run import train
 from tests.decoding_toys import NAMES, TOY, problems
 from tests.golden_figures import FOLDER, PASSING, rounded, shortened
+from tests.golden_heads import groups, heads
+from tests.golden_judged import judged
 from tests.golden_schemes import schemes, stages
 
 PATH = FOLDER / "settings.json"
+FURTHER = (
+    "check,draft=zigzag,rounds=3",
+    "check,hide=block,parts=4,sweep=backward,then=refill,rounds=4",
+    "check,hide=given,groups=012012012,then=region,reach=2,rounds=3",
+    "check,hide=random,parts=1,rounds=2",
+    "loo",
+    "remdm,eta=0.9",
+    "p2,eta=0.3",
+    "klass,p=0.3,kl=9,history=1",
+    "ladder,rungs=threshold+p=0.3/loo+rounds=2/check+rounds=1,limit=4,hide=block,parts=3,splits=2",
+    "ladder,rungs=eb+gamma=1/remdm/p2,limit=0,hide=comb,parts=2,splits=1",
+    "ladder,rungs=klass+p=0.2+kl=5+history=1/factor+f=2/block+size=3,limit=10",
+)
 RECORDS = (
     *(Manifest, TraceManifest, Accuracy, Probe, Reveal, Paired, Trust, LogLine, Finished, RunEntry, Coverage),
     *(RecipeFields, Pack, Diagnosis),
@@ -57,6 +72,11 @@ def grids() -> dict[str, Any]:
     return {name: {entry.name: entry.recipe.as_json() for entry in grid_named(name)} for name in GRIDS}
 
 
+def orders() -> dict[str, Any]:
+    """Which run of a grid comes first."""
+    return {name: [entry.name for entry in grid_named(name)] for name in GRIDS}
+
+
 def decodes() -> dict[str, Any]:
     """What every policy writes of problems without meaning, in which order, and what it takes for the runner-up."""
     held = problems(24, seed=5)
@@ -69,6 +89,27 @@ def decodes() -> dict[str, Any]:
     arrays = "cell_NT", "step_NT", "token_NT", "runner_up_NT", "gold_rank_NT"
     return {
         name: {array: content_hash({"": getattr(trace, array)})[:12] for array in arrays}
+        for name, trace in found.items()
+    }
+
+
+def further() -> dict[str, Any]:
+    """What policies write in other numbers of steps and inside each other, the passes that takes, and their notes."""
+    held = problems(40, seed=6)
+    commits = Commit(steps=4), Commit(steps=4, schedule="dream"), Commit(2)
+    found = {
+        f"{name}, {commit}": decode(TOY, held, policy_named(name), Decoding(commit=commit))
+        for name in ("top1", "block,size=4", "threshold", "check,rounds=1", "remdm,variant=conf")
+        for commit in commits
+    }
+    for name in FURTHER:
+        found[name] = decode(TOY, held, policy_named(name, ("zigzag",)))
+    return {
+        name: {
+            "passes": int(trace.passes_N.sum()) if trace.passes_N is not None else None,
+            "written": content_hash({of: getattr(trace, of) for of in ("cell_NT", "step_NT", "token_NT")})[:12],
+            **{note: round(float(trace.notes[note].sum()), 2) for note in sorted(trace.notes)},
+        }
         for name, trace in found.items()
     }
 
@@ -135,6 +176,16 @@ def claims() -> dict[str, Any]:
     }
 
 
+def printed() -> dict[str, Any]:
+    """What the paper prints of accuracies, and the orders that claims about each stratum need."""
+    accuracy = {" ".join(key): values for key, values in sorted(printed_accuracy().items())}
+    orders = {
+        task: {stratum: sorted(names) for stratum, names in sorted(judged_orders(task).items())}
+        for task in TASKS.names()
+    }
+    return {"accuracy": accuracy, "orders": orders}
+
+
 def _check(check: Check) -> list[Any]:
     numbers = {key: value for key, value in vars(check).items() if isinstance(value, int | float | str)}
     cells = [[cell.figure.label, cell.paper, cell.n] for cell in check.cells]
@@ -145,7 +196,11 @@ PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "records": (records, 1),
     "recipes": (recipes, 0),
     "grids": (grids, 0),
+    "orders": (orders, 1),
     "decodes": (decodes, 1),
+    "further": (further, 2),
+    "heads": (heads, 1),
+    "groups": (groups, 1),
     "costs": (costs, 1),
     "runs": (runs, 3),
     "schemes": (schemes, 2),
@@ -153,6 +208,8 @@ PARTS: dict[str, tuple[Callable[[], dict[str, Any]], int]] = {
     "defaults": (defaults, 1),
     "splits": (splits, 1),
     "claims": (claims, 0),
+    "judged": (judged, 0),
+    "printed": (printed, 3),
 }
 """Each part, and the levels of it that are written out."""
 

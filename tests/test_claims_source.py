@@ -11,10 +11,13 @@ import pytest
 
 from hardtail import HardtailError, cli
 from hardtail.study.claims import Results, Verdict, all_claims
+from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.figures import Accuracy, Reached
 from hardtail.study.claims.ledger import FILES, claim_named, source_named
-from hardtail.study.claims.rules import Level
+from hardtail.study.claims.plain import Learns
+from hardtail.study.claims.recovery import Recovery
+from hardtail.study.claims.rules import AtLeast, AtMost, Level, Ratio, above, similar
 from hardtail.study.claims.source import Paper
 from tests.planted_results import Planted
 
@@ -247,6 +250,45 @@ def test_a_broken_file_is_named_with_what_is_wrong(mine: Path, change: tuple[str
     with pytest.raises(HardtailError, match=told) as caught:
         source_named(str(mine))
     assert str(mine) in str(caught.value)
+
+
+OF = '{ task = "maze", scheme = "puma", policy = "random", stratum = "corridor>=8", printed = 0.5, n = 20 }'
+OTHER = '{ task = "maze", scheme = "papl", printed = 0.7 }'
+ONE = Cell(Accuracy("maze", "puma", "random", "corridor>=8"), 0.5, 20)
+TWO = Cell(Accuracy("maze", "papl", "top1", "natural"), 0.7)
+
+
+@pytest.mark.parametrize(
+    ("written", "check"),
+    [
+        (f'rule = "level"\nof = {OF}\ntolerance = 0.2', Level(ONE, 0.2)),
+        (f'rule = "at least"\nof = {OF}\nbound = 0.3\ntolerance = 0.1', AtLeast(ONE, 0.3, 0.1)),
+        (f'rule = "at most"\nof = {OF}\nbound = 0.3', AtMost(ONE, 0.3)),
+        (f'rule = "above"\nof = {OF}\nthan = {OTHER}', above(ONE, TWO)),
+        (f'rule = "similar"\nof = {OF}\nto = {OTHER}\nmargin = 0.3', similar(ONE, TWO, 0.3)),
+        (f'rule = "times"\nof = {OF}\nthan = {OTHER}\ntimes = 4.0', Ratio((ONE,), (TWO,), 4.0)),
+        (f'rule = "times"\nof = {OF}\nthan = {OTHER}\ntimes = 4.0\nfailures = true', Ratio((ONE,), (TWO,), 4.0, True)),
+        (f'rule = "recovery"\nof = {OF}\nby = {OTHER}', Recovery(ONE, TWO)),
+        ('rule = "learns"\ntask = "maze"\nscheme = "puma"', Learns("maze", "puma")),
+        (
+            'rule = "at most"\nbound = 9.0\nof = { task = "maze", scheme = "puma", reached = 0.5, printed = 7.0 }',
+            AtMost(Cell(Reached("maze", "puma", 0.5), 7.0), 9.0),
+        ),
+    ],
+)
+def test_a_rule_of_a_file_is_the_check_that_it_says(written: str, check: Check, mine: Path) -> None:
+    above_at = MINE.index('rule = "above"')
+    mine.write_text(MINE[:above_at] + written + "\n" + MINE[MINE.index('[claims."mine.text"]') :])
+    claim = next(iter(source_named(str(mine)).claims()))
+    assert claim.checks == (check,)
+
+
+@pytest.mark.parametrize("rule", [f'rule = "level"\nof = {OTHER}', f'rule = "recovery"\nof = {OTHER}\nby = {OTHER}'])
+def test_a_rule_that_needs_a_printed_number_says_so(rule: str, mine: Path) -> None:
+    above_at = MINE.index('rule = "above"')
+    mine.write_text(MINE[:above_at] + rule.replace(", printed = 0.7", "") + "\n")
+    with pytest.raises(HardtailError, match="a figure of this rule needs `printed`"):
+        source_named(str(mine))
 
 
 def test_unknown_names_are_told_the_known_ones(mine: Path, tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 
 import hardtail
 from hardtail import HardtailError, Streams
@@ -29,6 +31,7 @@ from hardtail.measuring.evaluate import (
     records_of,
     reveal,
 )
+from hardtail.measuring.passes import HERE, Here
 from hardtail.measuring.statistics import wilson
 from hardtail.measuring.subject import Origin, Subject
 from hardtail.models.denoiser import Function, ModelDenoiser
@@ -278,3 +281,31 @@ def test_a_damaged_trace_is_refused_in_one_sentence(damage: str, tmp_path: Path)
         path.with_suffix(".json").write_text('{"format": 1, "task": "addition"}')
     with pytest.raises(HardtailError, match=r"t\.(npz|json)"):
         load_trace(path)
+
+
+class InParts(Here):
+    """Hands a trace out in parts of a few instances, each of which took 10 seconds of asking."""
+
+    def traces(self, *given: Any, **how: Any) -> Generator[tuple[Trace, float], None, None]:
+        for whole, _ in super().traces(*given, **how):
+            for start in range(0, len(whole), 3):
+                yield whole.take(slice(start, start + 3)), 10.0
+
+
+@pytest.mark.parametrize(("failures", "kept"), [(0, []), (2, [1, 2]), (4, [1, 2, 4, 7]), (9, [1, 2, 4, 7, 9])])
+def test_a_measurement_in_parts_is_that_of_the_whole(failures: int, kept: list[int]) -> None:
+    instances = measured_instances(ADDITION, "natural", 10, 0)
+    subject = Subject(ADDITION, knowing(ADDITION, instances, [1, 2, 4, 7, 9]), "knowing", Origin())
+    given = subject, "top1", Top1(), instances, "natural", Decoding()
+    whole, parts = (evaluate(*given, failures=failures, trust=True, passes=passes) for passes in (HERE, InParts()))
+    records = [structs.replace(of.record, wall=None) for of in (whole, parts)]
+    assert records[0] == records[1]
+    assert whole.trust == parts.trust
+    np.testing.assert_array_equal(whole.exact_N, parts.exact_N)
+    assert (whole.record.n, whole.record.exact_match, whole.record.steps) == (10, 0.5, 5)
+    assert whole.record.cell_accuracy == 0.9
+    for found in (whole, parts):
+        tokens_NL = found.failures.instances.tokens_NL if found.failures else instances.tokens_NL[:0]
+        np.testing.assert_array_equal(tokens_NL, instances.tokens_NL[kept])
+    assert parts.record.wall is not None
+    assert -40 <= parts.record.wall < -30  # what asking took is not the decode's

@@ -13,12 +13,12 @@ from torch import Tensor
 
 import hardtail
 from hardtail.core.errors import HardtailError
-from hardtail.core.seeds import Streams
-from hardtail.measuring.influence import apart, attention, chosen_groups, hiding
+from hardtail.core.seeds import Streams, below
+from hardtail.measuring.influence import DRAWS, apart, attention, chosen_groups, hiding
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.denoiser import Function
 from hardtail.models.transformer import Block, Shape, Transformer, looked_up
-from tests.decoding_toys import CELLS, MASK, VOCAB, problems
+from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, problems
 
 
 def test_cells_that_depend_on_each_other_are_apart() -> None:
@@ -56,6 +56,40 @@ def test_a_planted_dependence_is_found_by_hiding() -> None:
     found_AA = hiding(Function(logits, MASK), instances, Streams(0).named("test"))
     strongest_A = found_AA.argmax(axis=1)
     assert strongest_A.tolist() == [(cell + 3) % CELLS for cell in range(CELLS)]
+
+
+def test_hiding_is_its_definition() -> None:
+    """Against loops over draws, problems and pairs of cells; cells that are never hidden depend on nothing."""
+    instances = problems(5)
+    at_NA, maskable_NA = instances.answer_at_NA, instances.maskable_NA
+    drawn = below(Streams(3).named("test").keys(DRAWS * maskable_NA.size), 2).reshape(DRAWS, *maskable_NA.shape) == 0
+    margin: dict[tuple[int, int, int], float] = {}
+    for r, i in product(range(DRAWS), range(5)):
+        hidden_A = drawn[r, i] & maskable_NA[i]
+        tokens_L = instances.tokens_NL[i].astype(np.int64)
+        tokens_L[at_NA[i][hidden_A]] = MASK
+        said_AV = TOY.logits(torch.from_numpy(tokens_L)[None], torch.from_numpy(at_NA[i])[None])[0].numpy()
+        for cell in np.flatnonzero(hidden_A).tolist():
+            gold = int(instances.answer_NA[i, cell])
+            margin[r, i, cell] = float(said_AV[cell, gold] - np.delete(said_AV[cell], gold).max())
+    wanted_AA = np.zeros((CELLS, CELLS))
+    for one, two in product(range(CELLS), repeat=2):
+        means = {True: [0.0], False: [0.0]}
+        for (r, i, cell), own in margin.items():
+            if cell == one and maskable_NA[i, two]:
+                every = [margin[other, i, one] for other in range(DRAWS) if (other, i, one) in margin]
+                means[bool(drawn[r, i, two])].append(own - sum(every) / len(every))
+        together, alone = (sum(means[hidden]) / max(len(means[hidden]) - 1, 1) for hidden in (True, False))
+        wanted_AA[one, two] = 0.0 if one == two else abs(alone - together)
+    found_AA = hiding(TOY, instances, Streams(3).named("test"))
+    np.testing.assert_allclose(found_AA, wanted_AA, atol=1e-5)
+
+
+@pytest.mark.parametrize("parts", [0, CELLS + 1, 99])
+def test_groups_that_cells_cannot_be_divided_into(parts: int) -> None:
+    with pytest.raises(HardtailError, match=f"{parts} groups of 9 cells; give at least 1, and at most 9"):
+        apart(np.zeros((CELLS, CELLS)), parts)
+    assert apart(np.zeros((CELLS, CELLS)), CELLS) == "012345678"
 
 
 def test_attention_is_that_of_the_model() -> None:

@@ -175,7 +175,7 @@ def test_a_drawn_maze() -> None:
         (("#S..#.#", "#SS.#.#"), "2 cells S"),
         (("#S..#.#", "#Sx.#.#"), "'x' is not a cell"),
         (("#S..#.#", "#S..#.."), "border is open at row 2, column 7"),
-        (("#S..#.#\n", ""), "it must have"),
+        (("#S..#.#\n", ""), "the grid has 6 rows of 7; it must have"),
         (("#.###.#", "#.#####"), "the open cell at row 2, column 6 is not connected with S"),
     ],
 )
@@ -183,6 +183,14 @@ def test_bad_mazes(change: tuple[str, str], sentence: str) -> None:
     broken = MAZE.replace(*change)
     with pytest.raises(HardtailError, match=sentence):
         hardtail.task("maze").fitted(broken).parse([broken])
+
+
+@pytest.mark.parametrize(
+    ("grid", "given"), [("#S#\n#E", "2 rows of 2 to 3"), ("#S#E#", "5 cells"), ("#S\n#E", "2 rows of 2")]
+)
+def test_a_grid_of_another_size_says_what_it_has(grid: str, given: str) -> None:
+    with pytest.raises(HardtailError, match=f"maze: the grid has {given}; it must have 5 rows of 5"):
+        hardtail.task("maze", size=2).parse([grid])
 
 
 @given(st.text("#.SE\n ", max_size=60))
@@ -194,6 +202,30 @@ def test_garbage_gets_a_sentence(text: str) -> None:
     except HardtailError:
         return
     assert task.check(instances, instances.answer_NA).all()
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["#######"] * 6, "6 lines of 7 characters"),
+        (["#######"] * 8, "8 lines of 7 characters"),
+        (["#######"] * 6 + ["######"], "7 lines of 6 to 7 characters"),
+        (["S" + "." * 40 + "E"] * 2, "2 lines of 42 characters"),  # too short for a flat maze of any size
+        (["S" + "." * 79, "." * 80], "2 lines of 80 characters"),  # no E
+    ],
+)
+def test_lines_that_are_no_square_grids_are_refused(lines: list[str], found: str) -> None:
+    """A maze that lost a line would otherwise be read together with the next one."""
+    with pytest.raises(HardtailError, match=f"maze: {found} do not form square grids"):
+        hardtail.task("maze").prompts(lines)
+
+
+def test_grids_below_each_other_and_flat_mazes_are_told_apart() -> None:
+    """A flat maze is longer than the widest grid, whose lines have 65 characters."""
+    task, flat = hardtail.task("maze"), "S" + "#" * 63 + "E"
+    assert task.prompts([f" {flat}", flat]) == [flat, flat]
+    grid = [flat, *["#" * 65] * 63, flat[::-1]]
+    assert task.prompts(grid * 2) == ["\n".join(grid)] * 2
 
 
 def test_loops_and_rooms_that_nothing_leads_to_are_refused() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hardtail.core.errors import HardtailError
-from hardtail.models.transformer import Block, Shape, Transformer, looked_up, parameter_count, pick
+from hardtail.models.transformer import SMALL_TABLE, Block, Shape, Transformer, looked_up, parameter_count, pick
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,14 @@ def test_attention_alone_in_bf16() -> None:
     assert 0 < error < 1e-3
     torch.autograd.backward(rounded.square().sum())
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in blocks_of(model)[0].parameters())
+
+
+@pytest.mark.parametrize(("rows", "way"), [(SMALL_TABLE, "_LookUpBackward"), (SMALL_TABLE + 1, "EmbeddingBackward0")])
+def test_only_the_gradient_of_a_small_table_is_a_product(rows: int, way: str) -> None:
+    """The one-hot vectors of a large one would fill the memory."""
+    table_VD, tokens_BL = torch.randn(rows, 3, requires_grad=True), torch.tensor([[0, rows - 1, 0]])
+    out_BLD = looked_up(tokens_BL, table_VD)
+    assert type(out_BLD.grad_fn).__name__ == way
+    assert torch.equal(out_BLD, table_VD[tokens_BL])
+    (gradient_VD,) = torch.autograd.grad(out_BLD.sum(), table_VD)
+    assert gradient_VD[[0, 1, rows - 1], 0].tolist() == [2.0, 0.0, 1.0]

@@ -1,5 +1,7 @@
 """What the command that sends out work decides by itself, and what a worker refuses; no cluster is needed for this."""
 
+import os
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,11 +14,12 @@ import torch
 
 from hardtail.cli import grid
 from hardtail.core.errors import HardtailError
+from hardtail.core.provenance import code_version
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.models import subject_of
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.denoiser import ModelDenoiser
-from hardtail.study import cluster
+from hardtail.study import cluster, worker
 from hardtail.study.advance import work
 from hardtail.study.cluster import Crew
 from hardtail.study.on_ray import MOST_DEATHS, MOST_REFUSALS, Ray, _Drive
@@ -24,6 +27,7 @@ from hardtail.study.shards import Identity, Shards
 from hardtail.study.store import Store
 from hardtail.study.unit import Limits, Result, Unit
 from hardtail.study.workplaces import FolderRuns
+from hardtail.tasks.datasets import KEPT
 from hardtail.tasks.named import make_task
 from tests.test_study import entry
 
@@ -107,6 +111,174 @@ def test_an_evaluation_on_gpus_that_the_cluster_does_not_have_is_refused(monkeyp
 @contextmanager
 def _cluster(gpus: int) -> Iterator[Any]:
     yield SimpleNamespace(cluster_resources=lambda: {"CPU": 2.0, "GPU": float(gpus)})
+
+
+@pytest.mark.parametrize(("cores", "asked", "given"), [(2, 1, 2), (2, 5, 5)])
+def test_a_cluster_of_our_own_is_reached_from_this_machine_only(
+    cores: int, asked: int, given: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reaches a cluster can run code on it: no dashboard, and the loopback interface alone."""
+    started = list[dict[str, Any]]()
+    ray = SimpleNamespace(
+        is_initialized=lambda: False, init=lambda **how: started.append(how), shutdown=lambda: started.append({})
+    )
+    monkeypatch.setattr(cluster, "imported", lambda: ray)
+    monkeypatch.setattr(cluster, "usable_cores", lambda: cores)
+    with cluster.connected(None, asked):
+        (how,) = started
+    assert started[1:] == [{}]  # it ends with the call
+    assert (how["address"], how["_node_ip_address"], how["include_dashboard"]) == ("local", "127.0.0.1", False)
+    assert (how["num_cpus"], how["object_store_memory"]) == (given, cluster.OBJECT_STORE)
+    assert (how["log_to_driver"], how["logging_level"]) == (False, "ERROR")
+
+
+# -- what a worker does -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+    """What a worker is told of the environment of the command."""
+    for name in (*cluster.STORE, KEPT):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(KEPT, "kept")
+    monkeypatch.setenv("AWS_REGION", "here")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    told = cluster.environment()
+    assert told == {cluster.COMMIT: code_version(), KEPT: str(tmp_path / "kept"), "AWS_REGION": "here"}
+    return told
+
+
+def test_a_worker_is_set_up_as_the_command_and_stops_when_time_is_up_or_it_is_cancelled(
+    known: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "elsewhere")
+    clock, seen = [99.0], list[Any]()
+    monkeypatch.setattr(worker, "time", SimpleNamespace(time=lambda: clock[0]))
+
+    def work(unit: Any, over: Callable[[], bool], watching: Any, owner: str | None) -> Any:
+        seen.extend([unit, owner, torch.get_num_threads(), os.environ["AWS_REGION"], over()])
+        clock[0] = 100.0
+        seen.append(over())
+        clock[0] = 0.0
+        os.kill(os.getpid(), signal.SIGINT)  # as Ray cancels a task
+        seen.append(over())
+        return "done"
+
+    before, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
+    unit: Any = "a unit"
+    try:
+        found = worker.perform(worker.Order(unit, work, 100.0, "its owner", 3, known))
+    finally:
+        torch.set_num_threads(threads)
+    assert str(found) == "done"
+    assert seen == ["a unit", "its owner", 3, "here", False, True, True]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_worker_with_other_code_refuses_to_work(known: dict[str, str]) -> None:
+    theirs = known | {cluster.COMMIT: "another"}
+    with pytest.raises(
+        HardtailError, match=r"a worker has other code .* than the command that sent it work \(another\)"
+    ):
+        cluster._answer(theirs, str, 1)
+    assert cluster._answer(known, str, 1) == "1"
+
+
+class DiedError(Exception):
+    cause: Exception | None = None
+
+
+class WrongError(DiedError):
+    def __init__(self, cause: Exception | None) -> None:
+        self.cause = cause
+
+
+class Jobs:
+    """Ray's part in a crew's jobs: each is done when its result is asked for."""
+
+    exceptions = SimpleNamespace(RayTaskError=WrongError, RayError=DiedError)
+
+    def __init__(self, cores: float, gpus: float = 0.0) -> None:
+        self.cores, self.gpus, self.waiting, self.most, self.how = cores, gpus, 0, 0, dict[str, Any]()
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": self.cores, "GPU": self.gpus}
+
+    def put(self, held: Any) -> Any:
+        return held
+
+    def remote(self, **how: Any) -> Callable[[Any], Any]:
+        self.how = how
+
+        def made(function: Any) -> Any:
+            return SimpleNamespace(remote=lambda known, sent, job: self._sent(lambda: function(known, sent, job)))
+
+        return made
+
+    def _sent(self, job: Callable[[], Any]) -> Callable[[], Any]:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        return job
+
+    def get(self, job: Callable[[], Any]) -> Any:
+        self.waiting -= 1
+        return job()
+
+
+@pytest.mark.parametrize(
+    ("ray", "gpu", "most"),
+    [(Jobs(2.0), False, 4), (Jobs(2.0, 1.0), True, 2), (Jobs(0.5), False, 2), (Jobs(8.0), False, 7)],
+)
+def test_a_few_jobs_at_a_time_and_their_results_in_order(ray: Jobs, gpu: bool, most: int) -> None:
+    """Two for each place, so that none is idle while results are taken."""
+    crew = Crew(ray, gpu)
+    assert list(crew.map(lambda job: job * job, range(7))) == [job * job for job in range(7)]
+    assert ray.most == most
+    assert ray.how == {"max_retries": cluster.RETRIES, "num_cpus": 1, "num_gpus": int(gpu)}
+
+
+def test_what_a_job_raises_is_the_commands_own_error() -> None:
+    def fail(error: Exception) -> Any:
+        raise error
+
+    crew = Crew(Jobs(1.0))
+    with pytest.raises(HardtailError, match=r"^no such stratum$"):
+        list(crew.map(fail, [WrongError(HardtailError("no such stratum"))]))
+    with pytest.raises(WrongError):
+        list(crew.map(fail, [WrongError(ValueError("a mistake of ours"))]))
+    with pytest.raises(HardtailError, match=r"the worker of a job died 4 times \(DiedError\)"):
+        list(crew.map(fail, [DiedError()]))
+
+
+def test_jobs_on_gpus_need_a_cluster_that_has_some() -> None:
+    assert Crew(Jobs(2.0, 1.0)).on("cuda").gpu
+    assert not Crew(Jobs(2.0)).on("cpu").gpu
+    with pytest.raises(HardtailError, match="--device cuda: the cluster has no GPU"):
+        Crew(Jobs(2.0, 0.5)).on("cuda")
+
+
+@pytest.mark.parametrize("address", [None, "10.0.0.1:6379"])
+def test_a_cluster_that_is_not_there_is_a_sentence(address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**how: Any) -> None:
+        assert how.get("address") == (address or "local")
+        raise ConnectionError("nobody answers")
+
+    ray = SimpleNamespace(is_initialized=lambda: False, init=init)
+    monkeypatch.setattr(cluster, "imported", lambda: ray)
+    wanted = f"there is no Ray cluster at {address or 'this machine'}: nobody answers"
+    with pytest.raises(HardtailError, match=wanted), cluster.connected(address):
+        pass
+
+
+def test_a_cluster_of_this_process_is_used_as_it_is_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = SimpleNamespace(is_initialized=lambda: True)  # neither begun nor ended
+    monkeypatch.setattr(cluster, "imported", lambda: ray)
+    with cluster.connected("elsewhere") as used:
+        assert used is ray
+
+
+# -- what the command decides -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

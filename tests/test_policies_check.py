@@ -17,6 +17,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function
+from hardtail.policies.base import State
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
 from hardtail.policies.ladder import Ladder
@@ -345,6 +346,23 @@ def test_further_looks_of_a_rung_count_for_its_own_rows() -> None:
     extra_N = np.where(climbed_N, instances.maskable_NA.sum(axis=1), 0)
     enough_N = instances.maskable_NA.sum(axis=1) > 1  # a single cell leaves the second group empty
     np.testing.assert_array_equal((trace.passes_N - extra_N)[enough_N], steps_N[enough_N])
+
+
+@dataclass(frozen=True)
+class Hasty(Top1):
+    """Says that it has nothing left to do while cells are hidden."""
+
+    def finished(self, state: State) -> Tensor:
+        return torch.ones_like(state.key_B, dtype=torch.bool)
+
+
+def test_a_rung_is_judged_when_everything_is_written() -> None:
+    """Not when its policy says that it has ended: the energy of a hidden cell would be that of the mask token."""
+    instances = problems(30)
+    hasty, patient = (decode(TOY, instances, Ladder((rung, Threshold()), limit=1e9)) for rung in (Hasty(), Top1()))
+    np.testing.assert_array_equal(hasty.answer_NA, patient.answer_NA)
+    np.testing.assert_array_equal(hasty.notes["energy"], patient.notes["energy"])
+    assert events_of(hasty, 0) == events_of(patient, 0)
 
 
 # -- by name ------------------------------------------------------------------------------------------------------

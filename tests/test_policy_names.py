@@ -86,6 +86,12 @@ def test_a_mistake_is_one_sentence(text: str, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_policy_goes_before_an_order_of_the_same_name() -> None:
+    """A plug-in's task may call an order what a policy is called; everyone else's commands mean the policy."""
+    assert policy_named("top1", ("top1", "lsb")) == policy_named("top1")
+    assert policy_named("topk,k=3", ("topk",)) == policy_named("topk,k=3")
+
+
 def test_a_package_adds_policies_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("every-other", "tests.decoding_toys:EveryOther", "hardtail.policies")
     monkeypatch.setattr(hardtail.core.registry, "entry_points", EntryPoints([point]).select)

@@ -135,6 +135,22 @@ def test_a_rebuilt_pool_is_spread_over_the_new_k() -> None:
     assert state["stage_B"].bincount().tolist() == [8, 8, 8, 8]
 
 
+def test_without_a_threshold_a_chain_goes_on_by_one_stage() -> None:
+    """Also one whose last cell was revealed by rounding up, as if it had reached the next stage already."""
+    data, scheme = corpus(300), official(Fixed(5))
+    state = scheme.begin(data, 200, now(-1))
+    passed = 0
+    for step in range(4):
+        before_B = state["stage_B"].clone()
+        view = scheme.corrupt(state, data, 200, now(step))
+        scheme.advance(state, torch.zeros((*view.gold_BA.shape, 14)), view, data, now(step))
+        stays_B = state["row_B"] == view.row_B
+        assert torch.equal(state["stage_B"][stays_B], before_B[stays_B] + 1)
+        revealed_B = 8 - state["hidden_BA"].sum(1)
+        passed += int((stays_B & (revealed_B * 5 // 8 > state["stage_B"])).sum())
+    assert passed > 0
+
+
 def _stage_sizes(scheme: Puma) -> list[int]:
     """How many of 20 cells a stage reveals, where a chain goes on; a chain ends only when nothing is hidden."""
     task = hardtail.task("addition", digits=19)

@@ -10,10 +10,12 @@ from hardtail.core.records import (
     SCHEMA,
     Accuracy,
     Coverage,
+    DataFile,
     LogLine,
     RunEntry,
     append_jsonl,
     as_json,
+    jsonable,
     read_json,
     read_jsonl,
     read_measurements,
@@ -122,3 +124,14 @@ def test_a_log_line_needs_only_its_step(tmp_path: Path) -> None:
     path.write_text('{"step": 0, "how": "eager"}\n{"natural": 1.0}\n')
     with pytest.raises(HardtailError, match=r"line 2: object missing required field `step`"):
         read_jsonl(path, LogLine)
+
+
+def test_what_is_unknown_is_not_written() -> None:
+    """Neither in a record nor in what it holds, nor in what a tracker is told."""
+    data = DataFile(file="sums.npz", sha256="00")
+    assert as_json(LogLine(step=3, data=data)) == {
+        "schema": SCHEMA,
+        "step": 3,
+        "data": {"file": "sums.npz", "sha256": "00"},
+    }
+    assert jsonable(LogLine(step=3)) == {"step": 3}

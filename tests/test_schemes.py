@@ -13,7 +13,7 @@ import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.noise import Moment
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
-from hardtail.schemes.mixture import Mixed
+from hardtail.schemes.mixture import _MIXTURE, Mixed
 from hardtail.schemes.puma import official, oracle_order
 from hardtail.schemes.stages import Fixed, Stairs
 
@@ -114,6 +114,20 @@ def test_weights_carry_no_gradient(scheme: Scheme) -> None:
         weight = base * (1 - probability) ** 2
     (expected,) = torch.autograd.grad((weight * nll).sum(), logits)
     torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("weighting", ["batch", "masked"])
+@pytest.mark.parametrize(("hidden", "total"), [([], 0.0), ([(1, 2)], 1.0), ([(1, 2), (1, 3), (0, 5)], 1.0)])
+def test_the_weights_of_few_hidden_cells(weighting: str, hidden: list[tuple[int, int]], total: float) -> None:
+    """Of one cell, or of none at all, in a batch of two sequences."""
+    view, _ = next(views(Random(), corpus(), 1, batch=2))
+    hidden_BA = torch.zeros_like(view.hidden_BA)
+    for row, cell in hidden:
+        hidden_BA[row, cell] = True
+    weight_BA = Random(weighting=weighting).weights(replace(view, hidden_BA=hidden_BA))  # type: ignore[arg-type]
+    shares = total if weighting == "batch" else len({row for row, _ in hidden}) / 2
+    assert float(weight_BA.sum()) == pytest.approx(shares)
+    assert not weight_BA[~hidden_BA].any()
 
 
 def test_loss_ignores_what_is_shown() -> None:
@@ -218,6 +232,15 @@ def test_one_mean_over_the_batch_keeps_its_share_in_a_mixture() -> None:
     logits = torch.zeros((*view.gold_BA.shape, 14))  # log 14 at every cell, so that only the weights' sum matters
     assert float(alone.loss(logits, view)) == pytest.approx(math.log(14), rel=1e-5)
     assert float(mixed.loss(logits, view)) == pytest.approx(math.log(14), rel=1e-5)
+
+
+def test_a_sequence_is_the_seconds_if_its_number_is_below_the_share() -> None:
+    data = corpus(300)
+    draw_B = now(0).uniform(_MIXTURE, 8)
+    scheme = Mixture(Random(), Random(), share=float(draw_B[3]))
+    view = scheme.corrupt(scheme.begin(data, 8, now(-1)), data, 8, now(0))
+    assert isinstance(view, Mixed)
+    assert torch.equal(view.second_B, draw_B < draw_B[3])
 
 
 def test_share_moves_to_its_end() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 import hardtail
-from hardtail import HardtailError
+from hardtail import HardtailError, Instances
 from hardtail.core.archives import Header
 from hardtail.core.cores import usable_cores
 from hardtail.core.files import append_bytes, sole_writer, text_lines
@@ -22,6 +23,7 @@ from hardtail.core.schema import LONGEST, check_instance_headers
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks import reading
 from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.stored import refuse_unsolved
 from tests.conftest import Command
 from tests.decoding_toys import problems
 
@@ -102,6 +104,13 @@ def test_a_vocabulary_of_words_names_ten_of_them() -> None:
     assert "w10" not in str(refused.value)
 
 
+@pytest.mark.parametrize(("there", "usable"), [(6, 6), (None, 1)])
+def test_cores_of_a_system_without_affinities(there: int | None, usable: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("os.cpu_count", lambda: there)
+    assert usable_cores(Path("/nowhere"), Path("/nowhere")) == usable
+
+
 @pytest.mark.parametrize(("least", "most"), [(-(1 << 63), (1 << 64) - 1)])
 def test_whole_numbers_of_json_have_64_bits(least: int, most: int) -> None:
     assert decoded(f"[{least}, {most}]", "it") == [least, most]
@@ -146,6 +155,31 @@ def test_every_problem_of_a_long_file_is_solved_in_its_order(tmp_path: Path, mon
     assert [next(solved).i for _ in range(7)] == [0, 1, 2, 0, 1, 2, 3]
     with pytest.raises(HardtailError, match=r"^problem 10: "):
         next(solved)
+
+
+class Longer(Addition):
+    """Finds its prompts longer than they are."""
+
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        found = super().parse(prompts)
+        return replace(found, prompt_len_N=found.prompt_len_N + 1)
+
+
+class Other(Addition):
+    """Writes the first sign of its prompts in another way."""
+
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        found = super().parse(prompts)
+        found.tokens_NL[:, 0] += 1
+        return found
+
+
+@pytest.mark.parametrize("kind", [Longer, Other])
+def test_prompts_that_the_task_would_write_otherwise_are_refused(kind: type[Addition]) -> None:
+    instances = Addition(digits=3).parse(["123+456", "100+250"])
+    refuse_unsolved(Addition(digits=3), instances, "sums.npz")
+    with pytest.raises(HardtailError, match="its prompts are not written as the task writes them"):
+        refuse_unsolved(kind(digits=3), instances, "sums.npz")
 
 
 @pytest.mark.parametrize(("side", "size"), [(5, 2), (7, 3), (21, 10), (65, 32)])

@@ -16,7 +16,7 @@ from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring import evaluate
 from hardtail.measuring.diagnosis.coverage import Histogram, compare, visits
-from hardtail.models.denoiser import Function
+from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.policies.check import Check
 from hardtail.policies.named import policy_named
@@ -120,6 +120,23 @@ def test_a_denoiser_that_is_not_ours_keeps_its_threads_unless_one_worker_is_aske
     assert seen == {threads}
 
 
+def test_our_own_model_computes_in_one_thread_also_if_there_is_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a result do not depend on how many threads torch would take."""
+    subject, seen = hardtail.load("zoo:addition-random"), set[int]()
+    assert isinstance(subject.denoiser, ModelDenoiser)
+    forward = subject.denoiser._forward
+
+    def noted(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        seen.add(torch.get_num_threads())
+        return forward(tokens_BL, at_BA)
+
+    monkeypatch.setattr(subject.denoiser, "_forward", noted)
+    monkeypatch.setattr(workers, "usable_cores", lambda: 1)
+    with workers.computing_threads(2):
+        decode(subject.denoiser, subject.task.sample(2, "natural", seed=0), policy_named("threshold"))
+    assert seen == {1}
+
+
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_trace_may_have_as_many_steps_as_it_can_count(more: int) -> None:
     instances = problems(1, cells=1)
@@ -130,6 +147,14 @@ def test_a_trace_may_have_as_many_steps_as_it_can_count(more: int) -> None:
             trace_of_canvases(full, steps, MASK)
     else:
         assert trace_of_canvases(full, steps, MASK).step_NT.max() == MOST_CANVASES - 1
+
+
+@pytest.mark.parametrize("policy", ["threshold,p=0.01", "top1", "check,rounds=2"])
+def test_every_instance_is_reported_as_done_also_if_all_end_early(policy: str) -> None:
+    done = list[int]()
+    decode(TOY, problems(70), policy_named(policy), progress=done.append)
+    assert sum(done) == 70
+    assert min(done) >= 0
 
 
 def test_the_time_of_a_measurement_is_the_time_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +184,17 @@ def test_ranks_count_only_where_training_counted_them() -> None:
         gap = compare(trace, trained, order)
         assert (gap.order, gap.rank_distance, gap.rare_commits) == (None, None, None)
         assert gap.count_distance == pytest.approx(0)
+
+
+@pytest.mark.parametrize(("trained", "rare"), [(1, 0.0), (0, 1.0)])
+def test_a_tenth_of_what_uniform_masking_shows_is_not_rare(trained: int, rare: float) -> None:
+    """One cell can be hidden, so uniform masking always hides it; training did so in one of ten states."""
+    instances = problems(1, cells=2)
+    alone = replace(instances, maskable_NA=np.array([[True, False]]), scored_NA=np.array([[True, False]]))
+    trace = decode(TOY, alone, policy_named("top1"))
+    count_K = np.array([0, trained, 10 - trained])
+    gap = compare(trace, Histogram(count_K, np.stack([count_K, np.zeros_like(count_K)], axis=1)), "zigzag")
+    assert (gap.rare_by_count, gap.rare_commits) == (rare, rare if trained == 0 else gap.rare_commits)
 
 
 def test_a_single_state_is_all_there_is() -> None:

@@ -15,7 +15,13 @@ from hardtail.tasks.sudoku.solver import patterns
 from hardtail.tasks.sudoku.solver.generate import BEYOND, MOST, START_P81, rated_many
 from hardtail.tasks.sudoku.solver.rating import rate_many
 from hardtail.tasks.sudoku.solver.search import solve_many
-from hardtail.tasks.sudoku.solver.techniques import Reading, levels_many, technique_order
+from hardtail.tasks.sudoku.solver.techniques import (
+    Reading,
+    _refute_small,
+    _released_pass,
+    levels_many,
+    technique_order,
+)
 from tests import sudoku_reference as slow
 
 # From Norvig's essay, and Arto Inkala's puzzle of 2012, on which techniques short of search achieve nothing.
@@ -52,6 +58,32 @@ def test_propagation_is_norvigs(varied: Boards) -> None:
     for board_C, cand_C in zip(varied, cand_NC, strict=True):
         expected = [sum(1 << (digit - 1) for digit in digits) for digits in slow.propagated(board_C.tolist())]
         assert cand_C.tolist() == expected
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_a_pass_says_whether_it_deleted_a_candidate(level: int, varied: Boards) -> None:
+    """The next pass is tried only if it did."""
+    trial_C, work = np.empty(81, dtype=np.int16), np.zeros(boards.WORK, dtype=np.int16)
+    useful = 0
+    for cand_C in boards.candidates_many(varied):
+        said = True
+        while said:
+            before_C = cand_C.copy()
+            said = bool(_released_pass(cand_C, level, trial_C, work))
+            assert said == bool((cand_C != before_C).any())
+            useful += said
+    assert useful
+
+
+def test_a_refuted_candidate_is_reported(varied: Boards) -> None:
+    trial_C, work = np.empty(81, dtype=np.int16), np.zeros(boards.WORK, dtype=np.int16)
+    found = set()
+    for cand_C in boards.candidates_many(varied):
+        before_C = cand_C.copy()
+        said = bool(_refute_small(cand_C, trial_C, work))
+        assert said == bool((cand_C != before_C).any())
+        found.add(said)
+    assert True in found
 
 
 @pytest.mark.parametrize(

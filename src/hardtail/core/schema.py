@@ -59,7 +59,7 @@ def check_instance_headers(headers: Mapping[str, Header]) -> int:
     """Refuse arrays that are not those of instances; return how many instances they are."""
     what = "a set of instances"
     _refuse_missing(headers, _INSTANCES, what)
-    (n, length), (_, cells) = (_table(headers, name, what) for name in ("tokens_NL", "maskable_NA"))
+    (n, length), (_, cells) = (_table(headers, name) for name in ("tokens_NL", "maskable_NA"))
     _check(headers, _INSTANCES, _GROUPS, {"N": n, "L": length, "A": cells}, what)
     if cells > length:
         raise HardtailError(f"its sequences have no room for {cells} answer cells")
@@ -73,7 +73,7 @@ def check_trace_headers(headers: Mapping[str, Header]) -> int:
     _refuse_missing(own, _TRACE, what)
     inside = {name.removeprefix(INSIDE): header for name, header in headers.items() if name.startswith(INSIDE)}
     n = check_instance_headers(inside)
-    events, cells = _table(own, "cell_NT", what)[1], inside["maskable_NA"].shape[1]
+    events, cells = _table(own, "cell_NT")[1], inside["maskable_NA"].shape[1]
     _check(own, _TRACE, _TRACE_GROUPS, {"N": n, "A": cells, "T": events}, what)
     return n
 
@@ -102,10 +102,8 @@ def _letters(name: str) -> str:
     return letters if letters.isalpha() and letters.isupper() and letters[0] == "N" else "N"
 
 
-def _table(headers: Mapping[str, Header], name: str, what: str) -> tuple[int, int]:
+def _table(headers: Mapping[str, Header], name: str) -> tuple[int, int]:
     """The two lengths of an array that gives them to others."""
-    if name not in headers:
-        raise HardtailError(f"not {what}: the array {name!r} is missing")
     shape = headers[name].shape
     if len(shape) != 2 or shape[1] > LONGEST:
         raise HardtailError(f"the array {name!r} ({headers[name]}) is not a table of a possible size")

@@ -76,7 +76,7 @@ def _check_story(policy: Policy, trace: Trace, mask_id: int) -> None:
     instances = trace.instances
     assert (trace.answer_NA != mask_id).all(), "cells are left hidden"
     for row in range(len(trace)):
-        answer_A = np.where(instances.maskable_NA[row], mask_id, instances.answer_NA[row])
+        answer_A = np.where(instances.maskable_NA[row], np.int64(mask_id), instances.answer_NA[row])
         happened_T = trace.happened_NT[row]
         for cell, token in zip(trace.cell_NT[row, happened_T], trace.token_NT[row, happened_T], strict=True):
             assert instances.maskable_NA[row, cell], "a cell that is never hidden is written"

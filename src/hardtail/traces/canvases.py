@@ -41,7 +41,7 @@ def trace_of_canvases(
         row, cell = (int(places[0]) for places in np.nonzero(hidden))
         raise HardtailError(f"the last canvas is not a whole answer: cell {cell} of instance {row} is still hidden")
     answers_SNA = np.where(maskable_NA, answers_SNA, instances.answer_NA)
-    start_NA = np.where(maskable_NA, mask_id, instances.answer_NA)
+    start_NA, end_NA = np.where(maskable_NA, np.int64(mask_id), instances.answer_NA), answers_SNA[-1]
     if (answers_SNA[0] == start_NA).all():
         answers_SNA = answers_SNA[1:]
     before_SNA = np.concatenate([start_NA[None], answers_SNA[:-1]])
@@ -60,7 +60,7 @@ def trace_of_canvases(
     return Trace(
         instances,
         mask_id,
-        answers_SNA[-1].astype(kind),
+        end_NA.astype(kind),
         cell_NT=events("cell_NT", cell_K, np.int16),
         step_NT=events("step_NT", step_K, np.int16),
         token_NT=events("token_NT", answers_SNA[step_K, row_K, cell_K], kind),
@@ -77,7 +77,8 @@ def canvases_of(trace: Trace) -> Tokens:
     """The answer after every step of a trace, [S, N, A]; what `trace_of_canvases` reads."""
     steps = int(trace.step_NT.max(initial=-1)) + 1
     kind = trace.answer_NA.dtype
-    answer_NA = np.where(trace.instances.maskable_NA, trace.mask_id, trace.instances.answer_NA).astype(kind)
+    start_NA = np.where(trace.instances.maskable_NA, np.int64(trace.mask_id), trace.instances.answer_NA)
+    answer_NA = start_NA.astype(kind)
     found = np.empty((steps, *answer_NA.shape), dtype=kind)
     for step in range(steps):
         row_K, event_K = np.nonzero(trace.happened_NT & (trace.step_NT == step))

@@ -61,7 +61,7 @@ class Replay:
 
     @cached_property
     def _states(self) -> tuple[Tokens, NDArray[np.int64]]:
-        start_A = np.where(self.one.maskable_NA[0], self.mask_id, self.one.answer(0))
+        start_A = np.where(self.one.maskable_NA[0], np.int64(self.mask_id), self.one.answer(0))
         token_SA = np.tile(start_A, (self.steps + 1, 1))
         since_SA = np.full(token_SA.shape, -1, dtype=np.int64)
         for event in self.events:  # in the order of writing, each into all later states
