@@ -25,6 +25,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import AHEAD, spread
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.given import GivenProblems
+from hardtail.measuring.models import Reading, subject_of
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.hf.loading import identified, load_hf
 from hardtail.policies.base import Commit
@@ -86,6 +87,13 @@ def test_the_mask_of_a_tokenizer_goes_before_that_of_a_configuration(tmp_path: P
     mask = load_hf(name, ADDITION.vocabulary).model.layout.mask
     path.write_text(path.read_text().replace("{", '{\n  "mask_token_id": 1,', 1))
     assert load_hf(name, ADDITION.vocabulary).model.layout.mask == mask != 1
+
+
+def test_how_other_peoples_models_read_is_refused_for_a_folder_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "recipe.json").touch()
+    for reading in (Reading(template="{prompt}"), Reading(trust_remote_code=True)):
+        with pytest.raises(HardtailError, match=r"is for models of other projects \(hf:…\), not for hf:"):
+            subject_of(f"hf:{tmp_path}", reading=reading)
 
 
 def test_random_order_in_another_sampler_is_the_seeds() -> None:
