@@ -24,6 +24,7 @@ from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Logical
 from hardtail.policies.parallel import Threshold
 from hardtail.policies.remask import LeaveOneOut
+from hardtail.traces.states import hidden_before
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
 
 Event = tuple[int, int, int]
@@ -59,14 +60,14 @@ class Story:
         return held
 
     def look_at_all(self, cells: list[int], replace: bool) -> list[int]:
-        """Look with nothing hidden, and write what differs if asked to; return the cells that differ."""
+        """Look with nothing hidden, and write over every cell if asked to; return the cells that differ."""
         held = {cell: int(self.row.tokens_L[self.row.at_A[cell]]) for cell in cells}
         self.row.step()
         self.row.write(cells)
         differs = [cell for cell in cells if held[cell] != self.row.tokens_L[self.row.at_A[cell]]]
         if replace:
-            self.note(differs)
-            self.events += [(len(self.row.history) - 1, cell, MASK) for cell in differs]
+            self.note(cells)
+            self.events += [(len(self.row.history) - 1, cell, MASK) for cell in cells]
         else:
             self.put(held)
         return differs
@@ -220,6 +221,16 @@ def test_the_first_round_is_compared_with_nothing(token: int) -> None:
     assert (trace.answer_NA == token).all()
     assert trace.notes["settled"].all()
     assert trace.notes["checks"].tolist() == [6, 6]
+
+
+def test_a_look_without_hiding_sees_what_it_writes_over() -> None:
+    """Within a step cells are hidden and written, so for a reader of the trace nothing was hidden when it looked."""
+    trace = decode(TOY, problems(20), Check(hide="none", rounds=2))
+    hidden_NSA, drafts = hidden_before(trace), decode(TOY, problems(20), Threshold())
+    assert drafts.passes_N is not None
+    for i in np.flatnonzero(trace.instances.maskable_NA.any(axis=1)).tolist():
+        assert hidden_NSA[i, : drafts.passes_N[i]].any(axis=1).all()
+        assert not hidden_NSA[i, drafts.passes_N[i] :].any()
 
 
 def test_random_groups_ask_every_cell_once_a_round() -> None:

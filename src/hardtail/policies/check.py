@@ -32,8 +32,8 @@ class Check(Policy):
                and the draft's policy fills them
     `region`   the same, with the `reach` cells on either side of each
 
-    With `hide=none` the model looks at the complete answer, and every cell that it would write differently is written
-    anew: one pass a round. That needs a model that has seen wrong tokens in training (the scheme `own`).
+    With `hide=none` the model looks at the complete answer, and writes what it now says over every cell: one pass a
+    round. That needs a model that has seen wrong tokens in training (the scheme `own`).
 
     It ends when every cell was looked at since the last difference; when the answer after a round is one that it had
     before, unless groups are random; or after `rounds`.
@@ -118,13 +118,8 @@ class Check(Policy):
         if draft_BA is not None:
             anew_BA |= draft_BA & drafting_B[:, None]
         if self.hide == "none" and self.then == "replace":
-            anew_BA |= self._differs(guess, ~drafting_B & ~done_B, state)
+            anew_BA |= (~drafting_B & ~done_B)[:, None] & state.memory["asked_BA"]
         return anew_BA
-
-    def _differs(self, guess: Guess, checked_B: Tensor, state: State) -> Tensor:
-        """The cells of this check that the model would write differently."""
-        asked_BA, kept_BA = state.memory["asked_BA"], state.memory["kept_BA"]
-        return checked_B[:, None] & asked_BA & (guess.token_BA != kept_BA)
 
     def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
         memory = state.memory
@@ -135,7 +130,7 @@ class Check(Policy):
             again_BA |= self.draft.review(guess, within, logits) & drafting_B[:, None]
         drafted_B = drafting_B & ~(state.hidden_BA | again_BA).any(dim=1) & self.draft.finished(within)
         checked_B = ~drafting_B & ~done_B
-        differs_BA = self._differs(guess, checked_B, state)
+        differs_BA = checked_B[:, None] & memory["asked_BA"] & (guess.token_BA != memory["kept_BA"])
         over_B = self._count(differs_BA, checked_B, state)
         doubted_BA |= differs_BA
         refill_B = over_B & ~done_B & (self.then != "replace")

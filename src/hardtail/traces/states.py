@@ -62,14 +62,14 @@ def visited(trace: Trace) -> NDArray[np.bool_]:
 def hidden_before(trace: Trace) -> NDArray[np.bool_]:
     """Which cells were hidden when each step looked [N, S, A]; the next step sees what a step wrote."""
     hidden_NSA = np.zeros((len(trace), steps_of(trace), trace.instances.answer_len), dtype=np.bool_)
-    shown_NSA, again_NSA = np.zeros_like(hidden_NSA), np.zeros_like(hidden_NSA)
-    for wrote_NT, into_NSA in ((trace.commit_NT, shown_NSA), (trace.happened_NT & ~trace.commit_NT, again_NSA)):
-        row_K, event_K = np.nonzero(wrote_NT)
-        into_NSA[row_K, trace.step_NT[row_K, event_K], trace.cell_NT[row_K, event_K]] = True
+    wrote_NSA, hid_NSA = np.zeros_like(hidden_NSA), np.zeros_like(hidden_NSA)
+    row_K, event_K = np.nonzero(trace.happened_NT)
+    at = row_K, trace.step_NT[row_K, event_K], trace.cell_NT[row_K, event_K]
+    wrote_NSA[at], hid_NSA[at] = True, ~trace.commit_NT[row_K, event_K]  # the last event of a cell in a step counts
     now_NA = trace.instances.maskable_NA
     for step in range(hidden_NSA.shape[1]):
         hidden_NSA[:, step] = now_NA
-        now_NA = (now_NA & ~shown_NSA[:, step]) | again_NSA[:, step]  # a step commits first, then remasks
+        now_NA = np.where(wrote_NSA[:, step], hid_NSA[:, step], now_NA)
     return hidden_NSA
 
 
