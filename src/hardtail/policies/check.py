@@ -1,7 +1,8 @@
 """Checking what was written: hide some cells of a complete answer, see what the others say, and act where they differ.
 
-Each check is one step: its cells are hidden, the denoiser looks, and they are written again. So a trace shows every
-check, and a step is a forward pass. A check never sees gold answers or a task's order.
+Each check is one step: its cells are hidden, the denoiser looks, and they are written again, the same token included
+(with `hide=none` it looks first). So a trace shows every check, and a step is a forward pass. A check never sees gold
+answers or a task's order.
 
 Shapes: B batch, A answer cells, V vocabulary.
 """
@@ -112,12 +113,12 @@ class Check(Policy):
         draft_BA = None
         if self.draft.remasks:
             draft_BA = self.draft.overwrite(guess, only(drafting_B, nested(state, _DRAFT)))
-        if draft_BA is None and (self.hide != "none" or self.then != "replace"):
+        if draft_BA is None and self.hide != "none":
             return None
         anew_BA = torch.zeros_like(state.hidden_BA)
         if draft_BA is not None:
             anew_BA |= draft_BA & drafting_B[:, None]
-        if self.hide == "none" and self.then == "replace":
+        if self.hide == "none":  # with `refill` by the tokens that are there: the look is in the trace all the same
             anew_BA |= (~drafting_B & ~done_B)[:, None] & state.memory["asked_BA"]
         return anew_BA
 
