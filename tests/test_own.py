@@ -14,6 +14,7 @@ from torch import Tensor
 from hardtail import HardtailError
 from hardtail.models.weights import load_weights
 from hardtail.schemes import Mixture, Own, Random, Scheme, View
+from hardtail.schemes.named import scheme_named
 from hardtail.study.recipes import recipe_named
 from hardtail.training.begin import begun, identified
 from hardtail.training.estimate import estimate
@@ -105,6 +106,12 @@ def test_answers_are_shown_again_with_the_given_probability() -> None:
         complete = [~view.hidden_BA.any(dim=1) for view, _ in views(Own(again=again), corpus(), 200)]
         # Of 1 / (1 - again) steps of a chain all but the first show a complete answer.
         assert float(torch.stack(complete[20:]).float().mean()) == pytest.approx(share, abs=0.03)
+
+
+def test_a_field_that_would_do_nothing_is_refused() -> None:
+    assert Own(scored="hidden").again == Own().again
+    with pytest.raises(HardtailError, match=r"again=0\.9 with scored=hidden, which never shows a complete answer"):
+        scheme_named("own,scored=hidden,again=0.9")
 
 
 def test_warmer_tokens_are_wrong_more_often() -> None:

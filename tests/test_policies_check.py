@@ -19,6 +19,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function
+from hardtail.policies.base import Commit
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
 from hardtail.policies.ladder import Ladder
@@ -188,11 +189,20 @@ def test_a_check_is_its_definition(policy: Check) -> None:
         ("hide=given,groups=0101", "every one of '012'"),
         ("hide=given,groups=012!", "every one of '012'"),
         ("hide=given,groups=012012", "are 6 cells, but answers have 9"),
+        ("hide=none,groups=012", "hide=given needs groups"),
+        ("hide=none,parts=7", "hide=none with parts=7 and sweep=forward; it looks at the whole answer at once"),
+        ("hide=none,sweep=backward", "hide=none with parts=3 and sweep=backward"),
     ],
 )
 def test_groups_that_do_not_fit_are_explained(fields: str, message: str) -> None:
     with pytest.raises(HardtailError, match=message):
         decode(TOY, problems(4), policy_named(f"check,{fields}"))
+
+
+def test_a_look_at_the_whole_answer_is_one_step_of_a_round() -> None:
+    """So answers as long as a trace can record are not refused for steps that are never taken."""
+    whole, groups = Check(hide="none", rounds=5), Check(rounds=5)
+    assert (whole.steps(9, Commit()), groups.steps(9, Commit())) == (9 + 5, 9 + 5 * 3)
 
 
 def test_an_answer_that_comes_back_ends_the_check() -> None:

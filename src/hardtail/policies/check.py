@@ -47,7 +47,7 @@ class Check(Policy):
     hide: Literal["comb", "random", "block", "given", "none"] = "comb"
     """What is hidden together; random groups are drawn anew in every round."""
     parts: AtLeastOne = 3
-    """Groups, and so forward passes of a round; with `hide=none` there is one."""
+    """Groups, and so forward passes of a round; not of `none`, where a round is one pass."""
     groups: str = ""
     """Only of `given`: the group of each answer cell, from 0 to 9 and a to z; `measuring.influence` lets a model choose
     them."""
@@ -68,6 +68,11 @@ class Check(Policy):
             raise HardtailError(
                 f"check: groups={self.groups!r} with parts={self.parts}; give one sign for each cell, and every one of "
                 f"{SIGNS[: self.parts]!r} at least once"
+            )
+        if self.hide == "none" and (self.parts, self.sweep) != (Check.parts, Check.sweep):
+            raise HardtailError(
+                f"check: hide=none with parts={self.parts} and sweep={self.sweep}; it looks at the whole answer at "
+                "once, so leave both out, or hide groups (hide=comb)"
             )
 
     def begin(self, state: State) -> dict[str, Tensor]:
@@ -221,4 +226,5 @@ class Check(Policy):
 
     def steps(self, cells: int, commit: Commit) -> int:
         draft, rounds = self.draft.steps(cells, commit), cells if self.rounds is None else self.rounds
-        return draft + rounds * (self.parts + (0 if self.then == "replace" else draft))
+        looks = 1 if self.hide == "none" else self.parts
+        return draft + rounds * (looks + (0 if self.then == "replace" else draft))

@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne, NonNegative, Probability
 from hardtail.core.noise import Moment, stream
 from hardtail.schemes.base import Carried, Corpus, Scheme, View
@@ -42,7 +43,16 @@ class Own(Scheme):
     first: Literal["random", "masked"] = "random"
     """What a chain hides at first: cells with a probability drawn per sequence, or all."""
     scored: Literal["answer", "hidden"] = "answer"
-    """Hidden cells and those with the model's tokens, or hidden ones alone; then chains end with the path."""
+    """Hidden cells and those with the model's tokens, or hidden ones alone; then chains end with the path, and `again`
+    means nothing."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scored == "hidden" and self.again != Own.again:
+            raise HardtailError(
+                f"own: again={self.again} with scored=hidden, which never shows a complete answer; leave `again` out, "
+                "or give scored=answer"
+            )
 
     def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         state = empty_chains(corpus, batch, "hidden_BA", "written_BA")
