@@ -49,7 +49,7 @@ class Fixed(Random):
     ("scheme", "sentence"),
     [
         (Asking(), "loss reads a value on the host"),
-        (Leaking(), "not hidden has a gradient"),
+        (Leaking(), "shows its gold token has a gradient"),
         (Fixed(), "another seed gives the same"),
     ],
 )

@@ -123,7 +123,7 @@ class View:
         """The cells whose gold token is not shown: hidden, or written by the model."""
         return self.hidden_BA if self.written_BA is None else self.hidden_BA | self.written_BA
 
-    def written(self, written_BA: Tensor, token_BA: Tensor) -> "View":
+    def with_tokens(self, written_BA: Tensor, token_BA: Tensor) -> "View":
         """The same with some cells, none of them hidden, showing other tokens."""
         at_BA = self.at_BA
         if isinstance(at_BA, slice):

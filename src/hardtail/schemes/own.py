@@ -62,8 +62,8 @@ class Own(Scheme):
 
     def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         # Copies: `advance` changes the chains while the view is still needed.
-        rows = corpus.rows(state["row_B"].clone())
-        return rows.hide(state["hidden_BA"].clone(), corpus).written(state["written_BA"].clone(), state["token_BA"])
+        hidden = corpus.rows(state["row_B"].clone()).hide(state["hidden_BA"].clone(), corpus)
+        return hidden.with_tokens(state["written_BA"].clone(), state["token_BA"])
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
         scored_BA = view.hidden_BA if self.scored == "hidden" else view.open_BA
