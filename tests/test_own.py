@@ -196,6 +196,9 @@ def test_the_command_line_takes_a_shipped_model(hardtail_command: Command, tmp_p
         (["--template", "{prompt}"], "zoo:addition-papl-paper reads problems alone"),
         (["--model", "zoo:addition-pampl"], "did you mean"),
         (["--model", "addition-papl"], "give hf: and a folder"),
+        (["--model", "zoo:maze-random"], "zoo:maze-random cannot be trained on addition: the weights are for other"),
+        (["--sizes.dropout", "0.2"], "keeps them; say so with --sizes.dropout 0.0, or leave --model out"),
+        (["--sizes.mlp-ratio", "4", "--sizes.layers", "3"], "--sizes.layers 2 --sizes.mlp-ratio 3"),
     ):
         code, _, err = hardtail_command(*words, *extra)
         assert code == 2
@@ -206,6 +209,8 @@ def test_a_shipped_model_of_another_task_or_another_file_is_refused() -> None:
     recipe = tuning()
     with pytest.raises(HardtailError, match="cannot be trained on addition: the weights are for other sequences"):
         begun(replace(recipe, model=identified("zoo:maze-random")))
+    with pytest.raises(HardtailError, match=r"say so with --sizes\.dropout 0\.0"):
+        begun(replace(recipe, sizes=replace(recipe.sizes, dropout=0.1)))
     assert recipe.model is not None
     with pytest.raises(HardtailError, match="has changed: its files have the hash"):
         begun(replace(recipe, model=replace(recipe.model, sha256="0" * 64)))
