@@ -20,6 +20,7 @@ from hardtail.training.begin import begun, identified
 from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
+from hardtail.training.step import SeenStates
 from tests.conftest import Command
 from tests.test_schemes import MASK, corpus, now, views
 
@@ -161,6 +162,31 @@ def test_a_mixture_scores_own_tokens_of_its_own_chains_only() -> None:
     assert waited > 0
 
 
+@pytest.mark.parametrize(
+    "scheme",
+    [Own(), Own(path=3, again=0.8), Own(path=3, scored="hidden"), Mixture(Own(path=2, scored="hidden"), Own())],
+    ids=str,
+)
+def test_cells_that_are_scored_count_as_trained(scheme: Scheme) -> None:
+    """Those whose logits the loss moves: hidden ones under their number and rank, the others in row 0."""
+    data = corpus()
+    seen = SeenStates(data, scheme)
+    count, hidden, shown = [0] * 9, 0, 0
+    for view, _ in views(scheme, data, 8):
+        logits = torch.randn((*view.gold_BA.shape, 14), generator=torch.Generator().manual_seed(4)).requires_grad_()
+        scheme.loss(logits, view).backward()  # type: ignore[no-untyped-call]
+        assert logits.grad is not None
+        moved_BA = (logits.grad != 0).any(dim=-1)
+        hidden, shown = hidden + int((moved_BA & view.hidden_BA).sum()), shown + int((moved_BA & ~view.hidden_BA).sum())
+        for number in view.hidden_BA.sum(dim=1).tolist():
+            count[number] += 1
+        seen.add(*seen.bins(view))
+    assert seen.count_K.tolist() == count
+    assert seen.rank_KR.sum(dim=1)[1:].tolist() == [number * of for number, of in enumerate(count)][1:]
+    assert (int(seen.rank_KR[1:].sum()), int(seen.rank_KR[0].sum())) == (hidden, shown)
+    assert (shown > 0) == ("answer" in str(scheme))
+
+
 # -- fine-tuning a model of the zoo -------------------------------------------------------------------------------
 
 
@@ -184,6 +210,16 @@ def test_a_shipped_model_goes_on_and_a_stopped_run_ends_in_the_same_bytes(tmp_pa
     model, about = load_weights(tmp_path / "whole" / "last.safetensors")
     assert about["recipe"]["fields"]["model"]["fields"]["name"] == "zoo:addition-papl-paper"
     assert model.header() == begun(recipe).header()
+
+
+def test_a_log_counts_complete_answers_too(tmp_path: Path) -> None:
+    """Four sums of 33 digits, hidden in the first of five steps and then shown as the model wrote them."""
+    train(tuning(Own(first="masked", again=1.0)), tmp_path / "run")
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert log[-1]["tokens"] == 5 * 4 * 33
+    coverage = json.loads((tmp_path / "run" / "coverage.json").read_text())
+    assert {number: of for number, of in enumerate(coverage["by_count"]) if of} == {0: 16, 33: 4}
+    assert [sum(coverage["by_count_and_rank"][number]) for number in (0, 33)] == [16 * 33, 4 * 33]
 
 
 def test_the_command_line_takes_a_shipped_model(hardtail_command: Command, tmp_path: Path) -> None:

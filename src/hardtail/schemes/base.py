@@ -161,6 +161,10 @@ class Scheme(Checked, ABC):
         Logits of cells that their instance never hides are 0: they are not computed.
         """
 
+    def trained(self, view: View) -> Tensor:
+        """The cells that the loss is of [B, A]: by default all that do not show their gold token."""
+        return view.open_BA
+
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Advance what the scheme carries, with the logits of this step."""
         return

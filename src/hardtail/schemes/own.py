@@ -66,8 +66,10 @@ class Own(Scheme):
         return hidden.with_tokens(state["written_BA"].clone(), state["token_BA"])
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
-        scored_BA = view.hidden_BA if self.scored == "hidden" else view.open_BA
-        return _PLAIN.loss(logits_BAV, replace(view, hidden_BA=scored_BA))
+        return _PLAIN.loss(logits_BAV, replace(view, hidden_BA=self.trained(view)))
+
+    def trained(self, view: View) -> Tensor:
+        return view.hidden_BA if self.scored == "hidden" else view.open_BA
 
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Write the model's tokens of this step: into the next hidden cells, or over those of a complete answer."""
