@@ -36,6 +36,7 @@ BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 def prepared_decode(way: str, n: int, models: int) -> Callable[[], None]:
     """What the demo decodes: every stratum in both orders."""
     from hardtail import zoo
+    from hardtail.core.pretrained import ZOO
     from hardtail.decoding.loop import decode
     from hardtail.measuring.evaluate import measured_instances
     from hardtail.measuring.subject import load_subject
@@ -46,7 +47,7 @@ def prepared_decode(way: str, n: int, models: int) -> Callable[[], None]:
 
     shown = shown_task().showcase()
     shipped = [model.name for model in zoo.models() if model.task == shown_task().name][:models]
-    subjects = [load_subject(zoo.PREFIX + name) for name in shipped]
+    subjects = [load_subject(ZOO + name) for name in shipped]
     task = subjects[0].task
     instances = [measured_instances(task, stratum, n, seed=0) for stratum in (shown.ordinary, shown.hard)]
     policies = [policy_named(name, task.order_names) for name in (CONFIDENCE, shown.order)]

@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from arguments import how_many
-from hardtail import zoo
 from hardtail.core.errors import HardtailError
+from hardtail.core.pretrained import ZOO
 from hardtail.core.provenance import origin
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
@@ -64,7 +64,7 @@ def draw(asked: argparse.Namespace) -> None:
 def trained(model: str, how: str, asked: argparse.Namespace) -> Subject | None:
     """The model to measure; None if the time was up before its training was over."""
     if how == BEFORE:
-        return load_subject(zoo.PREFIX + model, device=asked.device)
+        return load_subject(ZOO + model, device=asked.device)
     recipe = recipe_of(model, how, asked)
     folder = asked.out / recipe.name
     done = train(recipe, folder, device=asked.device, should_stop=lambda: time.time() > asked.until)
@@ -142,8 +142,9 @@ def main() -> None:
             own = ["--models", model, "--how", how, "--until", str(until)]
             running.append(subprocess.Popen([sys.executable, __file__, *words, *own]))
         time.sleep(0.2)
-        failed += sum(1 for process in running if process.poll() not in (None, 0))
-        running = [process for process in running if process.poll() is None]
+        codes = [process.poll() for process in running]  # once: a process may end at any time
+        failed += sum(1 for code in codes if code not in (None, 0))
+        running = [process for process, code in zip(running, codes, strict=True) if code is None]
     if failed:
         raise HardtailError(f"{failed} processes failed; see above")
 

@@ -18,6 +18,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from arguments import how_many
 from hardtail import zoo
+from hardtail.core.pretrained import ZOO
 from hardtail.core.records import Head as Heading
 from hardtail.core.records import LogLine, Trust, append_jsonl
 from hardtail.core.types import Trace
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/learned"))
     asked = parser.parse_args()
     for name in asked.models:
-        subject = load_subject(zoo.PREFIX + name, device=asked.device)
+        subject = load_subject(ZOO + name, device=asked.device)
         heads = {}
         for about, teacher in TEACHERS.items():
             heads[about], losses = fitted(subject, teacher, Fit(steps=asked.steps))

@@ -19,6 +19,7 @@ from typing import NamedTuple, get_args
 
 from arguments import how_many
 from hardtail import zoo
+from hardtail.core.pretrained import ZOO
 from hardtail.core.provenance import origin
 from hardtail.core.records import Accuracy, Trust, read_measurements
 from hardtail.decoding.options import Decoding
@@ -30,7 +31,7 @@ from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from hardtail.study.claims.ours.remedy import ADDITION, COMB_LADDER, DETECTED, HARDEST, OTHERS
 
-ZOO = {model.name: model for model in zoo.models()}
+MODELS = {model.name: model for model in zoo.models()}
 SEEDS = (0, 1, 2)
 ASKED = ("threshold", "top1")
 """The policies whose answers are looked at again."""
@@ -73,7 +74,7 @@ def works(models: list[str], seeds: list[int]) -> Iterator[Work]:
 
 
 def _of_model(seed: int, model: str) -> Iterator[Work]:
-    task = ZOO[model].task
+    task = MODELS[model].task
     strata = dict.fromkeys(("natural", DETECTED[task], HARDEST[task]))
     ladder = COMB_LADDER if task == "addition" else "ladder"
     for policy in ("threshold", "check", ladder, "top1", "logical"):
@@ -85,7 +86,7 @@ def _of_model(seed: int, model: str) -> Iterator[Work]:
 def equal_passes(models: list[str], seeds: list[int]) -> Iterator[Work]:
     """Every policy at several costs, on the hardest problems: more cells a step, or a stricter bound."""
     for seed, model in [(seed, model) for seed in seeds for model in models]:
-        stratum = HARDEST[ZOO[model].task]
+        stratum = HARDEST[MODELS[model].task]
         for policy in ("check", *RIVALS):
             yield Work(model, seed, stratum, policy)
         for each, policy in [(each, policy) for each in (8, 4, 2, 1) for policy in BY_COUNT]:
@@ -95,7 +96,7 @@ def equal_passes(models: list[str], seeds: list[int]) -> Iterator[Work]:
 def groups(models: list[str], seeds: list[int]) -> Iterator[Work]:
     """A check with groups that the model chose, next to combs, random groups and blocks, on the hardest problems."""
     for model in models:
-        subject = load_subject(zoo.PREFIX + model)
+        subject = load_subject(ZOO + model)
         chosen = [f"check,hide=given,groups={chosen_groups(subject, by=by)}" for by in get_args(By)]
         for seed in seeds:
             for policy in ("check", *chosen, "check,hide=random", "check,hide=random,parts=4", "check,hide=block"):
@@ -140,16 +141,16 @@ PLANS = {"claims": works, "equal": equal_passes, "groups": groups}
 def subject_on(model: str, device: str, precision: Precision | None) -> Subject:
     """The shipped model; on a GPU, mazes are compiled, which takes half a minute and halves their time."""
     if device == "cpu":
-        return load_subject(zoo.PREFIX + model, precision=precision or "fp32")
-    task = ZOO[model].task
+        return load_subject(ZOO + model, precision=precision or "fp32")
+    task = MODELS[model].task
     chosen = precision or PRECISIONS[task]
-    return load_subject(zoo.PREFIX + model, device=device, precision=chosen, compiled=task == "maze")
+    return load_subject(ZOO + model, device=device, precision=chosen, compiled=task == "maze")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = ["maze-random", "listops-random", *(name for name in ZOO if name.startswith("addition")), "maze-puma"]
-    parser.add_argument("--models", nargs="+", choices=ZOO, default=default, help="names of the zoo, in this order")
+    default = ["maze-random", "listops-random", *(name for name in MODELS if name.startswith("addition")), "maze-puma"]
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=default, help="names of the zoo, in this order")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--strata", nargs="+", help="only these")
     parser.add_argument("-n", type=how_many, default=2000, help="instances of each stratum and data seed")
@@ -173,7 +174,7 @@ def main() -> None:
             measured_instances(subject.task, work.stratum, asked.n, work.seed)
             continue
         name = subject.task.order_names[0] if work.policy == "logical" else work.policy
-        into = asked.out / f"{ZOO[work.model].run}.jsonl"
+        into = asked.out / f"{MODELS[work.model].run}.jsonl"
         commit, trust = Commit(work.each), work.policy in ASKED and asked.plan == "claims"
         made_with = str(commit), subject.origin.decode_precision, origin(asked.device)["device"]
         if Measured(name, work.stratum, work.seed, asked.n, *made_with, trust) in measured(into):

@@ -36,6 +36,7 @@ NAMES = (
     "check,draft=klass+p=0.2+kl=3+history=1,hide=block,then=refill,rounds=2,sweep=backward",
     "check,draft=loo+rounds=1,then=region,reach=1,rounds=1",
     "check,hide=none,rounds=3",
+    "check,hide=none,then=refill,rounds=3",
     "ladder,rungs=factor/check+hide=none+rounds=2/top1,limit=16,splits=1",
     "ladder,rungs=factor/check+rounds=1/klass,limit=16,splits=1",
     "tests.decoding_toys:EveryOther",

@@ -16,7 +16,9 @@ from hardtail.measuring.diagnosis import diagnose
 from hardtail.measuring.subject import load_subject
 from hardtail.policies.named import policy_named
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
+from hardtail.traces.states import hidden_before, wrong_before
 from tests.conftest import Command
+from tests.decoding_toys import MASK, NAMES, TOY, problems
 
 KNOWN = ("answer_NA", "cell_NT", "step_NT", "token_NT")
 
@@ -41,6 +43,18 @@ def test_a_trace_survives_as_canvases(trace: Trace) -> None:
         )
         if not (trace.token_NT == trace.mask_id).any():
             assert [item for item in ours if item[1] >= 0] == [item for item in theirs if item[1] >= 0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_states_are_those_of_the_canvases(name: str) -> None:
+    """What was hidden and what was wrong when a step looked is what the canvas before it shows."""
+    held = decode(TOY, problems(24, seed=5), policy_named(name, ("zigzag",)))
+    gold_NA, maskable_NA = held.instances.answer_NA, held.instances.maskable_NA
+    before = np.concatenate([np.where(maskable_NA, MASK, gold_NA)[None], canvases_of(held)[:-1]])
+    hidden_NSA, wrong_NSA = hidden_before(held), wrong_before(held)
+    for step, canvas_NA in enumerate(before):
+        np.testing.assert_array_equal(hidden_NSA[:, step], canvas_NA == MASK)
+        np.testing.assert_array_equal(wrong_NSA[:, step], (canvas_NA != MASK) & (canvas_NA != gold_NA))
 
 
 def test_whole_sequences_and_a_first_canvas_of_masks_mean_the_same(trace: Trace) -> None:

@@ -45,7 +45,7 @@ class Blank(Random):
 
     def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         view = super().corrupt(state, corpus, batch, now)
-        return view.written(~view.hidden_BA, torch.full_like(view.gold_BA, corpus.mask_id))
+        return view.with_tokens(~view.hidden_BA, torch.full_like(view.gold_BA, corpus.mask_id))
 
 
 class Twice(Random):
@@ -53,7 +53,7 @@ class Twice(Random):
 
     def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         view = super().corrupt(state, corpus, batch, now)
-        return view.written(view.hidden_BA, view.gold_BA)
+        return view.with_tokens(view.hidden_BA, view.gold_BA)
 
 
 class Fixed(Random):
@@ -65,7 +65,7 @@ class Fixed(Random):
     ("scheme", "sentence"),
     [
         (Asking(), "loss reads a value on the host"),
-        (Leaking(), "not hidden has a gradient"),
+        (Leaking(), "shows its gold token has a gradient"),
         (Blank(), "a written cell shows the mask"),
         (Twice(), "a written cell cannot be written"),
         (Fixed(), "another seed gives the same"),

@@ -24,6 +24,7 @@ from hardtail.measuring.diagnosis.kendall import rank_correlation
 from hardtail.measuring.diagnosis.prerequisites import closure, direct, prerequisites
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.schemes.base import Corpus
+from hardtail.schemes.random import Random
 from hardtail.tasks.addition.task import Addition
 from hardtail.traces.calibration import calibration
 from hardtail.traces.states import hidden_before, standing, visited
@@ -178,7 +179,7 @@ def test_visited_states_are_counted_as_training_counts_them() -> None:
     hidden_BA = torch.zeros(len(rows), SMALL.answer_len, dtype=torch.bool)
     for place, (_, hidden) in enumerate(rows):
         hidden_BA[place, hidden] = True
-    training = SeenStates(corpus)
+    training = SeenStates(corpus, Random())
     training.add(*training.bins(corpus.rows(torch.tensor([n for n, _ in rows])).hide(hidden_BA, corpus)))
     ours = visits(trace, "lsb")
     assert ours.count_K.tolist() == training.count_K.tolist()

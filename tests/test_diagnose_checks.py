@@ -62,7 +62,17 @@ def counted(trace: Trace) -> dict[str, float | None]:
     return {**counts, **shares}
 
 
-@pytest.mark.parametrize("policy", [Check(rounds=3), Check(parts=2, then="refill", rounds=2), P2(eta=3.0)], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Check(rounds=3),
+        Check(parts=2, then="refill", rounds=2),
+        Check(hide="none", rounds=3),
+        Check(hide="none", then="refill", rounds=3),
+        P2(eta=3.0),
+    ],
+    ids=str,
+)
 def test_commits_that_were_looked_at_again(policy: Policy) -> None:
     instances = problems(80)
     trace = decode(TOY, instances, policy)

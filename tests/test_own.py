@@ -14,11 +14,13 @@ from torch import Tensor
 from hardtail import HardtailError
 from hardtail.models.weights import load_weights
 from hardtail.schemes import Mixture, Own, Random, Scheme, View
+from hardtail.schemes.named import scheme_named
 from hardtail.study.recipes import recipe_named
 from hardtail.training.begin import begun, identified
 from hardtail.training.estimate import estimate
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
+from hardtail.training.step import SeenStates
 from tests.conftest import Command
 from tests.test_schemes import MASK, corpus, now, views
 
@@ -107,6 +109,12 @@ def test_answers_are_shown_again_with_the_given_probability() -> None:
         assert float(torch.stack(complete[20:]).float().mean()) == pytest.approx(share, abs=0.03)
 
 
+def test_a_field_that_would_do_nothing_is_refused() -> None:
+    assert Own(scored="hidden").again == Own().again
+    with pytest.raises(HardtailError, match=r"again=0\.9 with scored=hidden, which never shows a complete answer"):
+        scheme_named("own,scored=hidden,again=0.9")
+
+
 def test_warmer_tokens_are_wrong_more_often() -> None:
     """With one logit of 4 above thirteen others, p(top | T) = 1 / (1 + 12·exp(-4 / T)), the mask left out; T is uniform
     from 0 to the highest."""
@@ -154,6 +162,31 @@ def test_a_mixture_scores_own_tokens_of_its_own_chains_only() -> None:
     assert waited > 0
 
 
+@pytest.mark.parametrize(
+    "scheme",
+    [Own(), Own(path=3, again=0.8), Own(path=3, scored="hidden"), Mixture(Own(path=2, scored="hidden"), Own())],
+    ids=str,
+)
+def test_cells_that_are_scored_count_as_trained(scheme: Scheme) -> None:
+    """Those whose logits the loss moves: hidden ones under their number and rank, the others in row 0."""
+    data = corpus()
+    seen = SeenStates(data, scheme)
+    count, hidden, shown = [0] * 9, 0, 0
+    for view, _ in views(scheme, data, 8):
+        logits = torch.randn((*view.gold_BA.shape, 14), generator=torch.Generator().manual_seed(4)).requires_grad_()
+        scheme.loss(logits, view).backward()  # type: ignore[no-untyped-call]
+        assert logits.grad is not None
+        moved_BA = (logits.grad != 0).any(dim=-1)
+        hidden, shown = hidden + int((moved_BA & view.hidden_BA).sum()), shown + int((moved_BA & ~view.hidden_BA).sum())
+        for number in view.hidden_BA.sum(dim=1).tolist():
+            count[number] += 1
+        seen.add(*seen.bins(view))
+    assert seen.count_K.tolist() == count
+    assert seen.rank_KR.sum(dim=1)[1:].tolist() == [number * of for number, of in enumerate(count)][1:]
+    assert (int(seen.rank_KR[1:].sum()), int(seen.rank_KR[0].sum())) == (hidden, shown)
+    assert (shown > 0) == ("answer" in str(scheme))
+
+
 # -- fine-tuning a model of the zoo -------------------------------------------------------------------------------
 
 
@@ -179,6 +212,16 @@ def test_a_shipped_model_goes_on_and_a_stopped_run_ends_in_the_same_bytes(tmp_pa
     assert model.header() == begun(recipe).header()
 
 
+def test_a_log_counts_complete_answers_too(tmp_path: Path) -> None:
+    """Four sums of 33 digits, hidden in the first of five steps and then shown as the model wrote them."""
+    train(tuning(Own(first="masked", again=1.0)), tmp_path / "run")
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert log[-1]["tokens"] == 5 * 4 * 33
+    coverage = json.loads((tmp_path / "run" / "coverage.json").read_text())
+    assert {number: of for number, of in enumerate(coverage["by_count"]) if of} == {0: 16, 33: 4}
+    assert [sum(coverage["by_count_and_rank"][number]) for number in (0, 33)] == [16 * 33, 4 * 33]
+
+
 def test_the_command_line_takes_a_shipped_model(hardtail_command: Command, tmp_path: Path) -> None:
     words = ["train", "addition-papl-paper", "--model", "zoo:addition-papl-paper", "--dry-run"]
     code, out, err = hardtail_command(*words)
@@ -189,6 +232,9 @@ def test_the_command_line_takes_a_shipped_model(hardtail_command: Command, tmp_p
         (["--template", "{prompt}"], "zoo:addition-papl-paper reads problems alone"),
         (["--model", "zoo:addition-pampl"], "did you mean"),
         (["--model", "addition-papl"], "give hf: and a folder"),
+        (["--model", "zoo:maze-random"], "zoo:maze-random cannot be trained on addition: the weights are for other"),
+        (["--sizes.dropout", "0.2"], "keeps them; say so with --sizes.dropout 0.0, or leave --model out"),
+        (["--sizes.mlp-ratio", "4", "--sizes.layers", "3"], "--sizes.layers 2 --sizes.mlp-ratio 3"),
     ):
         code, _, err = hardtail_command(*words, *extra)
         assert code == 2
@@ -199,6 +245,8 @@ def test_a_shipped_model_of_another_task_or_another_file_is_refused() -> None:
     recipe = tuning()
     with pytest.raises(HardtailError, match="cannot be trained on addition: the weights are for other sequences"):
         begun(replace(recipe, model=identified("zoo:maze-random")))
+    with pytest.raises(HardtailError, match=r"say so with --sizes\.dropout 0\.0"):
+        begun(replace(recipe, sizes=replace(recipe.sizes, dropout=0.1)))
     assert recipe.model is not None
     with pytest.raises(HardtailError, match="has changed: its files have the hash"):
         begun(replace(recipe, model=replace(recipe.model, sha256="0" * 64)))

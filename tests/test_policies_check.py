@@ -3,7 +3,9 @@
 Shapes: N instances, A answer cells, T events.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function
-from hardtail.policies.base import State
+from hardtail.policies.base import Commit, State
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
 from hardtail.policies.ladder import Ladder
@@ -25,7 +27,7 @@ from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Logical
 from hardtail.policies.parallel import Threshold
 from hardtail.policies.remask import LeaveOneOut
-from hardtail.traces.states import hidden_before
+from hardtail.traces.states import hidden_before, visited
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
 
 Event = tuple[int, int, int]
@@ -61,16 +63,16 @@ class Story:
         return held
 
     def look_at_all(self, cells: list[int], replace: bool) -> list[int]:
-        """Look with nothing hidden, and write over every cell if asked to; return the cells that differ."""
+        """Look with nothing hidden, and write over every cell, if asked to what the denoiser says and otherwise what it
+        was; return the cells that differ."""
         held = {cell: int(self.row.tokens_L[self.row.at_A[cell]]) for cell in cells}
         self.row.step()
         self.row.write(cells)
         differs = [cell for cell in cells if held[cell] != self.row.tokens_L[self.row.at_A[cell]]]
-        if replace:
-            self.note(cells)
-            self.events += [(len(self.row.history) - 1, cell, MASK) for cell in cells]
-        else:
+        if not replace:
             self.put(held)
+        self.events += [(len(self.row.history) - 1, cell, MASK) for cell in cells]
+        self.note(cells)
         return differs
 
     def put(self, tokens: dict[int, int]) -> None:
@@ -138,10 +140,15 @@ def slow_check(row: Row, policy: Check) -> tuple[Story, str]:
     return story, "nothing to do"
 
 
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Sorted within a step and kind of event."""
+    return sorted(events, key=lambda event: (event[0], event[2] == MASK, event[1]))
+
+
 def events_of(trace: Trace, i: int) -> list[Event]:
-    """(step, cell, token) of every event; sorted within a step and kind of event."""
+    """(step, cell, token) of every event."""
     columns = (array[i][trace.happened_NT[i]].tolist() for array in (trace.step_NT, trace.cell_NT, trace.token_NT))
-    return sorted(zip(*columns, strict=True), key=lambda event: (event[0], event[2] == MASK, event[1]))
+    return in_order(zip(*columns, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,7 @@ def test_a_check_is_its_definition(policy: Check) -> None:
     assert trace.passes_N is not None
     for i in range(len(instances)):
         story, end = slow_check(Row(instances, i), policy)
-        assert events_of(trace, i) == story.events
+        assert events_of(trace, i) == in_order(story.events)
         np.testing.assert_array_equal(story.row.tokens_L[story.row.at_A], trace.answer_NA[i])
         assert trace.passes_N[i] == len(story.row.history)
         assert trace.notes["settled"][i] == (end == "settled")
@@ -182,11 +189,20 @@ def test_a_check_is_its_definition(policy: Check) -> None:
         ("hide=given,groups=0101", "every one of '012'"),
         ("hide=given,groups=012!", "every one of '012'"),
         ("hide=given,groups=012012", "are 6 cells, but answers have 9"),
+        ("hide=none,groups=012", "hide=given needs groups"),
+        ("hide=none,parts=7", "hide=none with parts=7 and sweep=forward; it looks at the whole answer at once"),
+        ("hide=none,sweep=backward", "hide=none with parts=3 and sweep=backward"),
     ],
 )
 def test_groups_that_do_not_fit_are_explained(fields: str, message: str) -> None:
     with pytest.raises(HardtailError, match=message):
         decode(TOY, problems(4), policy_named(f"check,{fields}"))
+
+
+def test_a_look_at_the_whole_answer_is_one_step_of_a_round() -> None:
+    """So answers as long as a trace can record are not refused for steps that are never taken."""
+    whole, groups = Check(hide="none", rounds=5), Check(rounds=5)
+    assert (whole.steps(9, Commit()), groups.steps(9, Commit())) == (9 + 5, 9 + 5 * 3)
 
 
 def test_an_answer_that_comes_back_ends_the_check() -> None:
@@ -232,6 +248,13 @@ def test_a_look_without_hiding_sees_what_it_writes_over() -> None:
     for i in np.flatnonzero(trace.instances.maskable_NA.any(axis=1)).tolist():
         assert hidden_NSA[i, : drafts.passes_N[i]].any(axis=1).all()
         assert not hidden_NSA[i, drafts.passes_N[i] :].any()
+
+
+@pytest.mark.parametrize("then", ["replace", "refill", "region"])
+def test_a_look_that_changes_nothing_is_in_the_trace(then: Literal["replace", "refill", "region"]) -> None:
+    trace = decode(TOY, problems(40), Check(hide="none", then=then))
+    assert trace.notes["settled"].any()
+    np.testing.assert_array_equal(visited(trace).sum(axis=1), trace.passes_N)
 
 
 def test_random_groups_ask_every_cell_once_a_round() -> None:

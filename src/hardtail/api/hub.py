@@ -11,10 +11,10 @@ from hardtail import zoo
 from hardtail.core import hub
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import manifest_path, read_regular
-from hardtail.core.hub import CARD, DATA, PREFIX, RECORDS, TRACE, WEIGHTS, Address
+from hardtail.core.hub import CARD, DATA, HF, RECORDS, TRACE, WEIGHTS, Address
 from hardtail.core.manifest import TraceManifest
 from hardtail.core.parsing import converted, decoded
-from hardtail.core.pretrained import Pretrained
+from hardtail.core.pretrained import ZOO, Pretrained
 from hardtail.core.recipes import RECIPE, recipe_of
 from hardtail.core.records import FINISHED, Finished, read_json
 from hardtail.measuring.subject import load_subject
@@ -54,18 +54,18 @@ def push(
 def sent(package: Package, to: str, *, private: bool = False, message: str | None = None) -> str:
     said = message or f"Add a {package.what} with hardtail"
     pinned = hub.upload(Address.parse(to), package.files, kind=package.kind, message=said, private=private)
-    return f"{PREFIX}{pinned.name}@{pinned.revision}"
+    return f"{HF}{pinned.name}@{pinned.revision}"
 
 
 def packed(source: str, to: str, licence: str | None = None) -> Package:
     """The files to publish, with a card written from what is recorded; what cannot be loaded is refused."""
-    if not to.startswith(PREFIX):
-        raise HardtailError(f"{to}: give where to push to as {PREFIX}user/name")
+    if not to.startswith(HF):
+        raise HardtailError(f"{to}: give where to push to as {HF}user/name")
     name = Address.parse(to).name
     if source.endswith((".npz", ".parquet")):
         return _data(Path(source), name, licence)
-    if source.startswith(zoo.PREFIX):
-        listed = zoo.find(source.removeprefix(zoo.PREFIX))
+    if source.startswith(ZOO):
+        listed = zoo.find(source.removeprefix(ZOO))
         return _weights(listed.path, name, licence or listed.licence, listed)
     if Path(source).is_dir():
         return _run(Path(source), name, licence)

@@ -271,10 +271,11 @@ def zoo(
     """The trained models that ship with the package; evaluate one with `hardtail eval zoo:NAME`."""
     from msgspec.structs import asdict
 
+    from hardtail.core.pretrained import ZOO
     from hardtail.show.zoo import zoo_table, zoo_text
-    from hardtail.zoo import PREFIX, find, models
+    from hardtail.zoo import find, models
 
-    found = [find(name.removeprefix(PREFIX)) for name in names] or models()
+    found = [find(name.removeprefix(ZOO)) for name in names] or models()
     if as_json:
         print(json.dumps([asdict(model) for model in found], indent=1))
     elif names:

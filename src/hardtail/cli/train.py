@@ -18,7 +18,7 @@ from hardtail.cli.progress import duration
 from hardtail.cli.watching import Watcher
 from hardtail.core.errors import HardtailError
 from hardtail.core.hub import pinned_data
-from hardtail.core.pretrained import PREFIX, ZOO, Pretrained
+from hardtail.core.pretrained import HF, ZOO, Pretrained
 from hardtail.core.records import LogLine
 from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
@@ -120,7 +120,7 @@ def _fine_tuned(recipe: Recipe, template: str | None) -> Recipe:
     if recipe.model.sha256:  # of a recipe that names its model
         return recipe
     model = identified(recipe.model.name, template)
-    stem = re.sub(r"[^\w.]+", "-", Path(model.name.removeprefix(PREFIX).removeprefix(ZOO)).name)
+    stem = re.sub(r"[^\w.]+", "-", Path(model.name.removeprefix(HF).removeprefix(ZOO)).name)
     return replace(recipe, model=model, name=f"{recipe.name}-{stem}")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hardtail.core.errors import HardtailError, quoted
-from hardtail.core.pretrained import PREFIX as PREFIX
+from hardtail.core.pretrained import HF as HF
 from hardtail.core.recipes import RECIPE
 from hardtail.core.version import __version__
 
@@ -43,11 +43,9 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        name, at, revision = text.removeprefix(PREFIX).partition("@")
+        name, at, revision = text.removeprefix(HF).partition("@")
         if not _NAME.fullmatch(name) or ".." in text or (at and not _REVISION.fullmatch(revision)):
-            raise HardtailError(
-                f"{quoted(text)} names no repository; give {PREFIX}user/name or {PREFIX}user/name@REVISION"
-            )
+            raise HardtailError(f"{quoted(text)} names no repository; give {HF}user/name or {HF}user/name@REVISION")
         return cls(name, revision or None)
 
 
@@ -69,7 +67,7 @@ class Snapshot:
 
 def model_of(source: str) -> Snapshot | None:
     """A model of ours in a folder or on the Hub; None if that holds someone else's model."""
-    folder = Path(source.removeprefix(PREFIX))
+    folder = Path(source.removeprefix(HF))
     if folder.exists():
         return Snapshot(folder) if is_ours(folder) else None
     try:
@@ -105,27 +103,27 @@ def pinned_data(source: Path) -> Path:
 
     Such a name means the same on every machine, and stays one while runs are trained on it.
     """
-    if not str(source).startswith(PREFIX):
+    if not str(source).startswith(HF):
         return source
     found = fetch(_data_address(source), sorted(DATA_FILES), "dataset").address
-    return source if found is None else Path(f"{PREFIX}{found.name}@{found.revision}")
+    return source if found is None else Path(f"{HF}{found.name}@{found.revision}")
 
 
 def pinned_model(source: str) -> str:
     """The model that a user names; one on the Hub at the commit that it has now, as `hf:user/name@COMMIT`."""
-    if not source.startswith(PREFIX) or Path(source.removeprefix(PREFIX)).exists():
+    if not source.startswith(HF) or Path(source.removeprefix(HF)).exists():
         return source
     try:
         address = Address.parse(source)
     except HardtailError:  # whoever loads it says what is wrong
         return source
     found = fetch(address, (RECIPE, CONFIG)).address
-    return source if found is None else f"{PREFIX}{found.name}@{found.revision}"
+    return source if found is None else f"{HF}{found.name}@{found.revision}"
 
 
 def called(source: Path) -> str:
     """What records call a file of problems: its name or, of a data set on the Hub, `user/name@` and its commit."""
-    if not str(source).startswith(PREFIX):
+    if not str(source).startswith(HF):
         return source.name
     return Snapshot(source, _data_address(source)).name.rstrip("@")
 
@@ -144,7 +142,7 @@ def data_file(source: str | Path, stem: str, endings: Sequence[str] = (".npz",))
     The name may end with the file's (`hf:user/name/trace.npz`), where only that tells a trace from a model.
     """
     text = str(source)
-    if not text.startswith(PREFIX):
+    if not text.startswith(HF):
         return Path(source)
     names = [f"{stem}{ending}" for ending in (*endings, ".json")]
     snapshot = fetch(_data_address(text), names, "dataset")
@@ -166,7 +164,7 @@ def upload(address: Address, files: Mapping[str, Path | bytes], *, kind: Kind, m
         held = set(api.list_repo_files(address.name, repo_type=kind)) - {".gitattributes", CARD}
         ours = RECIPE in held if kind == "model" else held <= DATA_FILES
         if held and not ours:
-            raise HardtailError(f"{PREFIX}{address.name} already holds something else ({min(held)}); give a new name")
+            raise HardtailError(f"{HF}{address.name} already holds something else ({min(held)}); give a new name")
         changes: list[CommitOperationAdd | CommitOperationDelete] = [
             CommitOperationAdd(name, content if isinstance(content, bytes) else str(content))
             for name, content in files.items()
@@ -200,10 +198,8 @@ def _speaking(address: Address) -> "Iterator[HfApi]":
         from huggingface_hub.errors import HfHubHTTPError, HTTPError, LocalEntryNotFoundError, RevisionNotFoundError
         from huggingface_hub.utils import disable_progress_bars
     except ImportError as error:
-        raise HardtailError(
-            f"{PREFIX}{address.name} is on the Hugging Face Hub: pip install 'hardtail[hub]'"
-        ) from error
-    name = f"{PREFIX}{address.name}" + (f"@{address.revision}" if address.revision else "")
+        raise HardtailError(f"{HF}{address.name} is on the Hugging Face Hub: pip install 'hardtail[hub]'") from error
+    name = f"{HF}{address.name}" + (f"@{address.revision}" if address.revision else "")
     disable_progress_bars()  # the command line shows its own
     try:
         yield HfApi(library_name="hardtail", library_version=__version__)

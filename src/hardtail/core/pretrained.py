@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from hardtail.core.fields import Checked
 
-PREFIX = "hf:"
+HF = "hf:"
 ZOO = "zoo:"
 TEMPLATE = "{prompt}{answer}"
 _AT_COMMIT = re.compile(r"@[0-9a-f]{40}$")
@@ -23,8 +23,13 @@ class Pretrained(Checked):
     template: str = TEMPLATE
 
     @property
+    def shipped(self) -> bool:
+        """Whether it is a model of the zoo."""
+        return self.name.startswith(ZOO)
+
+    @property
     def published(self) -> "Pretrained":
         """The same for everyone to read: of a folder, only its own name."""
-        if self.name.startswith(ZOO) or _AT_COMMIT.search(self.name):
+        if self.shipped or _AT_COMMIT.search(self.name):
             return self
-        return replace(self, name=f"{PREFIX}{PurePath(self.name.removeprefix(PREFIX)).name}")
+        return replace(self, name=f"{HF}{PurePath(self.name.removeprefix(HF)).name}")

@@ -215,7 +215,10 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """`coverage.json`: the mask states of training, by hidden count, and their hidden cells by count and rank."""
+    """`coverage.json`: the mask states of training, by hidden count, and their hidden cells by count and rank.
+
+    The row of count 0 has the cells that were trained on although they show a token, the model's own (scheme `own`).
+    """
 
     by_count: tuple[Count, ...]
     by_count_and_rank: tuple[tuple[Count, ...], ...]

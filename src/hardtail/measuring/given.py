@@ -31,7 +31,7 @@ class GivenProblems:
     def read(cls, task: Task, path: Path) -> "GivenProblems":
         """A data set of `hardtail data`, in a file or on the Hub, or any file of problems that the task reads."""
         path = hub.pinned_data(path)
-        if path.suffix in (".npz", ".parquet") or str(path).startswith(hub.PREFIX):
+        if path.suffix in (".npz", ".parquet") or str(path).startswith(hub.HF):
             instances, manifest = load_instances(path)
             if fields := differences(said_task(manifest.about), task_to_json(task)):
                 raise HardtailError(

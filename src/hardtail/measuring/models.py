@@ -12,10 +12,9 @@ from typing import Any, get_args
 import torch
 from torch import Tensor, nn
 
-from hardtail import zoo
 from hardtail.core import hub
 from hardtail.core.errors import HardtailError
-from hardtail.core.pretrained import PREFIX, TEMPLATE
+from hardtail.core.pretrained import HF, TEMPLATE, ZOO
 from hardtail.core.registry import Registry
 from hardtail.measuring.subject import Kind, Origin, Subject, load_subject
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
@@ -60,19 +59,17 @@ class Reading:
         """Refuse these options for a model that is not another project's."""
         given = {"template": self.template is not None, "trust_remote_code": self.trust_remote_code}
         if wrong := [name for name, set_ in given.items() if set_]:
-            raise HardtailError(
-                f"{wrong[0]} is for models of other projects ({PREFIX}…), not for {model}; leave it out"
-            )
+            raise HardtailError(f"{wrong[0]} is for models of other projects ({HF}…), not for {model}; leave it out")
 
 
 def is_own_object(source: str) -> bool:
     """Whether a text names an object of the user's, as `package.module:object`, and not a file or a shipped model."""
-    return ":" in source and not source.startswith((zoo.PREFIX, PREFIX)) and not Path(source).exists()
+    return ":" in source and not source.startswith((ZOO, HF)) and not Path(source).exists()
 
 
 def needs_task(source: str) -> bool:
     """Whether what a text names does not say its task itself."""
-    return is_own_object(source) or (source.startswith(PREFIX) and hub.model_of(source) is None)
+    return is_own_object(source) or (source.startswith(HF) and hub.model_of(source) is None)
 
 
 def subject_of(
@@ -91,7 +88,7 @@ def subject_of(
     Runs and weights name their task; a function, a module or `hf:…` needs its `task`. Without `device`, files are
     computed on a GPU if there is one, and objects where their weights are.
     """
-    if isinstance(model, str) and model.startswith(PREFIX):
+    if isinstance(model, str) and model.startswith(HF):
         if (found := hub.model_of(model)) is None:
             return _of_another_project(model, task, name, kind, device, precision, compiled, reading)
         reading.refuse_for(model)
@@ -196,7 +193,7 @@ def _refuse_plain_call(model: nn.Module) -> None:
     if family is not None and family.needs:
         raise HardtailError(
             f"{type(model).__name__} is of the family {family.name} and needs {family.needs}, which a plain call "
-            f"leaves out; save it with its tokenizer and load the folder as {PREFIX}FOLDER"
+            f"leaves out; save it with its tokenizer and load the folder as {HF}FOLDER"
         )
 
 

@@ -11,7 +11,7 @@ from hardtail.core.describe import differences, registered_name
 from hardtail.core.errors import HardtailError
 from hardtail.core.manifest import Count
 from hardtail.core.parsing import converted
-from hardtail.core.pretrained import Pretrained
+from hardtail.core.pretrained import ZOO, Pretrained
 from hardtail.core.recipes import RECIPE, RecipeFile, recipe_of
 from hardtail.core.recipes import Kind as Kind
 from hardtail.core.records import Coverage, DataFile, read_json
@@ -110,7 +110,7 @@ def load_subject(
     Its task is the registered one that the file names; a task that is not registered must be given. The `kind` of a
     run's checkpoint is the one that its recipe selects, unless it is given.
     """
-    path = zoo.find(source.removeprefix(zoo.PREFIX)).path if source.startswith(zoo.PREFIX) else Path(source)
+    path = zoo.find(source.removeprefix(ZOO)).path if source.startswith(ZOO) else Path(source)
     folder = path if path.is_dir() else None
     own = recipe_of(folder) if folder else None
     if folder is not None and own is not None:

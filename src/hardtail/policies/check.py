@@ -1,7 +1,8 @@
 """Checking what was written: hide some cells of a complete answer, see what the others say, and act where they differ.
 
-Each check is one step: its cells are hidden, the denoiser looks, and they are written again. So a trace shows every
-check, and a step is a forward pass. A check never sees gold answers or a task's order.
+Each check is one step: its cells are hidden, the denoiser looks, and they are written again, the same token included
+(with `hide=none` it looks first). So a trace shows every check, and a step is a forward pass. A check never sees gold
+answers or a task's order.
 
 Shapes: B batch, A answer cells, V vocabulary.
 """
@@ -46,7 +47,7 @@ class Check(Policy):
     hide: Literal["comb", "random", "block", "given", "none"] = "comb"
     """What is hidden together; random groups are drawn anew in every round."""
     parts: AtLeastOne = 3
-    """Groups, and so forward passes of a round; with `hide=none` there is one."""
+    """Groups, and so forward passes of a round; not of `none`, where a round is one pass."""
     groups: str = ""
     """Only of `given`: the group of each answer cell, from 0 to 9 and a to z; `measuring.influence` lets a model choose
     them."""
@@ -67,6 +68,11 @@ class Check(Policy):
             raise HardtailError(
                 f"check: groups={self.groups!r} with parts={self.parts}; give one sign for each cell, and every one of "
                 f"{SIGNS[: self.parts]!r} at least once"
+            )
+        if self.hide == "none" and (self.parts, self.sweep) != (Check.parts, Check.sweep):
+            raise HardtailError(
+                f"check: hide=none with parts={self.parts} and sweep={self.sweep}; it looks at the whole answer at "
+                "once, so leave both out, or hide groups (hide=comb)"
             )
 
     def begin(self, state: State) -> dict[str, Tensor]:
@@ -112,12 +118,12 @@ class Check(Policy):
         draft_BA = None
         if self.draft.remasks:
             draft_BA = self.draft.overwrite(guess, only(drafting_B, nested(state, _DRAFT)))
-        if draft_BA is None and (self.hide != "none" or self.then != "replace"):
+        if draft_BA is None and self.hide != "none":
             return None
         anew_BA = torch.zeros_like(state.hidden_BA)
         if draft_BA is not None:
             anew_BA |= draft_BA & drafting_B[:, None]
-        if self.hide == "none" and self.then == "replace":
+        if self.hide == "none":  # with `refill` by the tokens that are there: the look is in the trace all the same
             anew_BA |= (~drafting_B & ~done_B)[:, None] & state.memory["asked_BA"]
         return anew_BA
 
@@ -220,4 +226,5 @@ class Check(Policy):
 
     def steps(self, cells: int, commit: Commit) -> int:
         draft, rounds = self.draft.steps(cells, commit), cells if self.rounds is None else self.rounds
-        return draft + rounds * (self.parts + (0 if self.then == "replace" else draft))
+        looks = 1 if self.hide == "none" else self.parts
+        return draft + rounds * (looks + (0 if self.then == "replace" else draft))

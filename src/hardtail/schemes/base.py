@@ -123,7 +123,7 @@ class View:
         """The cells whose gold token is not shown: hidden, or written by the model."""
         return self.hidden_BA if self.written_BA is None else self.hidden_BA | self.written_BA
 
-    def written(self, written_BA: Tensor, token_BA: Tensor) -> "View":
+    def with_tokens(self, written_BA: Tensor, token_BA: Tensor) -> "View":
         """The same with some cells, none of them hidden, showing other tokens."""
         at_BA = self.at_BA
         if isinstance(at_BA, slice):
@@ -160,6 +160,10 @@ class Scheme(Checked, ABC):
 
         Logits of cells that their instance never hides are 0: they are not computed.
         """
+
+    def trained(self, view: View) -> Tensor:
+        """The cells that the loss is of [B, A]: by default all that do not show their gold token."""
+        return view.open_BA
 
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Advance what the scheme carries, with the logits of this step."""

@@ -76,6 +76,10 @@ class Mixture(Scheme):
         first_B, second_B = _owners(view)
         return _loss(self.first, logits_BAV, view, first_B) + _loss(self.second, logits_BAV, view, second_B)
 
+    def trained(self, view: View) -> Tensor:
+        first_B, second_B = _owners(view)
+        return self.first.trained(_only(view, first_B)) | self.second.trained(_only(view, second_B))
+
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         first_B, second_B = _owners(view)
         self.first.advance(_part(state, "first"), logits_BAV, _only(view, first_B), corpus, now)

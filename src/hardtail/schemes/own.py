@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne, NonNegative, Probability
 from hardtail.core.noise import Moment, stream
 from hardtail.schemes.base import Carried, Corpus, Scheme, View
@@ -42,7 +43,16 @@ class Own(Scheme):
     first: Literal["random", "masked"] = "random"
     """What a chain hides at first: cells with a probability drawn per sequence, or all."""
     scored: Literal["answer", "hidden"] = "answer"
-    """Hidden cells and those with the model's tokens, or hidden ones alone; then chains end with the path."""
+    """Hidden cells and those with the model's tokens, or hidden ones alone; then chains end with the path, and `again`
+    means nothing."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scored == "hidden" and self.again != Own.again:
+            raise HardtailError(
+                f"own: again={self.again} with scored=hidden, which never shows a complete answer; leave `again` out, "
+                "or give scored=answer"
+            )
 
     def begin(self, corpus: Corpus, batch: int, now: Moment) -> Carried:
         state = empty_chains(corpus, batch, "hidden_BA", "written_BA")
@@ -52,12 +62,14 @@ class Own(Scheme):
 
     def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         # Copies: `advance` changes the chains while the view is still needed.
-        rows = corpus.rows(state["row_B"].clone())
-        return rows.hide(state["hidden_BA"].clone(), corpus).written(state["written_BA"].clone(), state["token_BA"])
+        hidden = corpus.rows(state["row_B"].clone()).hide(state["hidden_BA"].clone(), corpus)
+        return hidden.with_tokens(state["written_BA"].clone(), state["token_BA"])
 
     def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
-        scored_BA = view.hidden_BA if self.scored == "hidden" else view.open_BA
-        return _PLAIN.loss(logits_BAV, replace(view, hidden_BA=scored_BA))
+        return _PLAIN.loss(logits_BAV, replace(view, hidden_BA=self.trained(view)))
+
+    def trained(self, view: View) -> Tensor:
+        return view.hidden_BA if self.scored == "hidden" else view.open_BA
 
     def advance(self, state: Carried, logits_BAV: Tensor, view: View, corpus: Corpus, now: Moment) -> None:
         """Write the model's tokens of this step: into the next hidden cells, or over those of a complete answer."""

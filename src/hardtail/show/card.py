@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hardtail.core.describe import short_name
-from hardtail.core.hub import PREFIX
+from hardtail.core.hub import HF
 from hardtail.core.manifest import Manifest
 from hardtail.core.pretrained import Pretrained
 from hardtail.core.records import Accuracy, Finished
@@ -70,7 +70,7 @@ def model_card(
         parts.append(_table("Exact match by stratum and decoding order", by))
     if diagnoses:
         parts.append(f"```text\n{verdict(diagnoses, task.words).text()}\n```")
-    call = f'model = ht.load("{PREFIX}{name}")  # at a commit: "{PREFIX}{name}@COMMIT"'
+    call = f'model = ht.load("{HF}{name}")  # at a commit: "{HF}{name}@COMMIT"'
     parts.append(_python("hub", call, "print(ht.evaluate(model, n=100))"))
     return "\n\n".join(parts) + "\n"
 
@@ -99,7 +99,7 @@ def data_card(name: str, task: Task, instances: Instances, manifest: Manifest, f
                 f"{ABOUT.format(version=__version__)}",
                 _facts(facts),
                 f"```text\n{shown}\n```",
-                _python("hub,frames", f'instances, manifest = ht.load_instances("{PREFIX}{name}")'),
+                _python("hub,frames", f'instances, manifest = ht.load_instances("{HF}{name}")'),
             ]
         )
         + "\n"
@@ -119,7 +119,7 @@ def trace_card(name: str, task: Task, trace: Trace, licence: str | None) -> str:
                 f"Every token that a model wrote while it decoded problems of `{task.name}`. "
                 f"{ABOUT.format(version=__version__)}",
                 _facts(facts),
-                _python("hub", f'trace = ht.load_trace("{PREFIX}{name}")', "print(ht.diagnose(trace))"),
+                _python("hub", f'trace = ht.load_trace("{HF}{name}")', "print(ht.diagnose(trace))"),
             ]
         )
         + "\n"

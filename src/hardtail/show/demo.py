@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hardtail import zoo
+from hardtail.core.pretrained import ZOO
 from hardtail.core.tables import Cell, Table
 from hardtail.core.types import Trace
 from hardtail.measuring.statistics import wilson
@@ -58,7 +59,7 @@ def decode_all(progress: Callable[[int], None]) -> list[Shown]:
     """Decode every shipped model of the task on both strata in both orders."""
     plan = DecodePlan(_policies(), _strata(), INSTANCES, kind=None, seed=None, device="cpu", batch=None)
     parts: dict[tuple[str, str, str], list[Trace]] = {}
-    for part in decoded(load_models([zoo.PREFIX + name for name in _models()], plan), plan, progress):
+    for part in decoded(load_models([ZOO + name for name in _models()], plan), plan, progress):
         of = part.source
         parts.setdefault((of.model, of.stratum, of.policy), []).append(part)
     return [Shown(*key, Trace.concat(held)) for key, held in parts.items()]

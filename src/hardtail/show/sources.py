@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.pretrained import PREFIX
+from hardtail.core.pretrained import HF
 from hardtail.core.types import Trace
 from hardtail.study.runs import Run
 from hardtail.study.store import Store, default_results, recorded
@@ -95,7 +95,7 @@ def load_models(names: Sequence[str], plan: DecodePlan, task: Task | None = None
             own[name],
             kind=plan.kind,
             device=plan.device,
-            reading=foreign if name.startswith(PREFIX) else Reading(),
+            reading=foreign if name.startswith(HF) else Reading(),
         )
         for name in names
     ]

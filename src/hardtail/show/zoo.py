@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from textwrap import fill
 
+from hardtail.core.pretrained import ZOO
 from hardtail.core.registry import TASKS
 from hardtail.core.tables import SCREEN, Table
-from hardtail.zoo import PREFIX, Model
+from hardtail.zoo import Model
 
 
 def zoo_table(models: Sequence[Model]) -> Table:
@@ -30,4 +31,4 @@ def zoo_text(model: Model, width: int = SCREEN) -> str:
     ]
     about = fill(f"{model.about}.", width, initial_indent="  ", subsequent_indent="  ")
     origin = f"  run {model.run}, {model.kind} weights, {model.licence}"
-    return "\n".join([f"{PREFIX}{model.name}", about, *measured, origin, f"  sha256 {model.sha256}"])
+    return "\n".join([f"{ZOO}{model.name}", about, *measured, origin, f"  sha256 {model.sha256}"])

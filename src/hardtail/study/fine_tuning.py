@@ -2,7 +2,11 @@
 
 `own`, `hot` and `whole` show it its own tokens, wrong ones included, so that it learns to overwrite them: next to gold
 tokens; with more wrong ones; or alone, in whole answers. `path` shows half-hidden answers along its own decoding path,
-`mixture` is PUMA and random masking, and `more`, the control, is what it was trained with.
+`mixture` is PUMA and random masking, and `more`, the control, is the scheme that it was trained with.
+
+The optimiser is the same for all, `more` included, and not that of the training: the learning rate is lower, and
+addition-random had a weight decay of .1 (here .01) and an EMA of .9999 (here .999), addition-papl-paper no EMA and a
+beta2 of .95 (here .99).
 """
 
 from collections.abc import Callable

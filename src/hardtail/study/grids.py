@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.hub import PREFIX, called
+from hardtail.core.hub import HF, called
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
@@ -37,7 +37,7 @@ class Entry:
 
     def on(self, data_file: Path) -> "Entry":
         """The same run on other training data, which its name then says; no claim about the study's runs reads it."""
-        stem = called(data_file) if str(data_file).startswith(PREFIX) else data_file.stem
+        stem = called(data_file) if str(data_file).startswith(HF) else data_file.stem
         arm = f"{self.arm}-on-{re.sub(r'[^a-zA-Z0-9.]+', '-', stem).strip('-.')}"
         return Entry(arm, replace(self.recipe, name=arm))
 

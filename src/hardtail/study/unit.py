@@ -16,7 +16,7 @@ from msgspec.json import encode
 from hardtail.core.depots import Depot
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, local_data
-from hardtail.core.hub import PREFIX
+from hardtail.core.hub import HF
 from hardtail.core.records import LogLine
 from hardtail.models.precision import Precision
 from hardtail.study.grids import Entry
@@ -58,7 +58,7 @@ class Unit:
         """The same with absolute paths, for a process in another folder."""
         runs = self.runs.absolute() if isinstance(self.runs, Path) else self.runs
         data_file = self.data_file
-        if data_file is not None and not str(data_file).startswith(PREFIX):
+        if data_file is not None and not str(data_file).startswith(HF):
             data_file = data_file.absolute()
         return replace(self, runs=runs, store=self.store.from_anywhere(), data_file=data_file)
 

@@ -75,7 +75,7 @@ def _check_view(view: View, corpus: Corpus) -> None:
         token_BA = view.tokens_BL.gather(1, rows.at_BA)
         assert not (view.written_BA & (view.hidden_BA | ~rows.maskable_BA)).any(), "a written cell cannot be written"
         assert not (view.written_BA & (token_BA == corpus.mask_id)).any(), "a written cell shows the mask"
-        shown = shown.written(view.written_BA, token_BA)
+        shown = shown.with_tokens(view.written_BA, token_BA)
     assert torch.equal(view.tokens_BL, shown.tokens_BL), "the tokens are not the gold ones with the hidden cells masked"
 
 
@@ -89,8 +89,8 @@ def _check_loss(scheme: Scheme, logits_BAV: Tensor, view: View) -> Tensor:
     (gradient_BAV,) = torch.autograd.grad(loss, logits_BAV)
     moved_BA = (gradient_BAV != 0).any(dim=-1)
     assert gradient_BAV.isfinite().all(), "a gradient is not finite"
-    assert not (moved_BA & ~view.open_BA).any(), "a cell that is not hidden has a gradient"
-    assert moved_BA.any(), "no hidden cell has a gradient"
+    assert not (moved_BA & ~view.open_BA).any(), "a cell that shows its gold token has a gradient"
+    assert moved_BA.any(), "no cell has a gradient"
     return loss.detach()
 
 

@@ -1,5 +1,7 @@
 """The model that a run begins with: a new transformer, one of the zoo, or a pretrained one of another project."""
 
+from dataclasses import asdict
+
 import torch
 
 from hardtail import zoo
@@ -8,14 +10,13 @@ from hardtail.core.pretrained import TEMPLATE, ZOO, Pretrained
 from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Transformer
 from hardtail.models.weights import load_weights
-from hardtail.tasks.base import Task
 from hardtail.training.recipe import Recipe
 
 
 def begun(recipe: Recipe) -> Trainable:
     """The model before the first step."""
     if recipe.model is not None:
-        return _pretrained(recipe.model, recipe.task)
+        return _pretrained(recipe.model, recipe)
     return Transformer(recipe.shape).initialise(torch.Generator().manual_seed(recipe.seed))
 
 
@@ -30,26 +31,41 @@ def identified(name: str, template: str | None = None) -> Pretrained:
     return Pretrained(name, zoo.find(name.removeprefix(ZOO)).sha256)
 
 
-def shipped(name: str) -> Transformer:
-    """A model of the zoo, `zoo:NAME`."""
-    model, _ = load_weights(zoo.find(name.removeprefix(ZOO)).path)
+def shipped(recipe: Recipe) -> Transformer:
+    """The model of the zoo that a recipe begins with."""
+    assert recipe.model is not None
+    model, _ = load_weights(zoo.find(recipe.model.name.removeprefix(ZOO)).path)
     assert isinstance(model, Transformer)
+    refuse_misfit(model, recipe)
+    held = asdict(model.shape)
+    if other := {name: held[name] for name, size in asdict(recipe.sizes).items() if size != held[name]}:
+        own = " ".join(f"--sizes.{name.replace('_', '-')} {size}" for name, size in other.items())
+        raise HardtailError(
+            f"{recipe.model.name} has other sizes than the recipe and keeps them; say so with {own}, or leave --model "
+            "out to train a new model"
+        )
     return model
 
 
-def _pretrained(wanted: Pretrained, task: Task) -> Trainable:
-    there = identified(wanted.name, None if wanted.name.startswith(ZOO) else wanted.template)
+def refuse_misfit(model: Trainable, recipe: Recipe) -> None:
+    """Raise HardtailError if the pretrained model of a recipe cannot read its task."""
+    assert recipe.model is not None
+    task = recipe.task
+    if fault := model.fault(task.vocabulary.size, task.seq_len):
+        raise HardtailError(f"{recipe.model.name} cannot be trained on {task.name}: {fault}")
+
+
+def _pretrained(wanted: Pretrained, recipe: Recipe) -> Trainable:
+    there = identified(wanted.name, None if wanted.shipped else wanted.template)
     if there.sha256 != wanted.sha256:
         raise HardtailError(
             f"{wanted.name} has changed: its files have the hash {there.sha256[:12]}…, and the run is of "
             f"{wanted.sha256[:12]}…; put the old files back, or train in another folder"
         )
-    if wanted.name.startswith(ZOO):
-        model: Trainable = shipped(wanted.name)
-    else:
-        from hardtail.models.hf.loading import load_hf
+    if wanted.shipped:
+        return shipped(recipe)
+    from hardtail.models.hf.loading import load_hf
 
-        model = load_hf(wanted.name, task.vocabulary, wanted.template).model
-    if fault := model.fault(task.vocabulary.size, task.seq_len):
-        raise HardtailError(f"{wanted.name} cannot be trained on {task.name}: {fault}")
+    model = load_hf(wanted.name, recipe.task.vocabulary, wanted.template).model
+    refuse_misfit(model, recipe)
     return model

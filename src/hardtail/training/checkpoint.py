@@ -41,7 +41,7 @@ class Progress:
     wall: Seconds = 0.0
     """Seconds of training, over all sessions."""
     tokens: Count = 0
-    """Hidden cells trained on so far."""
+    """Cells trained on so far: hidden ones, and those with a token of the model's own (the scheme `own`)."""
     rounded: Count = 0
     """How often the optimiser's moments were rounded to bf16 on their way between machines."""
     world: Positive = 1

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import torch
 
-from hardtail.core.pretrained import ZOO
 from hardtail.models.cost import forward_flops
 from hardtail.models.transformer import Transformer, parameter_count
-from hardtail.training.begin import shipped
+from hardtail.training.begin import refuse_misfit, shipped
 from hardtail.training.recipe import Recipe
 
 # Operations per second that whole steps reach at the middle of the study's shapes, data draw and optimiser included, on
@@ -38,8 +37,8 @@ class _Counted(NamedTuple):
 
 
 def estimate(recipe: Recipe) -> Cost:
-    """Count a forward pass once and a backward pass twice."""
-    counted = _theirs(recipe) if recipe.model and not recipe.model.name.startswith(ZOO) else _ours(recipe)
+    """Count a forward pass once and a backward pass twice; refuse a model that the run would refuse."""
+    counted = _theirs(recipe) if recipe.model and not recipe.model.shipped else _ours(recipe)
     parameters, flops = counted.parameters, 3.0 * recipe.batch * recipe.accumulate * counted.forward
     activations = recipe.batch * counted.activations
     faster = recipe.attention == "bf16" and recipe.precision == "tf32"
@@ -55,7 +54,7 @@ def estimate(recipe: Recipe) -> Cost:
 
 
 def _ours(recipe: Recipe) -> _Counted:
-    shape = recipe.shape if recipe.model is None else shipped(recipe.model.name).shape
+    shape = recipe.shape if recipe.model is None else shipped(recipe).shape
     with torch.device("meta"):
         parameters = parameter_count(Transformer(shape))
     activations = shape.seq_len * shape.width * shape.layers * (14 + 2 * shape.mlp_ratio) * 4
@@ -68,6 +67,7 @@ def _theirs(recipe: Recipe) -> _Counted:
 
     assert recipe.model is not None
     model = outlined(recipe.model, recipe.task.vocabulary)
+    refuse_misfit(model, recipe)
     parameters, length = parameter_count(model), model.layout.length(recipe.task.seq_len)
     width, layers = model.config.hidden_size, model.config.num_hidden_layers
     kept = length * (width * layers * 22 + model.config.vocab_size) * 4

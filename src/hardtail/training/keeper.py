@@ -163,8 +163,8 @@ class Keeper:
 
     def note(self, line: LogLine, step: Step) -> LogLine:
         """Add a line to the log; return it with the time and the tokens so far."""
-        progress, count_K = self.progress, step.seen.total_K
-        progress.tokens = int((torch.arange(len(count_K), device=count_K.device) * count_K).sum())
+        progress = self.progress
+        progress.tokens = int(step.seen.total_KR.sum())
         line = structs.replace(line, wall=round(progress.wall, 3), tokens=progress.tokens)
         progress.log.append(line)
         add_line(self.folder / LOG_FILE, encode(line) + b"\n")

@@ -99,7 +99,8 @@ class Recipe(Checked):
     name: str = "custom"
     """The name of the recipe in records."""
     model: Pretrained | None = None
-    """Fine-tune this model (`zoo:NAME`, `hf:FOLDER-OR-NAME`) and train no new one; `sizes` then says nothing."""
+    """Fine-tune this model and train no new one: `zoo:NAME`, which must have these `sizes`, or `hf:FOLDER-OR-NAME`, of
+    which `sizes` says nothing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -64,7 +64,7 @@ class Step:
         self.state = scheme.begin(corpus, batch, Moment(self.seed, self.step - 1, steps))
         self.loss = torch.zeros((), device=self.device)
         self.norm = torch.zeros((), device=self.device)
-        self.seen = SeenStates(corpus, ranks)
+        self.seen = SeenStates(corpus, scheme, ranks)
         self._corrupt: Callable[..., View] = self.scheme.corrupt
         self._predicted = Predicted(corpus, model.whole_answers)
         self._autograd = Autograd(
@@ -246,16 +246,18 @@ class Shared:
 
 
 class SeenStates:
-    """Which mask states training has seen: by hidden count K, and hidden cells by that count and their logical rank."""
+    """Which mask states training has seen: by hidden count K, and the cells it was trained on by that count and their
+    logical rank. Trained cells that are not hidden, but show a token of the model's own, are in row 0, where no hidden
+    cell can be."""
 
-    def __init__(self, corpus: Corpus, ranks: Ranks = ALONE) -> None:
+    def __init__(self, corpus: Corpus, scheme: Scheme, ranks: Ranks = ALONE) -> None:
         cells = corpus.maskable_NA.shape[1]
         device = corpus.tokens_NL.device
         self.rank_NA = corpus.rank_NA
         self.ranks = ranks.most(int(corpus.rank_NA.max()) + 1 if corpus.rank_NA is not None else 1)
         self.count_K = torch.zeros(cells + 1, dtype=torch.int64, device=device)
         self.rank_KR = torch.zeros((cells + 1, self.ranks), dtype=torch.int64, device=device)
-        self.together = ranks
+        self.together, self.trained = ranks, scheme.trained
         self.total_K, self.total_KR = self.count_K, self.rank_KR
         """The same over all processes, as of the last `add_up`; alone, as of now."""
 
@@ -269,10 +271,10 @@ class SeenStates:
         rank_BA = (
             torch.zeros_like(view.gold_BA) if self.rank_NA is None else self.rank_NA[view.row_B].long().clamp(min=0)
         )
-        bin_BA = count_B[:, None] * self.ranks + rank_BA
-        return count_B, bin_BA.flatten(), view.hidden_BA.flatten().long()
+        bin_BA = torch.where(view.hidden_BA, count_B[:, None], 0) * self.ranks + rank_BA
+        return count_B, bin_BA.flatten(), self.trained(view).flatten().long()
 
-    def add(self, count_B: Tensor, bin_C: Tensor, hidden_C: Tensor) -> None:
+    def add(self, count_B: Tensor, bin_C: Tensor, trained_C: Tensor) -> None:
         """Add a batch of states. Compiled, these additions would sort first; so they are not."""
         self.count_K.index_add_(0, count_B, torch.ones_like(count_B))
-        self.rank_KR.view(-1).index_add_(0, bin_C, hidden_C)
+        self.rank_KR.view(-1).index_add_(0, bin_C, trained_C)

@@ -17,14 +17,12 @@ from msgspec import Struct, structs
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash
-from hardtail.core.pretrained import ZOO
 from hardtail.core.records import Share, read_json
 from hardtail.core.trace_files import load_trace
 from hardtail.core.types import Trace
 
 FOLDER = Path(__file__).parent
 LOOKS = FOLDER / "looks"
-PREFIX = ZOO
 
 
 class Listed(Struct, frozen=True, kw_only=True):

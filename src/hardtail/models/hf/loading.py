@@ -15,7 +15,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, read_regular
 from hardtail.core.hub import Address, Snapshot, fetch
 from hardtail.core.parsing import converted, decoded
-from hardtail.core.pretrained import PREFIX, TEMPLATE, Pretrained
+from hardtail.core.pretrained import HF, TEMPLATE, Pretrained
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.models.hf.adapter import HfModel
 from hardtail.models.hf.families import Family, family_of, is_plain
@@ -128,9 +128,9 @@ def identified(name: str, template: str = TEMPLATE) -> Pretrained:
     Its code must be part of `transformers`, so that runs can be read without it.
     """
     Template.parse(template)
-    if not name.startswith(PREFIX):
+    if not name.startswith(HF):
         raise HardtailError(
-            f"--model {name}: give {PREFIX} and a folder that transformers saved or a name on the Hub, or zoo:NAME"
+            f"--model {name}: give {HF} and a folder that transformers saved or a name on the Hub, or zoo:NAME"
         )
     with _speaking(name, trusted=True):
         found = _there(name)
@@ -153,7 +153,7 @@ def model_hash(folder: Path) -> str:
 
 def _there(name: str) -> Snapshot:
     """The folder that a user names, or what is on the Hub under that name, at one commit."""
-    source = name.removeprefix(PREFIX)
+    source = name.removeprefix(HF)
     if (folder := Path(source)).is_dir():
         return Snapshot(folder)
     repository, at, revision = source.partition("@")
@@ -164,8 +164,8 @@ def _there(name: str) -> Snapshot:
 
 def _pretrained(name: str, found: Snapshot, template: str) -> Pretrained:
     """As records name a model: by the folder that the user gave, or by its commit on the Hub."""
-    at = name.removeprefix(PREFIX) if found.address is None else f"{found.address.name}@{found.address.revision}"
-    return Pretrained(f"{PREFIX}{at}", model_hash(found.folder), template)
+    at = name.removeprefix(HF) if found.address is None else f"{found.address.name}@{found.address.revision}"
+    return Pretrained(f"{HF}{at}", model_hash(found.folder), template)
 
 
 def _read(transformers: Any, folder: Path, vocabulary: Vocabulary, template: str, trusted: bool) -> _Read:
@@ -203,7 +203,7 @@ def _names_attention_code(held: Any) -> bool:
 @contextmanager
 def _speaking(name: str, trusted: bool) -> Iterator[Any]:
     """`transformers`, without its progress bars; what it raises becomes one sentence about the model."""
-    name = f"{PREFIX}{name.removeprefix(PREFIX)}"
+    name = f"{HF}{name.removeprefix(HF)}"
     try:
         import transformers
     except ImportError as error:

@@ -31,15 +31,15 @@ class Unseen(PerRun):
         even = next((of for of in results.runs(self.task, "random") if of.seed == run.seed), None)
         if even is None or even.coverage is None or run.coverage is None:
             return None
-        met, trained = (_shares(held.by_count_and_rank) for held in (even.coverage, run.coverage))
+        met, trained = (_shares(held.by_count_and_rank[1:]) for held in (even.coverage, run.coverage))
         value = sum(share for at, share in met.items() if trained.get(at, 0.0) < RARELY * share)
         return self._made(run.entry, run, "random", "coverage.json", value, None)
 
 
 def _shares(counted: tuple[tuple[int, ...], ...]) -> dict[tuple[int, int], float]:
-    """The share of each place, that is of a number of hidden cells and a rank, in all that was counted."""
+    """The share of each place, that is of a number of hidden cells, from 1, and a rank, in all that was counted."""
     total = sum(map(sum, counted))
-    return {(hidden, rank): count / total for hidden, row in enumerate(counted) for rank, count in enumerate(row)}
+    return {(hidden, rank): count / total for hidden, row in enumerate(counted, 1) for rank, count in enumerate(row)}
 
 
 @dataclass(frozen=True)
