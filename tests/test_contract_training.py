@@ -40,6 +40,22 @@ class Greedy(Random):
         return torch.ones_like(hidden_BA), rate_B
 
 
+class Blank(Random):
+    """Says that it wrote every cell that it shows, and wrote the mask."""
+
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
+        view = super().corrupt(state, corpus, batch, now)
+        return view.with_tokens(~view.hidden_BA, torch.full_like(view.gold_BA, corpus.mask_id))
+
+
+class Twice(Random):
+    """Says that hidden cells are written, too."""
+
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
+        view = super().corrupt(state, corpus, batch, now)
+        return view.with_tokens(view.hidden_BA, view.gold_BA)
+
+
 class Fixed(Random):
     def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         return super().corrupt(state, corpus, batch, Moment(0, now.step, now.steps))
@@ -50,6 +66,8 @@ class Fixed(Random):
     [
         (Asking(), "loss reads a value on the host"),
         (Leaking(), "shows its gold token has a gradient"),
+        (Blank(), "a written cell shows the mask"),
+        (Twice(), "a written cell cannot be written"),
         (Fixed(), "another seed gives the same"),
     ],
 )
