@@ -26,8 +26,9 @@ from hardtail.decoding.workers import AHEAD, spread
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.models import Reading, subject_of
+from hardtail.measuring.statistics import auroc
 from hardtail.models.denoiser import Function, ModelDenoiser
-from hardtail.models.hf.loading import identified, load_hf
+from hardtail.models.hf.loading import _speaking, identified, load_hf
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from hardtail.study.advance import study_parts
@@ -353,3 +354,23 @@ def test_a_schedule_that_has_ended_goes_on_with_its_last_step(policy: str) -> No
     trace = decode(TOY, problems(20), policy_named(policy), Decoding(commit=Commit(steps=3, schedule="dream")))
     assert trace.step_NT.max() > 6
     assert (trace.answer_NA != trace.mask_id).all()
+
+
+def test_an_area_of_one_ends_at_one() -> None:
+    """Rounding alone would put the upper end of some intervals above it."""
+    for n in range(1, 300):
+        apart = np.arange(2 * n) >= n
+        assert (auroc(apart.astype(float), apart).high or 0) <= 1.0, n
+
+
+def test_an_error_of_another_library_without_words_is_named() -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(HardtailError, match="hf:model cannot be loaded: RuntimeError"), _speaking("hf:model", True):
+        raise RuntimeError
+
+
+def test_solvers_let_other_threads_go_on() -> None:
+    def same(x: int) -> int:
+        return x
+
+    assert jit.jit(same).targetoptions["nogil"]  # type: ignore[attr-defined]
