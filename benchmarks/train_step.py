@@ -3,6 +3,7 @@
     python benchmarks/train_step.py                              # what this machine has
     python benchmarks/train_step.py --precision tf32+bf16 --dropout 0.1 --shapes addition maze
     python benchmarks/train_step.py --jobs 16                    # models compile side by side, then time in turn
+    python benchmarks/train_step.py --tiles on off --shapes countdown sudoku --no-plain    # with and without `linear`
 
 The plain step has the same maths the way it is usually written: batches drawn and masked on the host, autocast, the
 whole sequence computed, `torch.optim.AdamW`, an EMA by a loop over parameters. Data is random tokens in the tasks'
@@ -11,9 +12,12 @@ shapes.
 
 import argparse
 import itertools
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +25,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from arguments import how_many
 from hardtail.core.types import Instances
+from hardtail.models.attention import HAS_TRITON
+from hardtail.models.kernels import TILED_WIDTH
 from hardtail.models.precision import Precision
 from hardtail.models.transformer import Block, Shape, Transformer
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme
@@ -191,6 +197,8 @@ class Row:
     dropout: float
     batch: int
     seconds: float
+    tiles: str = "on"
+    """Whether the products of `models.kernels.linear` are used where they fit."""
 
     @property
     def setting(self) -> Setting:
@@ -204,12 +212,13 @@ class Row:
     def ready(self) -> Callable[[], tuple[float, str]]:
         """Compile; what is returned times a step, and says how it runs."""
         _allow(self.precision)
+        _use_tiles(self.tiles)
         step = build(self.setting, self.scheme, self.batch, self.precision, self.dropout)
         began = time.perf_counter()
         how = step.compile()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        how = f"{how}, {time.perf_counter() - began:.0f} s to get ready"
+        how = f"{how}{', no tiles' * (self.tiles == 'off')}, {time.perf_counter() - began:.0f} s to get ready"
         return lambda: (milliseconds(step, self.seconds), how)
 
 
@@ -236,6 +245,12 @@ def teraflops(rate: float) -> str:
     return f"{rate / 1e12:.1f}" if rate >= 1e13 else f"{rate / 1e12:.3f}"
 
 
+def _use_tiles(tiles: str) -> None:
+    if HAS_TRITON:
+        fused: Any = import_module("hardtail.models.fused")
+        fused.TILED_WIDTH = TILED_WIDTH if tiles == "on" else sys.maxsize
+
+
 def _allow(precision: str) -> None:
     torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
 
@@ -249,6 +264,7 @@ def main() -> None:
     )
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["bf16"])
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0])
+    parser.add_argument("--tiles", nargs="+", choices=["on", "off"], default=["on"])
     parser.add_argument("--batch", type=how_many, default=256)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--jobs", type=how_many, default=1, help="rows that compile at the same time")
@@ -265,9 +281,9 @@ def main() -> None:
             ceilings[precision] = matmul_ceiling(precision)
             print(f"{precision}: matrix products run at {teraflops(ceilings[precision])} TFLOP/s")
     rows = [
-        Row(shape, scheme, precision, dropout, words.batch, words.seconds)
-        for scheme, precision, dropout, shape in itertools.product(
-            words.schemes, words.precision, words.dropout, words.shapes
+        Row(shape, scheme, precision, dropout, words.batch, words.seconds, tiles)
+        for scheme, precision, dropout, shape, tiles in itertools.product(
+            words.schemes, words.precision, words.dropout, words.shapes, words.tiles
         )
     ]
     print("shape      precision dropout scheme         plain ms  ours ms  ratio  TFLOP/s of ceiling", flush=True)

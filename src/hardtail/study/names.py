@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 TASKS = ("addition", "maze", "listops", "listops-large", "countdown", "sudoku")
 SCHEMES = ("random", "papl", "puma", "oracle", "mixture")
 VERSIONS = ("", "-paper", "-smoke")
-SMALL = {"addition": ("-small", "-small-paper")}
-"""The tasks that a small recipe learns in minutes."""
+MORE_VERSIONS = {
+    "addition": ("-small", "-small-paper"),
+    "countdown": ("-quarter", "-little"),
+    "sudoku": ("-quarter", "-little"),
+}
+"""Of the tasks that have other versions, too."""
 SHIPPED = ("addition-papl-paper", "addition-random")
 """The models of the zoo that recipes fine-tune."""
 TUNED = ("own", "hot", "whole", "path", "mixture", "more")
@@ -26,7 +30,7 @@ def recipe_parts() -> dict[str, tuple[str, str, str]]:
         f"{task}-{scheme}{version}": (task, scheme, version)
         for task in TASKS
         for scheme in SCHEMES
-        for version in (*VERSIONS, *SMALL.get(task, ()))
+        for version in (*VERSIONS, *MORE_VERSIONS.get(task, ()))
     }
 
 

@@ -2,7 +2,8 @@
 
 A plain name follows the authors' code, `-paper` the text (docs/study.md §1.4–§1.8, §8). For a CPU, `-smoke` shows in
 seconds that everything works, and `-small` (addition) learns in minutes. ListOps has the paper's size;
-`listops-large-*` has the released one.
+`listops-large-*` has the released one. Countdown and Sudoku, whose runs are the longest, also have `-quarter`, a
+quarter of the steps, and `-little`, a model that is small enough to be shipped.
 """
 
 import reprlib
@@ -179,6 +180,16 @@ def as_small_paper(arms: Arms, recipe: Recipe) -> Recipe:
     return replace(text, task=replace(text.task, digits=small.task.digits))  # type: ignore[attr-defined, call-arg]
 
 
+def as_quarter(arms: Arms, recipe: Recipe) -> Recipe:
+    """As released, in a quarter of the steps: the learning rate falls and PUMA's stages rise four times as fast."""
+    return replace(recipe, steps=recipe.steps // 4)
+
+
+def as_little(arms: Arms, recipe: Recipe) -> Recipe:
+    """As released, with the size of the paper's maze and ListOps models."""
+    return replace(recipe, sizes=replace(recipe.sizes, layers=3, heads=3, width=192))
+
+
 def as_smoke(arms: Arms, recipe: Recipe) -> Recipe:
     """Seconds on a CPU: a tiny model, a small task, a few hundred steps."""
     smoke = _smaller(recipe, arms.smoke, Fixed(3), Watch(20, 50, 100, probe_size=100, decoded=20, save_every=50))
@@ -204,6 +215,8 @@ VERSIONS: dict[str, Version] = {
     "-smoke": as_smoke,
     "-small": as_small,
     "-small-paper": as_small_paper,
+    "-quarter": as_quarter,
+    "-little": as_little,
 }
 ARMS: dict[str, Callable[[], Arms]] = {
     "addition": addition,
