@@ -34,10 +34,13 @@ Planting = Mapping[Figure, float]
 
 
 class Planted:
-    """A store in which figures have given values. Every run has learned its task, unless its gate is planted too."""
+    """A store in which figures have given values. Every run has learned its task, unless its gate is planted too.
+
+    `ending` is that of the arms which are planted from now on.
+    """
 
     def __init__(self, folder: Path, *, reading: str = "release") -> None:
-        self.folder, self.reading = folder, reading
+        self.folder, self.ending = folder, "-paper" if reading == "paper" else ""
         self.facts: list[dict[str, Any]] = []
         self.coverage: dict[str, dict[str, Any]] = {}
         self.runs: dict[str, dict[str, Any]] = {}
@@ -111,7 +114,7 @@ class Planted:
             record[figure.metric] = value
 
     def _run(self, task: str, scheme: str, seed: int, name: str = "") -> str:
-        arm = f"{task}-{scheme}-paper" if self.reading == "paper" else f"{task}-{scheme}"
+        arm = f"{task}-{scheme}{self.ending}"
         arm, name = (name.removesuffix(f"-s{seed}"), name) if name else (arm, f"{arm}-s{seed}")
         if name not in self.runs:
             entry = {"name": name, "arm": arm, "task": task, "seed": seed, "steps": STEPS}

@@ -11,9 +11,11 @@ import pytest
 from hardtail.core.registry import TASKS
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
+from hardtail.study.claims import claim_named
 from hardtail.study.store import Store
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from tests.conftest import BROWSER, NO_BROWSER
+from tests.planted_results import Planted, as_printed, together
 from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, rewritten_trace, wide_trace
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ def test_a_verdict_opens_its_evidence(opened: Open) -> None:
     level = page.locator("details.claim", has_text="PAPL has this accuracy on chains of 20").first
     assert level.locator(".numbers").inner_text() == "46.2 % (paper) · 46.2 % (ours)"
     longest = level.locator(".verdict")
-    longest.evaluate("badge => (badge.textContent = '≠ one seed: does not hold')")
+    longest.evaluate("badge => (badge.textContent = '≠ one seed, a quarter of the steps: does not hold')")
     badge, numbers = longest.bounding_box(), level.locator(".numbers").bounding_box()
     assert badge is not None
     assert numbers is not None
@@ -155,6 +157,21 @@ def test_a_verdict_opens_its_evidence(opened: Open) -> None:
     page.get_by_role("link", name=re.compile("^does not hold")).click()
     page.wait_for_function("all => document.querySelectorAll('details.claim').length < all", arg=everything)
     assert set(page.locator(".claim .verdict").all_inner_texts()) == {"≠ does not hold"}
+
+
+def test_the_study_says_what_rests_on_shortened_runs(opened: Open, tmp_path: Path) -> None:
+    made = Planted(tmp_path / "results")
+    made.ending = "-quarter"
+    for figure, value in together(claim_named("countdown.puma.overall"), as_printed).items():
+        made.plant(figure, value)
+    path = tmp_path / "page.html"
+    write_page(path, *page_content(made.written(), [], []))
+    page = opened("#study?claim=countdown.puma.overall", path=path)
+    claim = page.locator("details.claim[open]")
+    assert claim.locator(".verdict").inner_text() == "= one seed, a quarter of the steps: holds"
+    assert "steps\na quarter of the paper's" in claim.locator("dl").inner_text()
+    table = page.locator("figure", has_text="Ours by runs of a quarter of the paper's steps").first
+    assert table.locator("td.agreement").first.get_attribute("title") == "agrees; 1 seed, a quarter of the steps"
 
 
 def test_tables_and_claims_are_of_the_chosen_weights(opened: Open, tmp_path: Path) -> None:

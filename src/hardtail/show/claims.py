@@ -9,7 +9,9 @@ from hardtail.study.claims.base import Judged, Verdict
 
 SHORTEST = 20
 """The fewest characters of a claim's sentence that are worth showing."""
-ONE_SEED = "¹"
+ONE_SEED, SHORTENED = "¹", "²"
+NOTES = {ONE_SEED: "by one seed alone", SHORTENED: "by runs of a quarter of the paper's steps"}
+MORE = "`hardtail claims ID` shows the figures behind a verdict"
 _INTERVAL = re.compile(r" \[[^]]*\]")
 
 
@@ -24,13 +26,19 @@ def ledger_lines(judged: Sequence[Judged], width: int = SCREEN) -> list[str]:
     ids = max((len(item.claim.id) for item in judged), default=0)
     room = max(width - verdicts - ids - 4, SHORTEST)
     lines = [f"{_verdict(item):<{verdicts}}  {item.claim.id:<{ids}}  {_told(item, room)}" for item in judged]
-    note = f"{ONE_SEED} by one seed alone; " if any(_verdict(item).endswith(ONE_SEED) for item in judged) else ""
-    more = f"{note}`hardtail claims ID` shows the figures behind a verdict"
-    return [f"{len(judged)} claims: {counts}", more, "", *lines]
+    notes = "; ".join(
+        f"{mark} {words}" for mark, words in NOTES.items() if any(mark in _marks(item) for item in judged)
+    )
+    told = "; ".join(filter(None, (notes, MORE)))
+    return [f"{len(judged)} claims: {counts}", *([told] if len(told) <= width else [notes, MORE]), "", *lines]
 
 
 def _verdict(item: Judged) -> str:
-    return item.verdict.value + (ONE_SEED if item.says != item.verdict else "")
+    return item.verdict.value + _marks(item)
+
+
+def _marks(item: Judged) -> str:
+    return ONE_SEED * item.one_seed + SHORTENED * item.shortened
 
 
 def _told(item: Judged, room: int) -> str:

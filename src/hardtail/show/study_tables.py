@@ -8,7 +8,7 @@ from itertools import product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
-from hardtail.study.claims.evidence import why_left_out
+from hardtail.study.claims.evidence import is_shortened, why_left_out
 from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Table
@@ -24,6 +24,8 @@ class TableCell:
     seeds: int
     paper: float | None
     agreement: Verdict | None
+    shortened: bool = False
+    """Whether ours is of runs of a quarter of the paper's steps."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class StudyTable:
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
     left_out: str
     """Runs that are left out of the means because they have not shown that they learned the task, each with why."""
+
+    @property
+    def shortened(self) -> bool:
+        """Whether some of ours are of runs of a quarter of the paper's steps."""
+        return any(cell.shortened for _, cells in self.rows for cell in cells)
 
     @property
     def heads(self) -> list[tuple[str, str]]:
@@ -73,4 +80,5 @@ def _filled(results: Results, cell: Cell) -> TableCell:
     if ours is None:
         return TableCell(None, None, None, 0, cell.paper, None)
     verdict = Level(cell).judge(results).verdict if cell.paper is not None else None
-    return TableCell(ours.mean, ours.low, ours.high, ours.seeds, cell.paper, verdict)
+    shortened = any(map(is_shortened, cell.figure.runs(results)))
+    return TableCell(ours.mean, ours.low, ours.high, ours.seeds, cell.paper, verdict, shortened)

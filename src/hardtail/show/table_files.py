@@ -33,7 +33,7 @@ def write_tables(folder: Path, results: Results) -> list[Path]:
     for table in study_tables(results):
         name = f"{table.task}-{table.where}".lower().replace(" ", "-").replace(".", "")
         plain = Table(
-            f"{table.title} ({table.where}); ours with its 95 % interval, then the paper's{_counted(table)}",
+            f"{table.title} ({table.where}); ours with its 95 % interval, then the paper's{_limits(table)}",
             (table.stub, *(f"{group}, {scheme}" for group, scheme in table.heads)),
             tuple((row, *map(_together, cells)) for row, cells in table.rows),
         )
@@ -56,8 +56,9 @@ def _write(folder: Path, name: str, markdown: str, tex: str, comma: str) -> list
 # -- the study's tables -----------------------------------------------------------------------------------------------
 
 
-def _counted(table: StudyTable) -> str:
-    return f"; left out: {table.left_out}" if table.left_out else ""
+def _limits(table: StudyTable) -> str:
+    shortened = "; ours by runs of a quarter of the paper's steps" if table.shortened else ""
+    return shortened + (f"; left out: {table.left_out}" if table.left_out else "")
 
 
 def _together(cell: TableCell) -> str:
@@ -74,12 +75,13 @@ def _interval(cell: TableCell) -> str:
 
 def study_csv(table: StudyTable) -> str:
     """Return one line for each cell, with nothing rounded."""
+    fields = ("ours", "low", "high", "seeds", "paper", "agreement", "shortened")
     lines = [
-        (row, *head, cell.ours, cell.low, cell.high, cell.seeds, cell.paper, cell.agreement and cell.agreement.value)
+        (row, *head, *(getattr(cell, name) for name in fields))
         for row, cells in table.rows
         for head, cell in zip(table.heads, cells, strict=True)
     ]
-    return _csv([(table.stub, "order", "scheme", "ours", "low", "high", "seeds", "paper", "agreement"), *lines])
+    return _csv([(table.stub, "order", "scheme", *fields), *lines])
 
 
 def study_latex(table: StudyTable) -> str:
@@ -88,7 +90,7 @@ def study_latex(table: StudyTable) -> str:
     starts = [2 + place * wide for place in range(len(table.groups))]
     groups = " & ".join(rf"\multicolumn{{{wide}}}{{c}}{{{escaped(group)}}}" for group in table.groups)
     lines = [
-        f"% needs \\usepackage{{booktabs}}{_counted(table)}",
+        f"% needs \\usepackage{{booktabs}}{_limits(table)}",
         rf"\begin{{tabular}}{{l{'r' * wide * len(table.groups)}}}",
         r"\toprule",
         f"& {groups} \\\\",

@@ -11,7 +11,10 @@ from hardtail.study.claims.ledger import as_json, judge
 from hardtail.study.store import Store
 
 _RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
-_CLAIM = ("id", "claim", "where", "paper", "ours", "seeds", "verdict", "says", "caveat", "left_out", "parts", "figures")
+_CLAIM = (
+    *("id", "claim", "where", "paper", "ours", "seeds", "shortened", "verdict", "says"),
+    *("caveat", "left_out", "parts", "figures"),
+)
 
 
 def judged(store: Store) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ from enum import StrEnum
 from itertools import groupby
 from typing import ClassVar
 
-from hardtail.study.claims.evidence import LeftOut, Results, why_left_out
+from hardtail.study.claims.evidence import LeftOut, Results, limit_of_steps, why_left_out
 from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure
+from hardtail.study.runs import Run
 
 SHOWN = 6
 """A row lists up to this many figures one by one."""
@@ -23,10 +24,6 @@ class Verdict(StrEnum):
     WEAKER = "holds weaker"
     NOT = "does not hold"
     UNMEASURED = "not measured"
-
-    def said(self, seeds: int) -> str:
-        """`one seed: holds`: a single seed never gets the full word."""
-        return f"one seed: {self.value}" if seeds == 1 and self is not Verdict.UNMEASURED else self.value
 
     def counted(self, count: int) -> str:
         """`1 holds`, `3 hold`."""
@@ -62,6 +59,8 @@ class Finding:
     """Whether it is unmeasured because there are too few cases to describe, not because a record is missing."""
     left_out: tuple[LeftOut, ...] = ()
     """Runs that do not count."""
+    shortened: bool = False
+    """Whether a run behind it trained for a quarter of the paper's steps."""
 
 
 def moot_because(remark: str, ours: str | None = None, seeds: int = 0) -> Finding:
@@ -95,14 +94,19 @@ class Check(ABC):
         return None
 
     def judge(self, results: Results) -> Finding:
-        """Judge the results; the remark also names the runs that were left out, and the limits of the figures."""
+        """Judge the results; the remark also names the runs that were left out, and the limits of runs and figures."""
         finding = self._unmeasured(results) or self._found(results)
         left_out = tuple(dict.fromkeys(self._left_out(results)))
         others = f"left out: {why_left_out(left_out)}" if left_out else ""
         limits = dict.fromkeys(cell.figure.limits(results) for cell in self.cells)
-        remark = "; ".join(filter(None, (finding.remark, others, *limits)))
+        shortened = limit_of_steps(self._runs(results))
+        remark = "; ".join(filter(None, (finding.remark, others, shortened, *limits)))
         seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
-        return replace(finding, remark=remark, seeds=seeds, left_out=left_out)
+        return replace(finding, remark=remark, seeds=seeds, left_out=left_out, shortened=bool(shortened))
+
+    def _runs(self, results: Results) -> list[Run]:
+        """The runs behind its figures."""
+        return [run for cell in self.cells for run in cell.figure.runs(results)]
 
     def _left_out(self, results: Results) -> list[LeftOut]:
         return [run for cell in self.cells for run in cell.figure.left_out(results)]
@@ -134,14 +138,31 @@ class Judged:
     @property
     def seeds(self) -> int:
         """The fewest seeds behind any finding; once there is a verdict, behind any finding that was measured."""
-        judged = self.verdict is not Verdict.UNMEASURED
-        measured = [finding for finding in self.findings if finding.verdict is not Verdict.UNMEASURED]
-        return min(finding.seeds for finding in (measured if judged else self.findings))
+        return min(finding.seeds for finding in self._decisive or self.findings)
+
+    @property
+    def one_seed(self) -> bool:
+        """Whether the verdict rests on a single seed."""
+        return bool(self._decisive) and self.seeds == 1
+
+    @property
+    def shortened(self) -> bool:
+        """Whether the verdict rests on a run of a quarter of the paper's steps."""
+        return any(finding.shortened for finding in self._decisive)
 
     @property
     def says(self) -> str:
-        """The verdict with what a reader must know about its seeds."""
-        return self.verdict.said(self.seeds)
+        """`one seed, a quarter of the steps: holds`: only enough seeds of full runs get the full word."""
+        limits = {"one seed": self.one_seed, "a quarter of the steps": self.shortened}
+        words = ", ".join(word for word, limited in limits.items() if limited)
+        return f"{words}: {self.verdict.value}" if words else self.verdict.value
+
+    @property
+    def _decisive(self) -> list[Finding]:
+        """The findings that the verdict rests on: those that were measured; none as long as there is no verdict."""
+        if self.verdict is Verdict.UNMEASURED:
+            return []
+        return [finding for finding in self.findings if finding.verdict is not Verdict.UNMEASURED]
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:

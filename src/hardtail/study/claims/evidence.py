@@ -20,8 +20,12 @@ Checkpoint = Literal["last", "best_probe"]
 UNIT = Interval(0.0, 1.0)
 ENOUGH = 10
 """A figure is about at least this many cases, over all seeds together."""
-VARIANTS: dict[Reading, tuple[str, ...]] = {"release": ("-tf32", ""), "paper": ("-paper",)}
-"""The endings of the arms that can represent a scheme; the first recorded one does: for addition, tf32 before fp32."""
+THREE = ("random", "papl", "puma")
+"""What the paper calls its schemes; PAPL with α = 5 is in its tables alone."""
+QUARTER = "-quarter"
+"""The ending of arms that train for a quarter of the paper's steps."""
+VARIANTS: dict[Reading, tuple[str, ...]] = {"release": ("-tf32", "", QUARTER), "paper": ("-paper",)}
+"""The endings of the arms that can represent a scheme: for addition, tf32 before fp32; the last resort is the last."""
 
 
 class LeftOut(NamedTuple):
@@ -194,6 +198,10 @@ class Results:
         """One recorded run."""
         return next((run for run in self._runs if run.name == name), None)
 
+    def named(self, names: Iterable[str]) -> list[Run]:
+        """Those of these runs that are recorded, each once."""
+        return [run for name in dict.fromkeys(names) if (run := self.run(name))]
+
     def learned(self, task: str, scheme: str, usual: Checkpoint) -> list[Run]:
         """Those of them that count."""
         return [run for run in self.runs(task, scheme) if not gate_of(task).bars(run, self.weights(usual))]
@@ -213,11 +221,36 @@ class Results:
 
 
 def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) -> str | None:
-    """The arm that represents a scheme, if one is recorded."""
-    arms = (f"{task}-{scheme}{ending}" for ending in VARIANTS[reading])
+    """The arm that represents a scheme, if one is recorded.
+
+    Schemes are compared with each other, so the first ending under which all three are recorded comes first. If there
+    is none, each scheme has its own first ending. Shortened runs count only if they are such a set, or if none of the
+    three schemes has a full run: a shortened PUMA is not compared with a full random masking.
+    """
+    endings = VARIANTS[reading]
+    held = {ending: [f"{task}-{one}{ending}" in recorded for one in THREE] for ending in endings}
+    whole, partly = ([ending for ending in endings if enough(held[ending])] for enough in (all, any))
+    first = (whole or partly)[:1]
+    others = [ending for ending in endings if ending != QUARTER or not first]
+    arms = (f"{task}-{scheme}{ending}" for ending in (*first, *others))
     return next((arm for arm in arms if arm in recorded), None)
+
+
+def is_shortened(run: Run) -> bool:
+    """Whether a run trained for a quarter of the paper's steps, on the study's data or on other data."""
+    return run.entry.arm.partition("-on-")[0].endswith(QUARTER)
+
+
+def limit_of_steps(runs: Iterable[Run]) -> str:
+    """What must be said of the steps of runs that are judged together; empty if they had all of the paper's."""
+    held = list(runs)
+    short, full = ({run.task for run in held if is_shortened(run) is of} for of in (True, False))
+    if not short:
+        return ""
+    return "runs of a quarter of the paper's steps" + (", next to runs of all steps" if short & full else "")
 
 
 def repeats_the_paper(variant: str) -> bool:
     """Whether arms with this ending repeat the paper's own runs, so that its numbers belong next to them."""
-    return any((f"-{variant}" if variant else "") in endings for endings in VARIANTS.values())
+    ending = f"-{variant}" if variant else ""
+    return ending != QUARTER and any(ending in endings for endings in VARIANTS.values())

@@ -83,6 +83,9 @@ class OfModel(Counted, ABC):
         seeds = sorted(sample.seed for sample in super().samples(results))
         return [LeftOut(self._run(seed), why) for seed in seeds if (why := self._barred(results, seed))]
 
+    def runs(self, results: Results) -> list[Run]:
+        return results.named(map(self._run, self.values(results)))
+
     def why_missing(self, results: Results) -> str:
         left_out = self.left_out(results)
         return none_counts(left_out) if left_out else super().why_missing(results)

@@ -86,6 +86,10 @@ class Figure(ABC):
         """How many training seeds the values rest on."""
         return len(self.values(results))
 
+    def runs(self, results: Results) -> list[Run]:
+        """The recorded runs that the values rest on."""
+        return results.named(sample.run for sample in self.samples(results))
+
     def few_cases(self, results: Results) -> str:
         """Why the figure says nothing although it was measured; empty if it says something."""
         total = cases(self.values(results).values())

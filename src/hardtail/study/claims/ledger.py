@@ -132,6 +132,7 @@ def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[s
         "checkpoint": results.checkpoint,
         "verdict": item.verdict.value,
         "says": item.says,
+        "shortened": item.shortened,
         "settings": claim.settings or None,
         "caveat": claim.caveat or None,
         "parts": [dict(zip(_PART, (*part, remark or None), strict=True)) for *part, remark in _parts(item)],
@@ -185,16 +186,22 @@ def ledger_table(judged: Sequence[Judged], results: Results, title: str = "the p
 
 
 def counts_table(judged: Sequence[Judged]) -> Table:
-    """How many claims have each verdict, and how many of them by one seed alone."""
+    """How many claims have each verdict, and how many of them by one seed alone or by shortened runs."""
     counted = Counter(item.verdict for item in judged)
-    single = Counter(item.verdict for item in judged if item.says != item.verdict)
-    rows = tuple((verdict.value, counted[verdict], single[verdict]) for verdict in Verdict)
-    return Table("verdicts", ("verdict", "claims", "by one seed"), rows)
+    single = Counter(item.verdict for item in judged if item.one_seed)
+    shortened = Counter(item.verdict for item in judged if item.shortened)
+    rows = tuple((verdict.value, counted[verdict], single[verdict], shortened[verdict]) for verdict in Verdict)
+    return Table("verdicts", ("verdict", "claims", "by one seed", "by a quarter of the steps"), rows)
 
 
 def evidence_tables(item: Judged, results: Results) -> list[Table]:
     """What is behind one verdict: its parts, its figures, every record, and the same in other readings."""
-    more = {"left out": why_left_out(item.left_out), "settings": item.claim.settings, "note": item.claim.caveat}
+    more = {
+        "steps": "a quarter of the paper's" if item.shortened else "",
+        "left out": why_left_out(item.left_out),
+        "settings": item.claim.settings,
+        "note": item.claim.caveat,
+    }
     about = [*zip(_ROW[1:], _row(item)[1:], strict=True), *((key, words) for key, words in more.items() if words)]
     tables = [
         Table(f"{item.claim.id}; {_basis(results)}", ("", ""), tuple(about)),

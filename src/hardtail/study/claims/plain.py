@@ -6,6 +6,7 @@ from hardtail.study.claims.base import Check, Finding, Verdict
 from hardtail.study.claims.evidence import UNLEARNED, Checkpoint, LeftOut, Results
 from hardtail.study.claims.figures import NO_RECORD, none_counts, scheme_words
 from hardtail.study.claims.rules import EPSILON
+from hardtail.study.runs import Run
 
 USUAL: Checkpoint = "best_probe"
 
@@ -37,6 +38,9 @@ class Learns(Check):
         share = learned / measured
         verdict = Verdict.HOLDS if share == 1 else Verdict.WEAKER if share > 0.5 else Verdict.NOT
         return Finding(verdict, f"{learned} of {measured}", measured, mean=share)
+
+    def _runs(self, results: Results) -> list[Run]:
+        return results.runs(self.task, self.scheme)
 
     def _left_out(self, results: Results) -> list[LeftOut]:
         """Only runs of which nobody knows; the others are what it counts."""

@@ -79,6 +79,7 @@ function evidence(claim, ledger, weights) {
     ["paper", claim.paper],
     ["ours", claim.ours ?? "–"],
     ["seeds", claim.seeds],
+    ...(claim.shortened ? [["steps", "a quarter of the paper's"]] : []),
     ["id", claim.id],
   ];
   if (claim.left_out.length) {

@@ -89,6 +89,8 @@ function studyTable(held) {
     el("tr", {}, el("th", { scope: "row", text: name }), ...cells.map(studyCell)),
   );
   const notes = [`The paper's ${held.where}`];
+  const shortened = held.rows.some(([, cells]) => cells.some((cell) => cell.shortened));
+  if (shortened) notes.push("Ours by runs of a quarter of the paper's steps");
   if (held.left_out) notes.push(`Left out: ${held.left_out}`);
   return el(
     "figure",
@@ -102,10 +104,11 @@ function studyCell(cell) {
   const paper = el("span", { class: "paper", text: cell.paper === null ? "–" : cell.paper.toFixed(3) });
   if (cell.ours === null) return el("td", { class: "number unmeasured" }, el("b", { text: "–" }), paper);
   const [kind, sign, words] = VERDICTS[cell.agreement] ?? ["", "", ""];
+  const runs = plural(cell.seeds, "seed") + (cell.shortened ? ", a quarter of the steps" : "");
   const interval = cell.low === null ? "" : `${cell.low.toFixed(3)}–${cell.high.toFixed(3)}`;
   return el(
     "td",
-    { class: `number agreement ${kind}`, title: `${words}; ${plural(cell.seeds, "seed")}` },
+    { class: `number agreement ${kind}`, title: `${words}; ${runs}` },
     el("b", { text: `${cell.ours.toFixed(3)} ${sign}` }),
     el("span", { class: "interval", text: interval }),
     paper,

@@ -16,5 +16,3 @@ SOURCE = Paper(
     ),
     statements=("addition", "maze", "table_3", "discussion", "data"),
 )
-THREE = ("random", "papl", "puma")
-"""What the paper calls its schemes; PAPL with α = 5 is in its tables alone."""

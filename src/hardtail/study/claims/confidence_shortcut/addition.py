@@ -8,7 +8,8 @@ from msgspec import Struct
 from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
-from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
+from hardtail.study.claims.confidence_shortcut import SOURCE
+from hardtail.study.claims.evidence import THREE
 from hardtail.study.claims.facts import InTraining, OfShipped
 from hardtail.study.claims.figures import Accuracy, LateLoss, Profiled, Reached, failure_rate
 from hardtail.study.claims.plain import Learns

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
-from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
+from hardtail.study.claims.confidence_shortcut import SOURCE
+from hardtail.study.claims.evidence import THREE
 from hardtail.study.claims.figures import Profiled, failure_rate
 from hardtail.study.claims.recovery import Recovery
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, above, near_rate

@@ -3,7 +3,8 @@
 from itertools import product
 
 from hardtail.study.claims.base import Cell, Claim
-from hardtail.study.claims.confidence_shortcut import SOURCE, THREE
+from hardtail.study.claims.confidence_shortcut import SOURCE
+from hardtail.study.claims.evidence import THREE
 from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.recovery import Unrecovered
 from hardtail.study.claims.rules import AtLeast, Gap, Ratio, above, similar
