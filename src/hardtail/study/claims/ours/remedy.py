@@ -95,5 +95,5 @@ def claims() -> list[Claim]:
         checks[f"remedy.detect.{model}"] = _detect(run, ("threshold",), DETECTED[task], HALVES, bound)
         checks[f"remedy.ladder.{model}"] = _ladder(run, "ladder", HARDEST[task])
     checks["remedy.margin.sudoku-random"] = _margin("sudoku-random-s42", "tier=hard")
-    checks["remedy.margin.countdown-random"] = _margin("countdown-random-s42", "natural")
+    checks["remedy.margin.countdown-random"] = _margin("countdown-random-quarter-s42", "natural")
     return [replace(claim, whole=True) for claim in SOURCE.stated("remedy", checks)]
