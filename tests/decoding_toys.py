@@ -14,6 +14,7 @@ from hardtail.core.registry import POLICIES
 from hardtail.core.types import Instances
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Guess, Policy, State
+from hardtail.policies.named import policy_named
 from hardtail.testing.policies import same_decode
 
 CELLS, VOCAB, MASK = 9, 8, 7
@@ -119,3 +120,7 @@ class Row:
 
 def best(cells: list[int], score: Callable[[int], float], count: int = 1) -> list[int]:
     return sorted(cells, key=lambda cell: (-score(cell), cell))[:count]
+
+
+def toy_policy(name: str) -> Policy:
+    return policy_named(name, ("zigzag",))

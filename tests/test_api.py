@@ -81,11 +81,23 @@ def test_any_function_or_module_is_a_model(model: object) -> None:
     assert repr(trace).startswith(f"<Trace: {trace.about['model']}, top1, natural, ")
 
 
-def test_a_module_is_decoded_in_evaluation_mode_and_left_as_it_was() -> None:
-    module = Module().train()
+@pytest.mark.parametrize("training", [True, False])
+def test_a_module_is_decoded_in_evaluation_mode_and_left_as_it_was(training: bool) -> None:
+    module = Module().train(training)
     ht.decode(module, TASK.sample(2, seed=0), task="addition,digits=4")
+    assert module.training == training
+    assert set(module.modes) == {False}
+
+
+def test_a_module_that_fails_is_left_as_it_was() -> None:
+    class Broken(nn.Module):
+        def forward(self, tokens_BL: Tensor) -> Tensor:
+            raise KeyError("x")
+
+    module = Broken().train()
+    with pytest.raises(KeyError):
+        ht.decode(module, TASK.sample(2, seed=0), task=TASK)
     assert module.training
-    assert not any(module.modes)
 
 
 def test_an_evaluation_prints_as_a_table_and_gives_its_records(tmp_path: Path) -> None:

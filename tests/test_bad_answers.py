@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.cli.common import usable_device
-from hardtail.core.provenance import code_version
 from hardtail.core.records import LogLine, read_jsonl
 from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.types import Array
@@ -244,31 +242,6 @@ def test_a_model_of_nan_has_no_probe() -> None:
         next(subject.denoiser.model.parameters()).fill_(torch.nan)
     with pytest.raises(HardtailError, match="tiny: the model's logits hold NaN"):
         probe(subject, ADDITION.sample(3, Streams(0).named("probe")), "natural", Decoding())
-
-
-def test_records_and_traces_say_how_they_came_about(tmp_path: Path) -> None:
-    task = hardtail.task("countdown")
-    decoding = Decoding(Commit(each=8), seed=5, temperature=0.5)
-    done: list[int] = []
-    policies = chosen_policies(task, ("top1",))
-    found = evaluate_all(
-        tiny(task), policies, ["natural"], 3, decoding, data_seed=9, traces=tmp_path, progress=done.append
-    )
-    for record in records_of(list(found)):
-        assert (record.data_seed, record.decode_seed, record.commit_rule) == (9, 5, "8 a step")
-    assert sum(done) == 2 * 3  # as the progress bar expects: fully hidden, and half revealed
-    about = load_trace(tmp_path / "natural.top1.npz").about
-    assert (about["data_seed"], about["decode_seed"], about["temperature"]) == (9, 5, 0.5)
-
-
-def test_one_process_is_one_version_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkout that moves on under a long evaluation must not claim its records."""
-    code_version.cache_clear()
-    monkeypatch.setenv("HARDTAIL_COMMIT", "before")
-    assert code_version() == "before"
-    monkeypatch.setenv("HARDTAIL_COMMIT", "after")
-    assert code_version() == "before"
-    code_version.cache_clear()
 
 
 def test_tables_of_many_policies_fit_a_screen() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from hardtail.decoding.loop import decode
 from hardtail.measuring.diagnosis import diagnose
 from hardtail.measuring.subject import load_subject
 from hardtail.policies.named import policy_named
-from hardtail.traces.canvases import canvases_of, trace_of_canvases
+from hardtail.tasks.addition.task import Addition
+from hardtail.traces.canvases import MOST_CANVASES, canvases_of, trace_of_canvases
 from hardtail.traces.states import hidden_before, wrong_before
 from tests.conftest import Command
 from tests.decoding_toys import MASK, NAMES, TOY, problems
+from tests.planted import lookahead
 
 KNOWN = ("answer_NA", "cell_NT", "step_NT", "token_NT")
 
@@ -175,3 +178,40 @@ def test_a_file_that_does_not_fit_is_refused(change: dict[str, Any], reason: str
 def test_a_name_that_no_file_has_is_refused_in_a_sentence(name: str, hardtail_command: Command) -> None:
     code, _, err = hardtail_command("import", name, "--task", "addition,digits=3")
     assert (code, "Traceback" in err) == (2, False), err
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_trace_may_have_as_many_steps_as_it_can_count(more: int) -> None:
+    instances = problems(1, cells=1)
+    full = replace(instances, maskable_NA=np.ones((1, 1), dtype=np.bool_))
+    steps = [np.array([[step % 2]]) for step in range(MOST_CANVASES + more)]
+    if more:
+        with pytest.raises(HardtailError, match="a trace can have 32,767 steps"):
+            trace_of_canvases(full, steps, MASK)
+    else:
+        assert trace_of_canvases(full, steps, MASK).step_NT.max() == MOST_CANVASES - 1
+
+
+def test_canvases_have_no_probabilities() -> None:
+    task = Addition(digits=4)
+    trace = decode(lookahead(task, 1), task.sample(6, Streams(0).named("edges")), policy_named("loo,rounds=1"))
+    found = trace_of_canvases(trace.instances, list(canvases_of(trace)), trace.mask_id, {"model": "m"})
+    happened_NT = found.happened_NT
+    assert found.about == {"model": "m"}
+    for name, value in (("gold_rank_NT", -1), ("runner_up_NT", -1)):
+        assert (getattr(found, name)[happened_NT] == value).all()
+    for name in ("prob_NT", "gold_prob_NT", "margin_NT"):
+        assert np.isnan(getattr(found, name)[happened_NT]).all()
+    assert (found.answer_NA == trace.answer_NA).all()
+    assert (canvases_of(found) == canvases_of(trace)).all()
+    first = np.where(trace.instances.maskable_NA, trace.mask_id, trace.instances.answer_NA)
+    again = trace_of_canvases(trace.instances, [first, *canvases_of(trace)], trace.mask_id)
+    assert (again.step_NT == found.step_NT).all()
+    for canvases, fault in (
+        ([], "there are no canvases"),
+        ([first], "cell 0 of instance 0 is still hidden"),
+        ([first[:, :3]], r"canvas 0 is \[6, 3\]"),
+        ([first.astype(float)], "canvas 0 is .* of float64"),
+    ):
+        with pytest.raises(HardtailError, match=fault):
+            trace_of_canvases(trace.instances, canvases, trace.mask_id)

@@ -117,8 +117,12 @@ def test_evidence_shows_every_record_and_the_other_reading(run: Run, recorded: P
 def test_an_unknown_id_gets_close_ones(run: Run, recorded: Path) -> None:
     code, _, err = run("adition.puma.lowr", "--results", recorded)
     assert code == 2
+    assert "did you mean " in err
     assert "addition.puma.lower" in err
+    assert err.count(",") == 2  # three of them
     assert err.count("\n") == 1
+    code, _, err = run("zzzzzz", "--results", recorded)
+    assert (code, "`hardtail claims` lists them all" in err) == (2, True)
 
 
 def _damage(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:

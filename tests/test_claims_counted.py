@@ -1,15 +1,16 @@
-"""Which records count, and what figures of diagnoses are made of."""
+"""Which records count, and what figures of diagnoses and logs are made of."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hardtail.core.records import as_json
+from hardtail.core.records import LogLine, as_json
 from hardtail.study.claims import Results, Verdict, claim_named
-from hardtail.study.claims.figures import Accuracy, Figure, Profiled, Reached
+from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.runs import diagnosed_strata
 from tests.planted_results import STEPS, Planted, as_printed, diagnosis_of, planted, together, whole
 
@@ -222,3 +223,28 @@ def test_a_run_that_never_converges_counts_with_its_last_step(tmp_path: Path) ->
 
 def _figures(name: str) -> list[Figure]:
     return [cell.figure for check in claim_named(name).checks for cell in check.cells]
+
+
+def logged(patience: int | None, *lines: tuple[int, float | None, float | None]) -> Any:
+    """A run of a hundred steps whose log has these steps, losses and accuracies."""
+    log = [LogLine(step=step, loss=loss, natural=natural) for step, loss, natural in lines]
+    return SimpleNamespace(log=log, entry=SimpleNamespace(steps=100, patience=patience))
+
+
+def test_the_loss_of_a_part_of_training_includes_its_ends() -> None:
+    figure = LateLoss("addition", "random", 0.2, 0.4)
+    lines = (19, 9.0, None), (20, 1.0, None), (30, None, 0.5), (40, 3.0, None), (41, 9.0, None)
+    assert figure._value(logged(None, *lines)) == 2.0
+    assert figure._value(logged(5, *lines)) is None
+    assert figure._value(logged(None, (10, 1.0, None))) is None
+
+
+def test_the_step_that_reached_an_accuracy() -> None:
+    figure = Reached("addition", "random", 0.5)
+    lines = (0, None, 0.1), (10, None, 0.5), (20, None, 0.4), (30, 1.0, None)
+    assert figure._value(logged(None, *lines)) == 10.0
+    assert figure._value(logged(None, (0, None, 0.7))) == 1.0  # a ratio divides by it
+    assert figure._value(logged(None, (0, None, 0.1), (20, None, 0.4))) == 20.0  # the last, if none did
+    assert figure._value(logged(7, (0, None, 0.1), (20, None, 0.4))) is None  # it might have, later
+    assert figure._value(logged(7, *lines)) == 10.0
+    assert figure._value(logged(None, (30, 1.0, None))) is None

@@ -1,4 +1,4 @@
-"""Rules of verdicts at their edges: what just holds, just holds weaker, and just does not."""
+"""Rules of verdicts at their edges: what just holds, just holds weaker, and just does not; figures in words."""
 
 from dataclasses import replace
 from math import log10
@@ -195,3 +195,17 @@ def test_differences_and_ratios(tmp_path: Path) -> None:
     assert above(*plus, *minus).paper_number == pytest.approx(0.4)
     assert above(*plus, *minus).printed == "+0.400"
     assert above(Cell(ONE), *minus).printed == "greater"
+
+
+@pytest.mark.parametrize(
+    ("mean", "signed", "shown"),
+    [(99.94, False, "99.940"), (100.0, False, "100"), (-100.0, True, "-100"), (50_000.0, True, "+50,000")],
+)
+def test_large_figures_are_shown_without_decimals(mean: float, signed: bool, shown: str) -> None:
+    assert Estimate(mean, None, None, 1).text(signed=signed) == shown
+
+
+def test_the_interval_of_a_figure_is_shown_with_both_ends() -> None:
+    assert Estimate(0.984, 0.9694, 0.9922, 3).text() == "0.984 [0.969, 0.992]"
+    for one_end in (Estimate(0.5, None, 0.6, 1), Estimate(0.5, 0.4, None, 1)):
+        assert one_end.text() == "0.500"

@@ -14,11 +14,12 @@ from hardtail.policies.named import policy_named
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.ledger import source_named
-from hardtail.study.claims.ours.figures import DATA_SEEDS, Decoded
+from hardtail.study.claims.ours.figures import DATA_SEEDS, REGISTERED, Decoded
 from hardtail.study.claims.ours.remedy import ADDITION, OTHERS
 from hardtail.study.claims.rules import above
 from hardtail.study.store import Store
 from tests.conftest import Command
+from tests.planted_results import Planted
 
 OURS = source_named("ours")
 RUN = ADDITION["addition-random"]
@@ -158,3 +159,29 @@ def test_ours_are_not_among_the_papers_claims(hardtail_command: Command) -> None
     code, shown, complaint = hardtail_command("claims", "--source", "ours", "--json")
     assert not code, complaint
     assert [row["id"] for row in json.loads(shown)] == [claim.id for claim in OURS.claims()]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ([REGISTERED] * 3, ""),
+        ([REGISTERED, REGISTERED + 5, REGISTERED - 1], "2,000 + 2,005 + 1,999 instances of 3 × 2,000"),
+        ([REGISTERED] * 2, "2,000 + 2,000 instances of 3 × 2,000"),
+    ],
+)
+def test_less_than_was_registered_is_said(sizes: list[int], told: str, tmp_path: Path) -> None:
+    figure = Decoded("addition-papl-paper-s42", "check", "chain>=28", "exact_match")
+    made = Planted(tmp_path)
+    made.plant(figure, 0.9)
+    held = made.evaluations[figure.run]
+    planted = {of["data_seed"]: of for of in held if "data_seed" in of}
+    made.evaluations[figure.run] = [of for of in held if "data_seed" not in of]
+    made.evaluations[figure.run] += [planted[seed] | {"n": n} for seed, n in zip(DATA_SEEDS, sizes, strict=False)]
+    assert figure.limits(Results(made.written())) == (f"less than registered: {told}" if told else "")
+
+
+@pytest.mark.parametrize(("wrong", "cases"), [(7, 3), (3, 3), (5, 5), (0, 0)])
+def test_an_area_is_as_sure_as_the_rarer_kind_of_answers_is_common(wrong: int, cases: int) -> None:
+    trust = Trust(policy="top1", stratum="natural", n=10, score="halves energy", passes=4, wrong=wrong)
+    figure = Decoded("addition-papl-paper-s42", "top1", "natural", "auroc", "halves energy")
+    assert figure._cases(trust) == cases

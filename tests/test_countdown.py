@@ -223,6 +223,7 @@ def test_altered_chains_are_valid_only_if_they_are_chains(cell: int, sign: str, 
     [
         ("86+28=114,31-13=17,114-17=97", "equation 2: 31-13 is 18, not 17"),
         ("86+28=114,31-13=18,114-31=83", "equation 3: there is no 31 left"),
+        ("86+28=114,114-31=83,114-83=31", "equation 3: there is no 114 left"),
         ("28-86=-58,31-13=18", "equation 1: 28-86 is negative; take the smaller number from the larger"),
         ("86+28=114,31-13=18,114+18=132", "ends in 132, not in the target 96"),
         ("86+13=99,99-31=68", "the 28 is not used"),

@@ -8,6 +8,7 @@ import pytest
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.types import Instances
+from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Part
 from hardtail.tasks.datasets import KEPT, build, draw, load, parts_of
 from hardtail.testing import same
@@ -114,3 +115,28 @@ def test_kept_instances_are_read_where_nothing_can_be_drawn(tmp_path: Path, monk
     for other in ((task, "test", Part("depth=2", 8), 1), (task, "test", Part("depth=2", 7), 2)):
         with pytest.raises(AssertionError, match="drawn again"):
             draw(*other)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_data_drawn_in_small_pieces_is_the_same(split: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two digits: many problems meet the other side, so that several rounds of drawing are needed."""
+    task = Addition(digits=2)
+    whole = build(task, split, seed=3, n=40)
+    monkeypatch.setattr("hardtail.tasks.datasets.CHUNK", 3)
+    done: list[int] = []
+    pieces = build(task, split, seed=3, n=40, progress=done.append)
+    assert same(pieces.instances, whole.instances)
+    assert pieces.manifest.removed == whole.manifest.removed
+    assert sum(done) == 40
+
+
+def test_a_split_in_few_instances_keeps_every_part() -> None:
+    task = Addition()
+    parts = parts_of(task, "sweep", None)
+    assert parts_of(task, "sweep", len(parts)) == [part._replace(n=1) for part in parts]
+    some = parts_of(task, "sweep", 1000)
+    assert sum(part.n for part in some) == 1000
+    with pytest.raises(HardtailError, match=f"cannot cover the strata of 'sweep'; give at least {len(parts)}"):
+        parts_of(task, "sweep", len(parts) - 1)
+    with pytest.raises(HardtailError, match="there is no split 'x'; give one of train"):
+        parts_of(task, "x", None)

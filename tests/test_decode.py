@@ -11,8 +11,9 @@ import torch
 import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
-from hardtail.decoding.loop import CPU_BATCH, WINDOW, decode, decode_stream, tile
+from hardtail.decoding.loop import CPU_BATCH, WINDOW, decode, decode_stream, in_flight, refuse_strangers, tile
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import batch_rows
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Policy
@@ -20,14 +21,10 @@ from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Logical
 from hardtail.policies.remask import P2, ReMDM
-from tests.decoding_toys import CELLS, MASK, NAMES, TOY, VOCAB, hashed_logits, problems, same_trace
+from tests.decoding_toys import CELLS, MASK, NAMES, TOY, VOCAB, hashed_logits, problems, same_trace, toy_policy
 
 OWN_ORDER = ("random", "r2l", "zigzag", "tests.decoding_toys:EveryOther")
 """Policies that tell cells apart though the denoiser does not."""
-
-
-def toy_policy(name: str) -> Policy:
-    return policy_named(name, ("zigzag",))
 
 
 def hidden_after_NS(trace: Trace) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -39,29 +36,6 @@ def hidden_after_NS(trace: Trace) -> np.ndarray[tuple[int, int], np.dtype[np.int
 
 
 # -- what holds for every policy ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("name", NAMES)
-def test_events_are_the_story_of_the_answer(name: str, temperature: float) -> None:
-    policy, instances = toy_policy(name), problems(70)
-    trace = decode(TOY, instances, policy, Decoding(temperature=temperature))
-    assert (trace.answer_NA != MASK).all()
-    np.testing.assert_array_equal(trace.answer_NA[~instances.maskable_NA], instances.answer_NA[~instances.maskable_NA])
-    for row in range(len(trace)):
-        answer_A = np.where(instances.maskable_NA[row], MASK, instances.answer_NA[row])
-        events = int(trace.happened_NT[row].sum())
-        assert trace.happened_NT[row, :events].all()
-        assert (np.diff(trace.step_NT[row, :events]) >= 0).all()
-        for cell, token in zip(trace.cell_NT[row, :events], trace.token_NT[row, :events], strict=True):
-            assert instances.maskable_NA[row, cell]
-            assert (answer_A[cell] == MASK) != (token == MASK)  # a hidden cell is revealed, or a revealed one hidden
-            answer_A[cell] = token
-        np.testing.assert_array_equal(answer_A, trace.answer_NA[row])
-        if not policy.remasks:
-            assert sorted(trace.cell_NT[row, :events]) == list(np.flatnonzero(instances.maskable_NA[row]))
-    assert np.isfinite(trace.prob_NT).all()
-    assert (trace.prob_NT[trace.commit_NT] > 0).all()
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -141,37 +115,6 @@ def test_equal_scores_go_by_position(name: str) -> None:
         committed = trace.cell_NT[row][trace.commit_NT[row]]
         first_time = list(dict.fromkeys(committed.tolist()))
         assert first_time == np.flatnonzero(instances.maskable_NA[row]).tolist()
-
-
-# -- what is noted ------------------------------------------------------------------------------------------------
-
-
-def test_the_notes_of_an_event() -> None:
-    """Probability, gold token's probability and rank, runner-up and margin, against one look by hand."""
-    instances = problems(30)
-    trace = decode(TOY, instances, Top1(), Decoding(Commit(each=2)))
-    hidden_NA = instances.maskable_NA
-    tokens_NL = instances.tokens_NL.copy()
-    np.put_along_axis(tokens_NL, instances.answer_at_NA, np.where(hidden_NA, MASK, instances.answer_NA), axis=1)
-    logits = TOY.logits(torch.from_numpy(tokens_NL).long(), torch.from_numpy(instances.answer_at_NA)).double().numpy()
-    logits[..., MASK] = -np.inf
-    p_NAV = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    for row in range(len(trace)):
-        order = sorted(np.flatnonzero(hidden_NA[row]), key=lambda cell: (-p_NAV[row, cell].max(), cell))
-        for event, cell in enumerate(order[:2]):
-            gold = instances.answer_NA[row, cell]
-            assert trace.cell_NT[row, event] == cell
-            assert trace.token_NT[row, event] == p_NAV[row, cell].argmax()
-            np.testing.assert_allclose(trace.prob_NT[row, event], p_NAV[row, cell].max(), rtol=1e-5)
-            np.testing.assert_allclose(trace.gold_prob_NT[row, event], p_NAV[row, cell, gold], rtol=1e-4)
-            assert trace.gold_rank_NT[row, event] == (p_NAV[row, cell] > p_NAV[row, cell, gold]).sum()
-            if len(order) <= 2:
-                assert trace.runner_up_NT[row, event] == -1
-                assert np.isnan(trace.margin_NT[row, event])
-            else:
-                margin = np.log(p_NAV[row, cell].max()) - np.log(p_NAV[row, order[2]].max())
-                assert trace.runner_up_NT[row, event] == order[2]
-                np.testing.assert_allclose(trace.margin_NT[row, event], margin, atol=1e-5)
 
 
 # -- how many cells a step commits --------------------------------------------------------------------------------
@@ -321,3 +264,19 @@ def test_an_instance_with_nothing_hidden_is_left_alone() -> None:
     trace = decode(TOY, given, Top1())
     np.testing.assert_array_equal(trace.answer_NA, given.answer_NA)
     assert not trace.happened_NT.any()
+
+
+def test_how_many_rows_are_decoded_at_a_time() -> None:
+    cpu = Decoding()
+    assert [in_flight(n, cpu) for n in (1, 32, 33, 1000)] == [32] * 4
+    assert [in_flight(1000, replace(cpu, batch=batch)) for batch in (1, 32, 33, 5000)] == [32, 32, 64, 1024]
+    assert [tile(length) for length in (1, 100_000)] == [32, 4]
+    assert all(tile(length) >= tile(length + 1) for length in range(1, 3000))
+    assert [batch_rows(256, n, 8, 2) for n in (1, 16, 17, 5000)] == [8, 8, 16, 256]
+    assert batch_rows(256, 1, 8, 1) == 256
+
+
+def test_tokens_that_the_denoiser_does_not_know() -> None:
+    refuse_strangers(9, 10)
+    with pytest.raises(HardtailError, match="tokens up to 10, but the denoiser predicts only 10 tokens"):
+        refuse_strangers(10, 10)

@@ -5,20 +5,29 @@ Shapes: N instances, A answer cells.
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
+import hardtail
 from hardtail.core.errors import HardtailError
-from hardtail.core.records import Coverage, as_json
+from hardtail.core.records import Coverage, as_json, jsonable
 from hardtail.core.registry import TASKS
 from hardtail.core.seeds import Stream
 from hardtail.core.tables import Table
+from hardtail.decoding.loop import decode
 from hardtail.measuring.diagnosis import diagnose, tables
 from hardtail.measuring.diagnosis.by_stratum import by_stratum
-from hardtail.measuring.diagnosis.cells import WorstCell
+from hardtail.measuring.diagnosis.cells import WorstCell, mostly_wrong
+from hardtail.measuring.diagnosis.coverage import compare, visits
 from hardtail.measuring.diagnosis.readiness import readiness
+from hardtail.measuring.models import subject_of
+from hardtail.policies.named import policy_named
 from hardtail.tasks.addition.task import Addition
+from hardtail.traces import states
 from hardtail.traces.states import standing
 from tests.diagnose_toys import SMALL, Event, gold_trace, lsb_trace, remasked_trace, small, trace_of
 
@@ -162,3 +171,38 @@ def test_a_table_for_documents() -> None:
         "| a\\|b | 12,345 | 0.1235 |",
         "| c | – | 1 |",
     ]
+
+
+def test_the_worst_dozen_cells_are_listed_of_those_that_were_judged_often() -> None:
+    """Half right is not mostly wrong; neither is a cell that was judged in 19 instances listed."""
+    judged_NA, right_NA = np.ones((20, 33), dtype=np.bool_), np.zeros((20, 33), dtype=np.bool_)
+    right_NA[:10, :9], judged_NA[0, 9] = True, False
+    total, listed = mostly_wrong(Addition(digits=32), right_NA, judged_NA)
+    assert (total, len(listed), {cell.n for cell in listed}) == (23, 12, {20})
+
+
+@pytest.mark.parametrize("name", ["addition", "maze", "listops"])
+@pytest.mark.parametrize("policy", ["top1", "remdm,eta=0.5"])
+def test_a_diagnosis_in_parts_is_that_of_the_whole(name: str, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large trace is read in parts that fit in memory."""
+    small: dict[str, dict[str, Any]] = {"addition": {"digits": 5}, "maze": {"size": 3}}
+    task = hardtail.task(name, **small.get(name, {}))
+    instances = task.sample(11, "natural", seed=3)
+    rng = np.random.default_rng(0)
+    table = torch.from_numpy(rng.normal(size=(64, task.vocabulary.size))).float()
+
+    def logits(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return 3 * table[(tokens_BL.sum(dim=1, keepdim=True) + 7 * at_BA) % 64]
+
+    trace = decode(subject_of(logits, task).denoiser, instances, policy_named(policy))
+    order = task.order_names[0]
+    trained = visits(
+        decode(subject_of(logits, task).denoiser, instances.take(slice(0, 4)), policy_named("random")), order
+    )
+    whole, gap = jsonable(diagnose(task, trace)), compare(trace, trained, order)
+    monkeypatch.setattr(
+        states, "_BLOCK", 3 * (instances.answer_len + 1) * max(instances.answer_len + 1, states.steps_of(trace))
+    )
+    assert [len(part) for part in states.blocks(trace)] == [3, 3, 3, 2]
+    assert jsonable(diagnose(task, trace)) == whole
+    assert compare(trace, trained, order) == gap

@@ -1,5 +1,6 @@
 """Our policies inside samplers of the LLaDA and Dream kinds: the same answers as our own loop gives."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,41 @@ def test_the_mask_is_never_written_by_a_sampler() -> None:
         logits, 0.0, "low_confidence", x == mask_id, x, torch.ones(2, dtype=torch.int64)
     )
     assert token[keep].tolist() == [1, 1]
+
+
+def kept(policy: PolicyElsewhere, given: Sequence[int] | None, sure: float = 0.0) -> list[int]:
+    """How many of eight masked tokens are kept in each of three steps; nothing is ever written."""
+    x, mask_id = torch.full((2, 8), 3), 3
+    logits = torch.zeros((2, 8, 5))
+    logits[:, :3, 1] = sure
+    count = None if given is None else torch.tensor(given)
+    steps = [policy.transfer_index(logits, 0.0, "", x == mask_id, x, count)[1] for _ in range(3)]
+    assert all(bool((keep.sum(dim=1) == keep.sum(dim=1)[:1]).all()) for keep in steps)
+    return [int(keep.sum(dim=1)[0]) for keep in steps]
+
+
+@pytest.mark.parametrize(
+    ("name", "commit", "given", "wanted"),
+    [
+        ("top1", Commit(), [2, 2], [2, 2, 2]),  # the sampler says how many
+        ("top1", Commit(each=3), None, [3, 3, 3]),
+        ("top1", Commit(steps=4), None, [2, 3, 4]),  # of eight, with four, three and two steps left
+        ("threshold", Commit(), [2, 2], [3, 3, 3]),  # the policy decides: three tokens are sure
+    ],
+)
+def test_how_many_tokens_a_sampler_keeps(name: str, commit: Commit, given: list[int] | None, wanted: list[int]) -> None:
+    assert kept(PolicyElsewhere(policy_named(name), 3, commit), given, sure=20.0) == wanted
+
+
+def test_random_order_in_a_sampler_depends_on_seed_row_and_step() -> None:
+    x, mask_id = torch.full((2, 40), 3), 3
+    logits = torch.zeros((2, 40, 5))
+
+    def orders(seed: int) -> list[list[bool]]:
+        """The first row's and the second's in the first step, and both in the second."""
+        policy = PolicyElsewhere(policy_named("random"), mask_id, Commit(each=9), seed)
+        return [row for _ in range(2) for row in policy.transfer_index(logits, 0.0, "", x == mask_id, x)[1].tolist()]
+
+    assert orders(1) == orders(1)
+    assert len(set(map(tuple, orders(1)))) == 4
+    assert orders(2)[0] == orders(1)[1] != orders(1)[0]  # a row's number is added to the seed

@@ -264,3 +264,11 @@ def test_how_many_tokens_a_model_reads_at_once(config: dict[str, Any], room: int
 def test_a_header_keeps_the_architecture_and_nothing_that_would_load_something_else() -> None:
     held = {"hidden_size": 8, "auto_map": {}, "_name": "x", "text_attn_implementation": "a/b", "model_type": "bert"}
     assert _kept(held) == {"hidden_size": 8}
+
+
+def test_code_that_comes_with_a_model_may_name_it_a_masked_language_model() -> None:
+    named = {"AutoModelForMaskedLM": "code.Model"}
+    assert family_of(SimpleNamespace(model_type="mine", auto_map=named)).auto_class == "AutoModelForMaskedLM"
+    for auto_map in (None, {}, {"AutoModel": "code.Model"}):
+        with pytest.raises(HardtailError, match="is not a masked language model"):
+            family_of(SimpleNamespace(model_type="mine", auto_map=auto_map))

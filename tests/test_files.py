@@ -1,4 +1,4 @@
-"""Saved data: it comes back bit for bit, or not at all and with a sentence."""
+"""Saved data, text and records: they come back bit for bit, or not at all and with a sentence."""
 
 import json
 import subprocess
@@ -10,9 +10,22 @@ import pytest
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.core.files import atomic, load_instances, manifest_path, read_lines, save_instances
+from hardtail.core import files
+from hardtail.core.files import (
+    append_bytes,
+    atomic,
+    load_instances,
+    manifest_path,
+    read_lines,
+    read_regular,
+    save_instances,
+)
 from hardtail.core.manifest import Manifest
+from hardtail.core.trace_files import save_trace
+from hardtail.decoding.loop import decode
+from hardtail.policies.confidence import Top1
 from hardtail.testing import same
+from tests.decoding_toys import TOY, problems
 
 
 @pytest.fixture
@@ -143,3 +156,49 @@ else:
     raise AssertionError("sampling a maze worked without numba")
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_text_file_from_both_sides_of_its_limits(tmp_path: Path) -> None:
+    path = tmp_path / "some.txt"
+    path.write_text("\ufeff1\n\n  \n2\r\n" + "x" * files.LONGEST_LINE + "\n")
+    assert read_lines(path) == ["1", "2", "x" * files.LONGEST_LINE]
+    path.write_text("1\n" + "x" * (files.LONGEST_LINE + 1) + "\n")
+    with pytest.raises(HardtailError, match="line 2 has more than 100,000 characters"):
+        read_lines(path)
+    path.write_text("1234567\n" * 10)
+    assert len(read_lines(path, limit=10 * (8 + 64))) == 10
+    with pytest.raises(HardtailError, match="takes more than 0 MB of memory"):
+        read_lines(path, limit=10 * (8 + 64) - 1)
+
+
+def test_records_from_both_sides_of_their_limit(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    path.write_bytes(b"12345")
+    assert read_regular(path, 5) == b"12345"
+    with pytest.raises(HardtailError, match="has 5 bytes; a file of this kind has at most 4"):
+        read_regular(path, 4)
+    append_bytes(tmp_path / "new", b"a\n")
+    append_bytes(tmp_path / "new", b"b\n")
+    assert (tmp_path / "new").read_bytes() == b"a\nb\n"
+    with pytest.raises(HardtailError, match="ends in the middle of a line"):
+        append_bytes(path, b"x\n")
+    assert path.read_bytes() == b"12345"
+
+
+def test_errors_of_a_file_say_why(tmp_path: Path) -> None:
+    with pytest.raises(HardtailError, match="cannot be read: Is a directory"):
+        read_regular(tmp_path)
+    with pytest.raises(HardtailError, match="cannot be written: embedded null byte"):
+        files.refuse_special(Path("a\0b"))
+    with pytest.raises(HardtailError, match="cannot be written: File name too long"):
+        files.refuse_special(tmp_path / ("x" * 300))
+
+
+def test_data_and_traces_have_an_ending_that_their_manifest_does_not_have(tmp_path: Path) -> None:
+    instances = problems(3)
+    manifest = Manifest(split="all")
+    with pytest.raises(HardtailError, match=r"sums.json must end in .npz"):
+        save_instances(tmp_path / "sums.json", instances, manifest)
+    with pytest.raises(HardtailError, match=r"trace.json must end in .npz"):
+        save_trace(tmp_path / "trace.json", decode(TOY, instances, Top1()))
+    assert not list(tmp_path.iterdir())

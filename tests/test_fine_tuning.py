@@ -218,3 +218,16 @@ def test_what_fine_tuning_takes_grows_with_the_model_and_the_batch(folders: Call
     assert one.memory > 4 * 7 * weights
     assert two.memory - one.memory > 4 * 4 * length * model.config.vocab_size
     assert two.flops_per_step == 2 * one.flops_per_step == 8 * 3 * 2.0 * weights * length
+
+
+def test_what_fine_tuning_keeps_in_memory(tmp_path: Path) -> None:
+    """Seven numbers for each weight, and for each token 22 vectors a layer and the logits."""
+    name = hf_toys.saved(tmp_path, "bert")
+    recipe = replace(recipe_named("addition-random-smoke"), task=TASK, model=identified(name), batch=3)
+    model = load_hf(name, TASK.vocabulary).model
+    config, length = model.config, model.layout.length(TASK.seq_len)
+    weights = sum(map(torch.numel, model.parameters()))
+    kept = 3 * length * (config.hidden_size * config.num_hidden_layers * 22 + config.vocab_size) * 4
+    found = estimate(recipe)
+    assert (found.parameters, found.memory) == (weights, weights * 4 * 7 + kept)
+    assert found.flops_per_step == 3.0 * 3 * recipe.accumulate * 2.0 * weights * length

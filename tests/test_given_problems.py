@@ -1,15 +1,21 @@
 """Problems from files in place of drawn ones: `eval --data`."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hardtail
-from hardtail import HardtailError
+from hardtail import HardtailError, Instances
+from hardtail.core import hub
 from hardtail.core.files import save_instances
 from hardtail.core.records import Accuracy, read_measurements
 from hardtail.measuring.given import GivenProblems
 from hardtail.tasks import datasets as data
+from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.stored import refuse_unsolved
 from tests.conftest import Command
 
 TASK = hardtail.task("addition", "paper-carry")
@@ -76,3 +82,40 @@ def test_drawn_and_given_instances_exclude_each_other(sums: Path, hardtail_comma
     code, _, said = hardtail_command("eval", "zoo:addition-papl-paper", "--data", str(sums), "--data-seed", "3")
     assert code == 2
     assert "leave one out" in said
+
+
+class Longer(Addition):
+    """Finds its prompts longer than they are."""
+
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        found = super().parse(prompts)
+        return replace(found, prompt_len_N=found.prompt_len_N + 1)
+
+
+class Other(Addition):
+    """Writes the first sign of its prompts in another way."""
+
+    def parse(self, prompts: Sequence[str]) -> Instances:
+        found = super().parse(prompts)
+        found.tokens_NL[:, 0] += 1
+        return found
+
+
+@pytest.mark.parametrize("kind", [Longer, Other])
+def test_prompts_that_the_task_would_write_otherwise_are_refused(kind: type[Addition]) -> None:
+    instances = Addition(digits=3).parse(["123+456", "100+250"])
+    refuse_unsolved(Addition(digits=3), instances, "sums.npz")
+    with pytest.raises(HardtailError, match="its prompts are not written as the task writes them"):
+        refuse_unsolved(kind(digits=3), instances, "sums.npz")
+
+
+def test_problems_on_the_hub_are_read_as_a_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Addition(digits=4)
+    built = data.build(task, "test", n=3)
+    save_instances(tmp_path / "data.npz", built.instances, built.manifest)
+    pinned = Path(f"hf:me/sums@{'a' * 40}")
+    monkeypatch.setattr(hub, "pinned_data", lambda path: pinned)
+    monkeypatch.setattr(hub, "fetch", lambda *given: hub.Snapshot(tmp_path, hub.Address("me/sums", "a" * 40)))
+    found = GivenProblems.read(task, Path("hf:me/sums"))
+    assert (found.file.file, found.file.count) == ("me/sums@aaaaaaa", 3)
+    np.testing.assert_array_equal(found.instances.tokens_NL, built.instances.tokens_NL)

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 import torch
 
+import hardtail
 from hardtail.core.types import Instances
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.schemes import Corpus, Papl, Puma, Random, Scheme
+from hardtail.schemes.base import Rows
 from hardtail.schemes.stages import Fixed
+from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.maze.task import Maze
 from hardtail.training.gradient import Predicted
 from hardtail.training.optimiser import AdamW
 from hardtail.training.step import Step
+from tests.test_schemes import now
 
 LENGTH, ANSWER, VOCABULARY = 20, 9, 7
 
@@ -52,3 +57,34 @@ def test_as_many_cells_as_the_fullest_instance_needs() -> None:
     for maskable_A, cell_K in zip(data.maskable_NA, cell_NK.long(), strict=True):
         assert set(maskable_A.nonzero().flatten().tolist()) <= set(cell_K.tolist())
         assert len(set(cell_K.tolist())) == 6
+
+
+def test_a_step_predicts_the_answer_as_one_piece_where_every_cell_can_be_hidden() -> None:
+    """A piece of each sequence is a view; cells that are picked out one by one are copies."""
+    task = hardtail.task("addition", digits=5)
+    corpus = Corpus.on(torch.device("cpu"), task.sample(8, "natural", seed=0), task.vocabulary.mask_id)
+    view = Random().corrupt({}, corpus, 4, now(0))
+    assert isinstance(view.at_BA, slice)
+    assert Predicted(corpus).at(view) is view.at_BA
+
+
+def test_only_cells_that_may_be_hidden_are_predicted() -> None:
+    task = Maze(size=3)
+    corpus = Corpus.on(torch.device("cpu"), task.sample(5, "natural", seed=1), task.vocabulary.mask_id)
+    predicted, rows = Predicted(corpus), corpus.rows(torch.tensor([3, 1]))
+    assert isinstance(rows, Rows)
+    view = rows.hide(rows.maskable_BA, corpus)
+    at_BK = predicted.at(view)
+    most = int(corpus.maskable_NA.sum(dim=1).max())
+    assert isinstance(at_BK, torch.Tensor)
+    assert at_BK.shape == (2, most)
+    spread_BAV = predicted.spread(at_BK[..., None].float(), view)
+    for row in range(2):
+        for cell, place in enumerate(rows.at_BA[row].tolist()):
+            if rows.maskable_BA[row, cell]:
+                assert spread_BAV[row, cell, 0] == place
+            else:
+                assert spread_BAV[row, cell, 0] in (0, place)
+    whole = Addition(digits=4)
+    every = Predicted(Corpus.on(torch.device("cpu"), whole.sample(3, "natural", seed=1), whole.vocabulary.mask_id))
+    assert every.cell_NK is None

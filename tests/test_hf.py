@@ -1,16 +1,11 @@
 """Models of other projects as denoisers: equal to a plain forward and gather, whatever the batch and the padding."""
 
-import json
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from tokenizers import normalizers
 from torch import Tensor
 
@@ -19,16 +14,13 @@ from hardtail import HardtailError, Streams
 from hardtail.core.types import Instances
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.models import subject_of
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.hf.adapter import HfModel
 from hardtail.models.hf.families import Family, family_of
 from hardtail.models.hf.layout import Layout, Template
-from hardtail.models.hf.loading import identified, load_hf
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
 from tests import hf_toys
-from tests.conftest import Command
 from tests.wide_toys import RunningSums
 
 ADDITION = hardtail.task("addition", digits=4)
@@ -201,122 +193,7 @@ def test_a_greedy_decode_is_dreams_own_generation(name: str, score: Callable[[Te
     assert (denoiser.id_V[torch.from_numpy(trace.answer_NA.astype(np.int64))] == expected).all()
 
 
-# -- loading and refusing -------------------------------------------------------
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Code that comes with a model is copied to a folder of this test run, and nothing is looked up on the Hub."""
-    with pytest.MonkeyPatch.context() as patch:
-        modules = str(tmp_path_factory.mktemp("modules"))
-        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
-        patch.setattr("transformers.utils.hub.HF_MODULES_CACHE", modules)
-        patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-        yield
-
-
-@pytest.mark.parametrize("family", hf_toys.FAMILIES)
-def test_a_saved_folder_of_every_family_is_measured(family: str, tmp_path: Path) -> None:
-    """The folder, its code included, goes through the loading code of `transformers`."""
-    plain = family in hf_toys.PLAIN
-    name = hf_toys.saved(tmp_path, family)
-    subject = hardtail.load(name, ADDITION, template="add {prompt}\\n{answer}", trust_remote_code=not plain)
-    batch = hidden(drawn(), subject.denoiser.mask_id)
-    direct = made(family, template="add {prompt}\n{answer}")
-    torch.testing.assert_close(subject.denoiser.logits(*batch), direct.logits(*batch), rtol=0, atol=0)
-    found = hardtail.evaluate(subject, policies=["top1"], strata=["natural"], n=2).accuracies[0]
-    assert found.model == tmp_path.name
-    assert found.pretrained is not None
-    assert (found.pretrained.name, found.pretrained.template) == (name, "add {prompt}\\n{answer}")
-    if not plain:
-        with pytest.raises(HardtailError, match="only with --trust-remote-code"):
-            hardtail.load(name, ADDITION)
-
-
-def test_every_command_takes_a_saved_folder(hardtail_command: Command, tmp_path: Path) -> None:
-    name, page = hf_toys.saved(tmp_path, "modernbert"), tmp_path / "page.html"
-    given = [name, "--task", "addition,digits=4", "--template", "{prompt}", "-n", "3"]
-
-    def told(*words: str) -> str:
-        code, out, err = hardtail_command(*words)
-        assert code == 0, err
-        return out
-
-    some = ["--policies", "top1", "--strata", "natural"]
-    assert tmp_path.name in told("eval", *given, *some)
-    blocks = ["--policies", "block,size=2", "--steps", "6", "--strata", "natural", "--json"]
-    (record,) = json.loads(told("eval", *given, *blocks))
-    assert (record["commit_rule"], record["steps"]) == (
-        "6 steps",
-        5,
-    )  # two for each block, and the last block has one cell
-    (record,) = json.loads(told("eval", *given, *some, "--steps", "3", "--schedule", "dream", "--json"))
-    assert record["commit_rule"] == "3 steps, dream"
-    assert len(record["pretrained"]["sha256"]) == 64
-    assert "sums" in told("diagnose", *given, *some)
-    assert told("view", *given, "--stratum", "natural").count("step ") == 5
-    told("report", *given, *some, "--out", str(page))
-    assert tmp_path.name in page.read_text()
-    assert tmp_path.name in told("compare", *given, "--strata", "natural", "--policies", "top1", "lsb")
-
-
-def test_what_cannot_be_right_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(HardtailError, match="no mask token"):
-        made("bert", mask=False)
-    with pytest.raises(HardtailError, match=r"writes '\+' as the ids \[1\]"):
-        made("bert", characters="0123456789=")
-    with pytest.raises(HardtailError, match=r"must have \{prompt\} once"):
-        Template.parse("add")
-    with pytest.raises(HardtailError, match="prompts of different lengths"):
-        made("mdlm", LISTOPS).logits(*hidden(drawn(LISTOPS), LISTOPS.vocabulary.mask_id))
-    for kind, change, reason in (
-        ("diffusion_gemma", {}, "no mask token that could hide"),
-        ("gpt2", {}, "'gpt2' is not a masked language model"),
-        ("mdlm", {"time_conditioning": True}, "conditioned on time"),
-        ("bd3lm", {"attn_backend": "flex"}, "reads the sequence twice"),
-    ):
-        with pytest.raises(HardtailError, match=reason):
-            family_of(SimpleNamespace(model_type=kind, **change))
-    with pytest.raises(HardtailError, match=r"^hf:.*there is no config\.json"):
-        load_hf(str(tmp_path), ADDITION.vocabulary)
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"attn_implementation": "someone/kernels"},
-        {"_attn_implementation": "someone/kernels@main"},
-        {"attn_implementation": {"": "sdpa", "text_config": "someone/kernels"}},
-        {"text_config": {"_attn_implementation": "someone/kernels"}},
-    ],
-)
-def test_attention_code_that_a_configuration_names_is_not_fetched(named: dict[str, object], tmp_path: Path) -> None:
-    name, path = hf_toys.saved(tmp_path, "bert"), tmp_path / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | named))
-    with pytest.raises(HardtailError, match=r"names attention code on the Hub.*--trust-remote-code"):
-        load_hf(name, ADDITION.vocabulary)
-    assert identified(name).name == name, "its hash is known without loading it"
-
-
-def test_the_hash_covers_what_makes_a_model(tmp_path: Path) -> None:
-    """The vocabulary and the code included, and nothing else."""
-    name = hf_toys.saved(tmp_path, "bert")
-    seen = {identified(name).sha256}
-    for file in ("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "special_tokens_map.json", "modeling_x.py"):
-        (tmp_path / file).write_text("x")
-        seen.add(identified(name).sha256)
-    assert len(seen) == 7
-    (tmp_path / "trainer_state.json").write_text("{}")
-    (tmp_path / "README.md").write_text("x")
-    assert identified(name).sha256 in seen
-
-
-@pytest.mark.parametrize("family", ["mdlm", "bd3lm", "sedd"])
-def test_the_mask_of_some_families_is_their_last_token(family: str, tmp_path: Path) -> None:
-    """Their tokenizers are GPT-2's, which has no mask."""
-    name = hf_toys.saved(tmp_path, family, mask=False)
-    found = load_hf(name, ADDITION.vocabulary, trust_remote_code=True).model
-    assert found.layout.mask == found.config.vocab_size - 1
+# -- what is refused -------------------------------------------------------------------------------------------------
 
 
 def test_a_table_that_merges_two_tokens_is_refused() -> None:
@@ -338,34 +215,6 @@ def test_a_plain_call_that_would_be_silently_wrong_is_refused(family: str, reaso
         hardtail.load(hf_toys.FAMILIES[family](20), ADDITION)
 
 
-def test_a_folder_that_does_not_fit_is_refused_with_the_reason(
-    hardtail_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = hf_toys.saved(tmp_path, "roberta")
-    with pytest.raises(HardtailError, match="does not say its task"):
-        hardtail.load(name)
-    with pytest.raises(HardtailError, match="at most 255 tokens, and a problem in its template takes 257"):
-        hardtail.load(name, hardtail.task("addition", digits=50), template=f"{100 * 'x'}{{prompt}}{{answer}}!!!")
-    with pytest.raises(HardtailError, match="template is for models of other projects"):
-        hardtail.load("zoo:addition-puma", template="{prompt}")
-    for change in ({"kind": "last"}, {"compiled": True}):
-        with pytest.raises(HardtailError, match="for runs and weights only"):
-            subject_of(name, ADDITION, **change)
-    weights = load_file(tmp_path / "model.safetensors")
-    del weights["lm_head.dense.weight"]
-    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(HardtailError, match=r"no weights for lm_head.dense.weight"):
-        hardtail.load(name, ADDITION)
-    (tmp_path / "model.safetensors").unlink()
-    torch.save({}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(HardtailError, match="cannot be loaded"):
-        hardtail.load(name, ADDITION)
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    code, _, err = hardtail_command("eval", name, "--task", "addition")
-    assert code == 2
-    assert err.endswith(f"hardtail: {name} needs transformers: pip install 'hardtail[hf]'\n")
-
-
 def test_a_vocabulary_of_words_is_one_to_one_too() -> None:
     tokens = hf_toys.tokenizer(words=RunningSums.vocabulary.characters)
     layout = Layout.of(RunningSums.vocabulary, tokens, tokens.mask_token_id, Template())
@@ -373,41 +222,6 @@ def test_a_vocabulary_of_words_is_one_to_one_too() -> None:
     model = HfModel(hf_toys.bert(len(tokens)), family_of(hf_toys.bert(len(tokens)).config), layout)
     subject = hardtail.load(ModelDenoiser(model, RunningSums.vocabulary.mask_id), RunningSums())
     assert hardtail.evaluate(subject, policies=["top1"], strata=["natural"], n=2).accuracies[0].n == 2
-
-
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        ("tokenizer.json", b'{"version": "2"}'),
-        ("model.safetensors", b"\x00" * 64),
-        ("config.json", b'{"model_type": "bert", "num_attention_heads": "two"}'),
-    ],
-)
-def test_a_damaged_file_is_refused_in_a_sentence(file: str, content: bytes, tmp_path: Path) -> None:
-    """The libraries raise classes of their own for these, and Exception itself."""
-    name = hf_toys.saved(tmp_path, "bert")
-    (tmp_path / file).write_bytes(content)
-    with pytest.raises(HardtailError, match=r"hf:.*cannot be loaded: .*\w"):
-        load_hf(name, ADDITION.vocabulary)
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"num_hidden_layers": 2000}, "says 2,000 layers, but its files hold"),
-        ({"vocab_size": 10**9}, r"describes 33,000,\d+,\d+ weights, but its files have"),
-        ({"intermediate_size": 10**9}, "weights, but its files have"),
-    ],
-)
-def test_a_model_larger_than_its_files_is_refused_before_it_is_made(
-    change: dict[str, int], reason: str, tmp_path: Path
-) -> None:
-    """Two thousand layers took half a minute to be found missing; a billion rows would take 128 GB."""
-    name = hf_toys.saved(tmp_path, "bert")
-    config = json.loads((tmp_path / "config.json").read_bytes())
-    (tmp_path / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(HardtailError, match=reason):
-        load_hf(name, ADDITION.vocabulary)
 
 
 def test_text_after_the_answer_comes_right_after_it() -> None:

@@ -84,8 +84,11 @@ def test_only_new_paths_and_regular_files_are_written(writer: str, place: Place,
 
 @pytest.mark.parametrize("place", [device, pipe, link])
 def test_a_lock_is_only_taken_for_what_can_be_written(place: Place, tmp_path: Path) -> None:
+    path = place(tmp_path)
+    before = sorted(tmp_path.iterdir())
     with pytest.raises(HardtailError, match="give a new name"):
-        _lock(place(tmp_path))
+        _lock(path)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_links_in_a_run_folder_are_not_followed(tmp_path: Path) -> None:
@@ -187,6 +190,14 @@ def test_nested_json_is_a_sentence_in_every_command(text: str, tmp_path: Path, h
         assert code == 2, words
         assert "not valid JSON" in err or "nested more than 64 levels deep" in err
         assert len(err) < 1000
+
+
+@pytest.mark.parametrize(
+    "words", [["inspect", "."], ["inspect", ""], ["inspect", "/"], ["diagnose", "."], ["view", ""]]
+)
+def test_a_folder_without_a_name_is_no_file(words: list[str], hardtail_command: Command) -> None:
+    code, _, err = hardtail_command(*words)
+    assert (code, "Traceback" in err) == (2, False), err
 
 
 # -- bombs ------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from hardtail.study.recipes import recipe_named
 from hardtail.training.checkpoint import STATE, state_step
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
+from hardtail.training.step import Step
 from tests.conftest import Command
 from tests.hostile import untrained_run
 
@@ -91,3 +92,11 @@ def test_what_cannot_be_a_folder_is_refused_before_the_work(tmp_path: Path, hard
             assert (code, "is not a folder, or is inside a file; give another name" in err) == (2, True), err
     assert taken.read_text() == "mine"
     assert not page.exists()
+
+
+@pytest.mark.parametrize(("row", "known"), [(0, True), (19, True), (-1, False), (20, False)])
+def test_chains_go_on_with_rows_that_the_data_has(row: int, known: bool) -> None:
+    step = object.__new__(Step)
+    step.corpus = range(20)  # type: ignore[assignment]
+    step.state = {"first/row_B": torch.tensor([3, row]), "stage_B": torch.tensor([99])}
+    assert step.knows_its_rows() == known

@@ -2,6 +2,7 @@
 
 import fcntl
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import IO, Any
 
 import pytest
 
+from hardtail import HardtailError
 from hardtail.core.errors import BusyError
 from hardtail.core.files import atomic, save_instances, sole_writer
 from hardtail.core.types import Instances
@@ -255,3 +257,15 @@ def test_a_file_system_without_locks_is_written_all_the_same(tmp_path: Path, mon
     with atomic(tmp_path / "file") as file:
         file.write(b"whole")
     assert names_in(tmp_path) == [*left, "file"]
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_lock_that_is_no_regular_file_is_neither_used_nor_removed(folder: bool, tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    if folder:
+        path.mkdir()
+    lock = path / "lock" if folder else tmp_path / ".it.lock"
+    os.mkfifo(lock)
+    with pytest.raises(HardtailError, match="is a pipe; give a new name or a regular file"), sole_writer(path):
+        pass
+    assert lock.exists()

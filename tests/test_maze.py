@@ -1,6 +1,7 @@
 """Mazes against plain graph code, and the study's figures."""
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -263,3 +264,9 @@ def test_unreachable_stratum_says_so() -> None:
     task = hardtail.task("maze", size=2)
     with pytest.raises(HardtailError, match="no instance with corridor>=50"):
         task.sample(1, Streams(0).named("x"), "corridor>=50")
+
+
+@pytest.mark.parametrize(("side", "size"), [(5, 2), (7, 3), (21, 10), (65, 32)])
+def test_a_maze_has_the_size_that_it_is_drawn_in(side: int, size: int) -> None:
+    grid = "\n".join("." * side for _ in range(side))
+    assert hardtail.task("maze").fitted(grid) == replace(hardtail.task("maze"), size=size)  # type: ignore[call-arg]

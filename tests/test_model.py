@@ -1,9 +1,14 @@
-"""The denoiser: its size, and that computing answer cells only changes nothing."""
+"""The denoiser: its size, weights and precision, and that computing answer cells only changes nothing."""
+
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from hardtail.core.errors import HardtailError
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.precision import Precision, computing
 from hardtail.models.transformer import SMALL_TABLE, Block, Shape, Transformer, looked_up, parameter_count, pick
 
 
@@ -113,3 +118,56 @@ def test_only_the_gradient_of_a_small_table_is_a_product(rows: int, way: str) ->
     assert torch.equal(out_BLD, table_VD[tokens_BL])
     (gradient_VD,) = torch.autograd.grad(out_BLD.sum(), table_VD)
     assert gradient_VD[[0, 1, rows - 1], 0].tolist() == [2.0, 0.0, 1.0]
+
+
+class Asked(nn.Module):
+    """Says in which precision it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = list[tuple[str, bool]]()
+
+    def forward(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        self.seen.append((torch.get_float32_matmul_precision(), torch.is_autocast_enabled("cpu")))
+        return torch.zeros((*at_BA.shape, 8))
+
+
+@pytest.mark.parametrize(
+    ("precision", "products", "rounded"), [("fp32", "highest", False), ("tf32", "high", False), ("bf16", "high", True)]
+)
+def test_a_model_is_asked_in_the_precision_that_is_named(precision: Any, products: str, rounded: bool) -> None:
+    before = torch.get_float32_matmul_precision()
+    model: Any = Asked()
+    zero = torch.zeros((1, 3), dtype=torch.int64)
+    ModelDenoiser(model, 7, precision).logits(zero, zero)
+    assert model.seen == [(products, rounded)]
+    assert torch.get_float32_matmul_precision() == before
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_precision_holds_while_it_lasts() -> None:
+    before = torch.get_float32_matmul_precision()
+    kinds: tuple[tuple[Precision, str, torch.dtype], ...] = (
+        ("fp32", "highest", torch.float32),
+        ("tf32", "high", torch.float32),
+        ("bf16", "high", torch.bfloat16),
+    )
+    for precision, wanted, kind in kinds:
+        with computing(precision, torch.device("cpu")):
+            assert torch.get_float32_matmul_precision() == wanted
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == kind
+        assert torch.get_float32_matmul_precision() == before
+
+
+def test_initial_weights_do_not_depend_on_what_was_there() -> None:
+    shape = Shape(layers=1, heads=2, width=8, vocab_size=5, seq_len=4)
+    fresh, used = Transformer(shape), Transformer(shape)
+    with torch.no_grad():
+        for parameter in used.parameters():
+            parameter.fill_(3.0)
+    for model in (fresh, used):
+        model.initialise(torch.Generator().manual_seed(1))
+    for name, tensor in fresh.state_dict().items():
+        assert torch.equal(tensor, used.state_dict()[name]), name
+    assert fresh.norm.weight.tolist() == [1.0] * 8
+    assert not fresh.blocks[0].qkv.bias.any()  # type: ignore[union-attr, operator]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hardtail.core.noise import Moment, mix, shuffled, stream
+from hardtail.core.noise import Moment, mix, shuffled, signed, stream
 from hardtail.core.seeds import words
 from hardtail.policies.base import State
 
@@ -66,3 +66,9 @@ def test_a_decoders_noise_is_a_word_of_key_stream_and_step(name: str) -> None:
         mine = mixed(mixed(key + (stream(name) << 32)) + 4)
         expected.append([((mixed(mixed(mine + cell) ^ mine) >> 41) + 0.5) * 2.0**-23 for cell in range(5)])
     assert state.noise(stream(name), 5).tolist() == expected
+
+
+@pytest.mark.parametrize(("word", "number"), [(0, 0), ((1 << 63) - 1, (1 << 63) - 1), (1 << 63, -(1 << 63))])
+def test_words_are_twos_complements(word: int, number: int) -> None:
+    assert signed(word) == number
+    assert torch.tensor(signed(word)).item() == number

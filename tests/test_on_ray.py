@@ -304,3 +304,11 @@ def test_only_faults_without_progress_in_between_are_counted(
         else:
             drive.died(unit, "its owner", OSError("out of reach"))
     assert bool(drive.failures) == (not further)
+
+
+def test_a_run_without_files_has_gained_nothing(tmp_path: Path) -> None:
+    runs = FolderRuns(tmp_path)
+    assert runs.gained("none") == (0, 0)
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "evaluations.jsonl").write_bytes(b"12345")
+    assert runs.gained("some") == (0, 5)

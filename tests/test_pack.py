@@ -146,3 +146,9 @@ def test_a_piece_that_is_no_file_of_a_pieces_size_is_not_read(started: Path, tmp
     os.mkfifo(piece)
     with pytest.raises(HardtailError, match="is a pipe"):
         unpack(side, tmp_path / "runs")
+
+
+@pytest.mark.parametrize("name", ["no.pack.json", "run.json"])
+def test_a_packed_run_that_is_not_there_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(HardtailError, match="is not a packed run"):
+        unpack(tmp_path / name, tmp_path / "runs")

@@ -1,6 +1,7 @@
 """Data sets as Parquet: the same arrays bit for bit, readable by other tools, and refused when altered."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -8,9 +9,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+import hardtail
 import hardtail as ht
 from hardtail import HardtailError
-from hardtail.core.parquet import ENTRY
+from hardtail.core.parquet import ENTRY, load_parquet, save_parquet
 from hardtail.core.registry import TASKS
 from hardtail.tasks.datasets import build
 from hardtail.tasks.stored import store
@@ -119,3 +121,19 @@ def test_every_flipped_byte_is_refused_or_harmless(written: Path, tmp_path: Path
             continue
         assert same.sha256 == manifest.sha256
         assert all((loaded.arrays()[key] == array).all() for key, array in whole.arrays().items())
+
+
+@pytest.mark.parametrize(("name", "kind"), [("maskable_NA", np.uint8), ("prompt_len_N", np.int64)])
+def test_a_column_of_another_type_is_named(name: str, kind: Any, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    built = build(hardtail.task("addition", digits=4), "test", n=3)
+    path = tmp_path / "data.parquet"
+    save_parquet(path, built.instances, built.manifest, {})
+    held = pq.read_table(path)
+    place, array = held.schema.get_field_index(name), built.instances.arrays()[name].astype(kind)
+    column = pa.array(array) if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), 5)
+    pq.write_table(held.set_column(place, name, column), path)
+    with pytest.raises(HardtailError, match=rf"the column '{name}' \(.*\) is not "):
+        load_parquet(path)

@@ -2,13 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from hardtail.core.errors import HardtailError
+from hardtail.measuring.explain import diagnosed
+from hardtail.study.advance import study_parts
 from hardtail.study.grids import Entry, entries_named
-from hardtail.study.plan import COUNTED, makespan, plan
+from hardtail.study.plan import COUNTED, DIAGNOSED_ORDERS, KINDS_OF_WEIGHTS, _counted_decode, _Known, makespan, plan
 from hardtail.study.store import Store
+from hardtail.study.workplaces import FolderRuns
 from hardtail.training.estimate import estimate
 from tests.conftest import Command
 
@@ -53,3 +58,43 @@ def test_what_is_recorded_costs_nothing(tmp_path: Path, hardtail_command: Comman
     assert "critical path: listops-" in out
     code, _, error = hardtail_command("study", "plan", *where)
     assert (code, "plan needs grids or runs" in error) == (2, True)
+
+
+def test_measuring_takes_every_decode_of_both_kinds_of_weights(tmp_path: Path) -> None:
+    (entry,) = entries_named(["maze-puma-s42"])
+    made = plan([entry], tmp_path / "runs", Store(tmp_path / "results"), 50).runs[0]
+    task = entry.recipe.task
+    decodes = sum(part.n * len(policies) for part, policies in study_parts(task, 50))
+    decodes += DIAGNOSED_ORDERS * sum(part.n for part in diagnosed(task, (), None))
+    assert made.measuring == pytest.approx(KINDS_OF_WEIGHTS * decodes * _counted_decode(entry.recipe))
+
+
+@pytest.mark.parametrize(
+    ("device", "wall", "counts"),
+    [("NVIDIA H200", 600.0, True), ("CPU x86_64", 600.0, False), ("NVIDIA H200", None, False)],
+)
+def test_time_on_a_gpu_is_known_from_runs_on_a_gpu(device: str, wall: float | None, counts: bool) -> None:
+    (entry,) = entries_named(["maze-puma-s42"])
+    ran = SimpleNamespace(arm=entry.arm, device=device, wall=wall, steps=1000)
+    run = SimpleNamespace(entry=ran, name="earlier", folder=Path(), task="maze", evaluations=[])
+    store: Any = SimpleNamespace(runs=lambda: [run])
+    known = _Known(store)
+    known.__dict__["_works"] = []  # no recipe is read
+    found = known.step_seconds(entry)
+    assert found == ((0.6, "earlier") if counts else (estimate(entry.recipe).gpu_seconds / entry.recipe.steps, COUNTED))
+
+
+@pytest.mark.parametrize(
+    ("state", "step", "left"), [("missing", 0, 1.0), ("started", 1000, 0.9), ("trained", 10_000, 0.0)]
+)
+def test_steps_that_are_saved_are_not_paid_again(
+    state: str, step: int, left: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = entries_named(["maze-puma-s42"])
+    entry = replace(entry, recipe=replace(entry.recipe, steps=10_000))
+    monkeypatch.setattr(FolderRuns, "stages", lambda runs, names: dict.fromkeys(names, (state, step)))
+    found = plan([entry], tmp_path / "runs", Store(tmp_path / "results"), 50)
+    (run,) = found.runs
+    assert run.training == pytest.approx(left * estimate(entry.recipe).gpu_seconds)
+    assert found.seconds == run.seconds == run.training + run.measuring
+    assert (found.longest, found.recorded) == (run, 0)

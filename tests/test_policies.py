@@ -5,6 +5,7 @@ Shapes: A answer cells, V vocabulary.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit, Guess, Policy, State
+from hardtail.policies.check import Check
 from hardtail.policies.confidence import Entropy, Margin, MaxLogit, RandomOrder, Top1
+from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Blocks, LeftToRight, Logical, RightToLeft
 from hardtail.policies.parallel import EntropyBounded, Factor, Klass, Threshold, TopK
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
@@ -239,3 +242,32 @@ def test_blocks_are_finished_one_after_another(commit: Commit) -> None:
     waits_NT = trace.happened_NT & (trace.runner_up_NT >= 0)
     np.testing.assert_array_equal(trace.runner_up_NT[waits_NT] // 4, trace.cell_NT[waits_NT] // 4)
     assert (np.abs(trace.margin_NT[waits_NT]) < 20).all()
+
+
+@pytest.mark.parametrize(("commit", "most"), [(Commit(steps=9), 5), (Commit(steps=3), 3), (Commit(each=2), 3)])
+def test_the_most_steps_of_a_row(commit: Commit, most: int) -> None:
+    assert Top1().steps(5, commit) == most
+
+
+@dataclass(frozen=True)
+class OneForAll(Policy):
+    """Keeps one number for the whole batch."""
+
+    def begin(self, state: State) -> dict[str, Tensor]:
+        return {"once": torch.zeros(1)}
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+
+def test_a_policy_inside_another_keeps_something_for_every_row() -> None:
+    with pytest.raises(HardtailError, match=r"keeps 'once' \[1\]; inside another policy"):
+        decode(TOY, problems(30), Check(OneForAll(), then="refill", rounds=3))
+
+
+@pytest.mark.parametrize("policy", ["check,draft=top1,then=refill,rounds=4", "ladder,rungs=top1/margin,limit=0"])
+def test_a_schedule_that_has_ended_goes_on_with_its_last_step(policy: str) -> None:
+    """A policy that fills cells again does so after the last of its steps."""
+    trace = decode(TOY, problems(20), policy_named(policy), Decoding(commit=Commit(steps=3, schedule="dream")))
+    assert trace.step_NT.max() > 6
+    assert (trace.answer_NA != trace.mask_id).all()

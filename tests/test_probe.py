@@ -13,6 +13,7 @@ from hardtail import Streams
 from hardtail.core.types import Instances
 from hardtail.measuring.looking import Model
 from hardtail.schemes.base import Corpus
+from hardtail.tasks.addition.task import Addition
 from hardtail.training.probe import CHUNK, Probe
 
 TASK = hardtail.task("addition", digits=4)
@@ -59,3 +60,13 @@ def test_only_hidden_cells_count() -> None:
     found = Probe(corpus(instances), VOCAB).of(knows_all_but(instances, [0, 2, 3]))
     assert found.guessed == 1
     assert found.nll == pytest.approx((90 + 30) * math.log(10) / hidden_NA.sum(), rel=1e-5)
+
+
+def test_what_is_the_same_everywhere_takes_no_guess() -> None:
+    """Of a cell that one problem has, its token is known; of one that two have, what they have in common."""
+    task = Addition(digits=4)
+    for prompts, guessed in ((["1234+1111"], 0.0), (["1234+1111", "1235+1111"], math.log(2)), (["1234+1111"] * 2, 0.0)):
+        corpus = Corpus.on(torch.device("cpu"), task.parse(prompts), task.vocabulary.mask_id)
+        guess_A = Probe(corpus, task.vocabulary.size).guess_A
+        assert float(guess_A.max()) == pytest.approx(guessed)
+        assert int((guess_A > 0).sum()) == (guessed > 0)

@@ -205,3 +205,7 @@ def test_a_threshold_leaps_over_stages() -> None:
     stays_B = state["row_B"] == view.row_B
     assert stays_B.any()
     assert (state["stage_B"][stays_B] == 3).all()
+
+
+def test_pumas_authors_have_eight_stages() -> None:
+    assert official().stages == Fixed(8)

@@ -15,6 +15,7 @@ from hardtail.schemes.mixture import Mixture
 from hardtail.schemes.named import scheme_named
 from hardtail.schemes.random import Random
 from hardtail.study.recipes import recipe_named
+from hardtail.training.keeper import _named
 from hardtail.training.ranks import Alone, Ranks, open_ranks
 from hardtail.training.run import train
 from hardtail.training.step import Shared
@@ -179,3 +180,9 @@ def test_on_a_gpu_the_sum_is_between_two_captured_parts(scheme: str, monkeypatch
     assert parts == ["_give", "_receive"] * 3
     for name, tensor in eager.tensors().items():
         assert torch.equal(tensor, captured.tensors()[name]), name
+
+
+def test_a_state_names_what_other_processes_have_by_their_ranks() -> None:
+    """Another name, and no state that people have would be continued."""
+    others = [{"row_B": torch.tensor([rank])} for rank in (1, 2)]
+    assert {name: int(tensor) for name, tensor in _named(others).items()} == {"rank 1/row_B": 1, "rank 2/row_B": 2}

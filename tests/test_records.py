@@ -1,11 +1,16 @@
-"""Records: parsed once, refused with file, line and field, and written so that they read back the same."""
+"""JSON and records: parsed once, refused with file, line and field, and written so that they read back the same."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from msgspec import structs
 
 from hardtail import HardtailError
+from hardtail.core.parsing import DEEPEST, decoded, decoded_with_infinity
 from hardtail.core.records import (
     SCHEMA,
     Accuracy,
@@ -16,6 +21,8 @@ from hardtail.core.records import (
     append_jsonl,
     as_json,
     jsonable,
+    names_a_folder,
+    parse,
     read_json,
     read_jsonl,
     read_measurements,
@@ -135,3 +142,75 @@ def test_what_is_unknown_is_not_written() -> None:
         "data": {"file": "sums.npz", "sha256": "00"},
     }
     assert jsonable(LogLine(step=3)) == {"step": 3}
+
+
+@pytest.mark.parametrize("read", [decoded, decoded_with_infinity])
+def test_how_deep_and_how_large_json_may_be(read: Callable[[str, str], Any]) -> None:
+    for opening, closing in (("[", "]"), ('{"a":', "}")):
+        inside = opening * (DEEPEST - 1) + "1" + closing * (DEEPEST - 1)
+        assert read(f"[{inside}]", "it")
+        assert read(f"[{inside}, []]", "it")
+        with pytest.raises(HardtailError, match="it: it is nested more than 64 levels deep"):
+            read(f"[[{inside}]]", "it")
+    assert len(read("[" + ",".join(["[]"] * 500) + "]", "it")) == 500
+    for number in ((1 << 64) - 1, -(1 << 63)):
+        assert read(f"[[{number}]]", "it") == [[number]]
+    for number in (1 << 64, -(1 << 63) - 1):
+        with pytest.raises(HardtailError, match="it: "):
+            read(f'{{"a": [1, {number}]}}', "it")
+    with pytest.raises(HardtailError, match="it: this is not valid JSON"):
+        read("[1", "it")
+
+
+@pytest.mark.parametrize("schema", [0, 3, True, "1", None, 1.0])
+def test_records_of_other_schemas_are_refused(schema: object) -> None:
+    for known in (1, 2):
+        assert parse(f'{{"schema": {known}, "step": 1}}'.encode(), LogLine, "it").step == 1
+    with pytest.raises(HardtailError, match=r"it: schema is .*; this version reads 1 to 2"):
+        parse(json.dumps({"schema": schema, "step": 1}).encode(), LogLine, "it")
+
+
+def test_what_counts_as_plainly_decoded() -> None:
+    plain = Accuracy(policy="top1", stratum="natural", n=1, exact_match=1.0, seed=7)
+
+    assert plain.plainly_decoded
+    assert structs.replace(plain, data_seed=7).plainly_decoded
+    assert structs.replace(plain, decode_precision="bf16").plainly_decoded
+    others: list[dict[str, Any]] = [
+        {"data_seed": 8},
+        {"data": DataFile(file="x", sha256="y")},
+        {"decode_seed": 1},
+        {"commit_rule": "2 a step"},
+        {"restrict": True},
+        {"temperature": 0.5},
+    ]
+    assert not any(structs.replace(plain, **other).plainly_decoded for other in others)
+
+
+def test_names_that_folders_can_have() -> None:
+    for name in ("a", "a b", "é" * 100, ".hidden", "x" * 200):
+        assert names_a_folder(name), name
+    for name in ("", ".", "..", "a/b", "/", "a\n", "\x1b", "x" * 201, "é" * 101):
+        assert not names_a_folder(name), name
+    with pytest.raises(ValueError, match="not the name of a folder"):
+        RunEntry(name="..", arm="a", task="t", seed=0, steps=1)
+
+
+def test_coverage_has_as_many_rows_of_ranks_as_counts() -> None:
+    Coverage(by_count=(1, 2), by_count_and_rank=((1, 2, 3), (4, 5, 6)))
+    for rows in (((1, 2),), ((1, 2), (1,)), ((1,), (2,), (3,))):
+        with pytest.raises(ValueError, match="differ"):
+            Coverage(by_count=(1, 2), by_count_and_rank=rows)
+
+
+def test_a_record_as_json_leaves_out_what_is_unknown() -> None:
+    record = Accuracy(policy="top1", stratum="natural", n=np.int64(3), exact_match=float("nan"), seed=0)  # type: ignore[arg-type]
+    assert list(as_json(record).items())[:3] == [("kind", "accuracy"), ("schema", 2), ("policy", "top1")]
+    assert "exact_match" not in as_json(record)
+    assert as_json(LogLine(step=3)) == {"schema": 2, "step": 3}
+
+
+def test_only_numbers_and_text_are_recorded() -> None:
+    assert jsonable({"a": np.float32(0.5), "b": np.arange(2)}) == {"a": 0.5, "b": [0, 1]}
+    with pytest.raises(TypeError, match="cannot be recorded"):
+        jsonable(object())

@@ -80,8 +80,10 @@ def test_a_state_is_written_once_a_time(tmp_path: Path, monkeypatch: pytest.Monk
         save_state(folder, tensors, progress)
 
     monkeypatch.setattr("hardtail.training.keeper.save_state", save)
-    train(replace(quick(), steps=14), tmp_path / "run")
+    train(replace(quick(), steps=14), tmp_path / "even")
     assert saved == [7, 14]
+    train(replace(quick(), steps=9), tmp_path / "odd")
+    assert saved[2:] == [7, 9]
 
 
 def test_the_precision_of_other_work_in_the_process_is_left_alone(
@@ -297,3 +299,14 @@ def test_a_prepared_run_draws_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(data, "_draw", fail)
     assert train(recipe, tmp_path / "run").finished
+
+
+def test_an_equal_probe_is_no_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of several equal probes keeps its weights."""
+    monkeypatch.setattr("hardtail.training.probe.Probe.of", lambda probe, model: Probed(1.0, 0))
+    recipe = recipe_named("addition-random-smoke")
+    watch = replace(recipe.watch, eval_every=5, probe_size=4, decoded=2)
+    train(replace(recipe, steps=3, train_size=20, watch=watch), tmp_path)
+    header = (tmp_path / "best_probe.safetensors").read_bytes()
+    about = json.loads(json.loads(header[8 : 8 + int.from_bytes(header[:8], "little")])["__metadata__"]["hardtail"])
+    assert (about["about"]["step"], about["about"]["kind"]) == (0, "best_probe")

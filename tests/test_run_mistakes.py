@@ -16,7 +16,11 @@ from hardtail import HardtailError
 from hardtail.cli.train import main as command
 from hardtail.cli.watching import Watcher
 from hardtail.core import files
+from hardtail.core.files import save_instances
 from hardtail.core.records import LogLine
+from hardtail.study.recipes import recipe_named
+from hardtail.tasks import datasets as data
+from hardtail.tasks.addition.task import Addition
 from hardtail.training import checkpoint
 from hardtail.training.run import train
 from tests.test_run_files import HARDTAIL, quick, stop_after
@@ -211,3 +215,26 @@ def test_a_device_that_is_not_there(device: str, sentence: str, tmp_path: Path) 
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_reader_of_reports_that_has_gone_ends_the_run_as_it_is(tmp_path: Path) -> None:
+    """`train | head`: no sentence about a disk, and no result that nobody made."""
+
+    def gone(line: LogLine) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        train(recipe_named("addition-random-smoke"), tmp_path, device="cpu", report=gone)
+
+
+def test_what_a_data_file_differs_in_is_named_in_the_order_of_the_recipe(tmp_path: Path) -> None:
+    """A field that the recipe's task does not have comes last, wherever the file has it."""
+    recipe, path = recipe_named("addition-random-smoke"), tmp_path / "sums.npz"
+    built = data.build(Addition(digits=3), data.TRAIN, 0, 4)
+    save_instances(path, built.instances, built.manifest)
+    side = path.with_suffix(".json")
+    held = json.loads(side.read_text())
+    held["task"]["fields"] = {"flavour": "mild", **held["task"]["fields"]}
+    side.write_text(json.dumps(held))
+    with pytest.raises(HardtailError, match=r"it differs in digits.*, flavour$"):
+        train(recipe, tmp_path / "run", device="cpu", data_file=path)

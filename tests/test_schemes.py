@@ -262,12 +262,21 @@ def test_nonsense_is_refused() -> None:
         Mixture(Random(), Random(), share=2.0)
     with pytest.raises(HardtailError, match="no-at-least-one"):
         Random(weighting="rate")  # one batch in two thousand would weigh a thousand others
-    with pytest.raises(HardtailError, match="no order 'msb'"):
+    with pytest.raises(HardtailError, match=r"no order 'msb'; they have lsb$"):
         corpus(order="msb")
-    bare = Corpus.on(CPU, TASK.sample(5, Streams(0).named("bare")).bare(), MASK)
+    without = TASK.sample(5, Streams(0).named("bare")).bare()
+    with pytest.raises(HardtailError, match=r"no order 'lsb'; they have none: build the data without --bare$"):
+        Corpus.on(CPU, without, MASK, "lsb")
+    bare = Corpus.on(CPU, without, MASK)
     given = TASK.sample(5, Streams(0).named("given"))
     given.maskable_NA[3] = False
     with pytest.raises(HardtailError, match="instance 3 has no cell that may be hidden"):
         Corpus.on(CPU, given, MASK)
     with pytest.raises(HardtailError, match="--bare"):
         oracle_order(Fixed(2)).begin(bare, 2, now(0))
+
+
+@pytest.mark.parametrize("place", ["first", "second"])
+def test_a_mixture_of_mixtures_is_refused(place: str) -> None:
+    with pytest.raises(HardtailError, match="must not be mixtures themselves"):
+        Mixture(**{place: Mixture()})  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hardtail.measuring.statistics import mcnemar, t_interval, wilson
+from hardtail.measuring.statistics import auroc, mcnemar, t_interval, wilson
 
 
 def test_wilson_against_published_values() -> None:
@@ -50,3 +50,10 @@ def test_t_interval() -> None:
     found = t_interval([1.0, 2.0, 3.0])
     assert found is not None
     assert found == pytest.approx((2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5))
+
+
+def test_an_area_of_one_ends_at_one() -> None:
+    """Rounding alone would put the upper end of some intervals above it."""
+    for n in range(1, 300):
+        apart = np.arange(2 * n) >= n
+        assert (auroc(apart.astype(float), apart).high or 0) <= 1.0, n

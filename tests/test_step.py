@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import hardtail
-from hardtail import Streams
+from hardtail import HardtailError, Streams
 from hardtail.core.noise import Moment
 from hardtail.decoding.loop import decode
 from hardtail.models.denoiser import ModelDenoiser
@@ -74,14 +74,6 @@ def test_adamw_clip_and_ema_are_torchs() -> None:
         torch.testing.assert_close(flat.views(flat.weight_P)[name], parameter.detach(), rtol=2e-4, atol=2e-6)
     for view, mean in zip(flat.views(flat.ema_P).values(), ema, strict=True):
         torch.testing.assert_close(view, mean, rtol=2e-4, atol=2e-6)
-
-
-def test_the_schedule() -> None:
-    settings = AdamW(lr=1e-3, floor=1e-4, warmup=100)
-    rates = settings.rate(torch.tensor([0, 98, 99, 549, 999]), 1000)
-    assert rates.tolist() == pytest.approx([1e-5, 9.9e-4, 1e-3, 5.5e-4, 1e-4], rel=1e-5)
-    constant = replace(settings, schedule="constant").rate(torch.tensor([49, 999]), 1000)
-    assert constant.tolist() == pytest.approx([5e-4, 1e-3])
 
 
 def test_accumulated_halves_are_one_batch() -> None:
@@ -329,3 +321,16 @@ GOLDEN: dict[str, list[float]] = {
     ],
 }
 # fmt: on
+
+
+def test_the_learning_rate_step_by_step() -> None:
+    def rates(settings: AdamW, *steps: int) -> list[float]:
+        return [round(float(settings.rate(torch.tensor(step), 10)), 4) for step in steps]
+
+    cosine = AdamW(lr=1.0, floor=0.2, warmup=4)
+    assert rates(cosine, 0, 2, 3, 6, 9, 50) == [0.25, 0.75, 1.0, 0.6, 0.2, 0.2]
+    assert rates(AdamW(lr=1.0, floor=0.2, warmup=0), 0, 9) == [0.9804, 0.2]
+    assert rates(replace(cosine, schedule="constant"), 0, 3, 9) == [0.25, 1.0, 1.0]
+    AdamW(lr=1e-4, floor=1e-4)
+    with pytest.raises(HardtailError, match=r"floor=0.0002 is above lr=0.0001"):
+        AdamW(lr=1e-4, floor=2e-4)

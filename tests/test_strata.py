@@ -1,12 +1,18 @@
-"""The grammar of strata."""
+"""The grammar of strata, and how long a task looks for instances of one."""
+
+from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from hardtail import Streams
+from hardtail import Instances, Streams
 from hardtail.core.errors import HardtailError
+from hardtail.tasks import base
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.strata import Stratum
 
@@ -68,3 +74,24 @@ def test_what_the_last_attempt_finds_counts(text: str, attempts: int, monkeypatc
     if attempts > 1:
         with pytest.raises(HardtailError, match=f"in {attempts - 1} attempts"):
             task.sample(3, rng, text)
+
+
+class Choosy(Addition):
+    """One draw in four has a chain of nine; gives up after five seconds without any."""
+
+    patience = 5.0
+
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        made = super().propose(key_N, self.stratum("natural"))
+        return replace(
+            made, strata={**made.strata, "chain": np.where(key_N % np.uint64(4) == 0, 9, 0).astype(np.int16)}
+        )
+
+
+def test_drawing_goes_on_while_some_of_what_is_asked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock takes a second here; all together take longer than the patience."""
+    ticks = count()
+    monkeypatch.setattr(base, "time", SimpleNamespace(monotonic=lambda: float(next(ticks))))
+    found = Choosy(digits=12).sample(64, "chain>=9", seed=1)
+    assert (found.strata["chain"] == 9).all()
+    assert next(ticks) > 2 * Choosy.patience

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hardtail.core.seeds import Streams
-from hardtail.tasks.sudoku.solver.generate import BEYOND, MOST, Keys, rated_many
+from hardtail.tasks.sudoku.solver.generate import BEYOND, MOST, START_P81, Keys, _thicken, rated_many, state_of
 from hardtail.tasks.sudoku.solver.rating import rate, rate_many
 from hardtail.tasks.sudoku.solver.search import solve_many
 from hardtail.tasks.sudoku.solver.techniques import SEARCH, levels_many
@@ -249,3 +249,12 @@ def test_puzzles_depend_on_their_key_alone() -> None:
     assert (part == puzzles[7:9]).all()
     assert (part_solutions == solutions[7:9]).all()
     assert len(np.unique(puzzles, axis=0)) == len(puzzles)
+
+
+@pytest.mark.parametrize("extra", [1, 3])
+def test_as_many_clues_are_put_back_as_were_asked_for(extra: int) -> None:
+    puzzle_81 = START_P81[0].copy()
+    solution_81 = solve_many(puzzle_81[None])[1][0]
+    before = int((puzzle_81 > 0).sum())
+    _thicken(state_of(np.uint64(5)), 0, extra, puzzle_81, solution_81.astype(np.uint8))
+    assert int((puzzle_81 > 0).sum()) == before + extra

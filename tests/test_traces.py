@@ -1,22 +1,27 @@
-"""Readings of traces against the canvases that they were made of, and the parts that a large trace is taken in.
+"""Readings of traces against the canvases that they were made of, and the parts that a trace is taken in and made of.
 
 Shapes: N instances, A answer cells, S steps.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from hardtail import HardtailError
-from hardtail.core.types import MOST_TOKENS, Instances, Trace
+from hardtail.core.types import MOST_TOKENS, Instances, Trace, TraceSource
+from hardtail.decoding.loop import decode
+from hardtail.policies.confidence import Top1
+from hardtail.tasks.addition.task import Addition
 from hardtail.traces.calibration import calibration
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from hardtail.traces.commits import Spread, readings_of, revealed_before, tally, wrong_cells
 from hardtail.traces.states import blocks, hidden_before, standing, steps_of, visited, wrong_before
 from tests.decoding_toys import MASK, problems
+from tests.planted import adder
 
 Canvases = NDArray[np.int64]
 
@@ -177,6 +182,53 @@ def test_a_large_trace_is_read_in_parts_that_fit_in_memory(cells: int, steps: in
     pairs = rows * (cells + 1) * max(cells + 1, steps)
     assert rows == 1 or pairs <= 8 << 20 < pairs * (rows + 1) // rows
     assert parts[1].instances.tokens_NL.shape == (rows, cells + 1)
+
+
+# -- one trace of several, and its name -------------------------------------------------------------------------------
+
+
+def test_parts_of_a_trace_one_after_another() -> None:
+    """A shorter part is lengthened by "no event"; passes are known only if every part knows them."""
+    task = Addition(digits=4)
+    trace = decode(adder(task), task.sample(3, "natural", seed=0), Top1())
+    first: dict[str, Any] = {name: getattr(trace, name)[:, :3] for name in vars(trace) if name.endswith("_NT")}
+    short = replace(trace, **first, notes={"doubt": np.arange(3.0)})
+    whole = replace(trace, notes={"doubt": np.arange(3.0) + 5})
+    both = Trace.concat([short, whole])
+    assert both.cell_NT.shape == (6, 5)
+    assert (both.cell_NT[:3, 3:] == -1).all()
+    assert (both.runner_up_NT[:3, 3:] == -1).all()
+    assert np.isnan(both.margin_NT[:3, 3:]).all()
+    assert (both.step_NT[:3, 3:] == 0).all()
+    assert both.notes["doubt"].tolist() == [0, 1, 2, 5, 6, 7]
+    assert both.passes_N is not None
+    assert both.passes_N.tolist() == [5] * 6
+    assert Trace.concat([replace(short, passes_N=None), whole]).passes_N is None
+    assert both.take(np.array([0, 4])).notes["doubt"].tolist() == [0, 6]
+    frame = both.to_frame()
+    assert len(frame) == 3 * 3 + 3 * 5
+    assert list(frame.columns)[:4] == ["instance", "cell", "step", "token"]
+    assert not frame["wrong"].any()
+
+
+@pytest.mark.parametrize(
+    ("about", "shown"),
+    [
+        ({}, "<Trace: 3 of 3 right>"),
+        ({"policy": "top1"}, "<Trace: top1, 3 of 3 right>"),
+        ({"x": 1, "policy": "top1", "model": "m"}, "<Trace: m, top1, 3 of 3 right>"),
+    ],
+)
+def test_a_trace_is_shown_whatever_is_known_about_it(about: dict[str, Any], shown: str) -> None:
+    task = Addition(digits=4)
+    trace = decode(adder(task), task.sample(3, "natural", seed=0), Top1())
+    assert repr(replace(trace, about=about)) == shown
+
+
+def test_what_a_trace_says_about_itself_is_read_as_what_it_should_be() -> None:
+    about = {"model": 5, "policy": "top1", "seed": "seven", "step": 3, "device": None, "other": "x"}
+    assert TraceSource.of(about) == TraceSource(model="5", policy="top1", step=3)
+    assert TraceSource.of({"seed": 4, "step": "x"}) == TraceSource(seed=4)
 
 
 # -- small figures ----------------------------------------------------------------------------------------------------

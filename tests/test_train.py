@@ -11,19 +11,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
 from hardtail import HardtailError
 from hardtail.core.files import sole_writer
 from hardtail.models.weights import load_weights
 from hardtail.study.names import RECIPES
 from hardtail.study.recipes import recipe_named
-from hardtail.training import optimiser
-from hardtail.training.optimiser import AdamW, Flat
-from hardtail.training.probe import Probe, Probed
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
-from tests.conftest import Command
 
 FILES = ("last.safetensors", "best_probe.safetensors", "coverage.json", "log.jsonl")
 
@@ -58,6 +53,7 @@ def test_stopped_and_resumed_equals_unbroken(name: str, tmp_path: Path) -> None:
         outcome = train(recipe, tmp_path / f"broken-{stop_at}", should_stop=enough)
         assert not outcome.finished
         assert outcome.step == stop_at
+        torch.manual_seed(99)  # whatever else draws between two calls
         assert train(recipe, tmp_path / f"broken-{stop_at}").finished
         assert contents(tmp_path / f"broken-{stop_at}") == contents(tmp_path / "whole")
 
@@ -96,68 +92,6 @@ def test_a_finished_run_is_found_finished(tmp_path: Path) -> None:
     assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("*.safetensors")}
 
 
-def test_a_run_out_of_patience_ends_and_goes_on_as_if_unbroken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Probes every 2 steps up to step 4, then every 10; the best one is that of step 4, or of step 30."""
-    recipe = small("addition-puma")
-    folder = tmp_path / "run"
-    fall = {0: 2.6, 2: 2.5, 4: 2.4, 10: 2.45, 20: 2.4, 30: 2.3, 40: 2.5}
-    real = Probe.of
-    step = iter(fall)
-    monkeypatch.setattr(Probe, "of", lambda self, model: replace(real(self, model), nll=fall[next(step)]))
-    assert train(recipe, tmp_path / "whole").finished
-
-    step = iter(fall)
-    outcome = train(recipe, folder, patience=12)
-    assert (outcome.step, outcome.finished, outcome.patience) == (20, True, 12)
-    done = json.loads((folder / "finished.json").read_bytes())
-    assert (done["step"], done["patience"]) == (20, 12)
-    assert {"wall", "how", "commit", "device"} <= done.keys()
-    assert load_weights(folder / "best_probe.safetensors")[1]["step"] == 4
-    held = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for less in (12, 11, 1):
-        again = train(recipe, folder, patience=less)
-        assert (again.step, again.finished, again.patience) == (20, True, 12)
-        assert "already finished" in again.how
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == held
-
-    outcome = train(recipe, folder, patience=16)  # more, but it has run out as well
-    assert (outcome.step, outcome.patience) == (20, 16)
-    stops = iter([False] * 3 + [True])
-    outcome = train(recipe, folder, patience=17, should_stop=lambda: next(stops))
-    assert (outcome.step, outcome.finished) == (23, False)
-    assert not (folder / "finished.json").exists()
-    outcome = train(recipe, folder, patience=17)  # step 30 is better, and there is no time for 17 more
-    assert (outcome.step, outcome.finished, outcome.patience) == (40, True, None)
-    assert "patience" not in json.loads((folder / "finished.json").read_bytes())
-    assert contents(folder) == contents(tmp_path / "whole")
-    assert train(recipe, folder).patience is None
-
-
-def test_a_run_out_of_patience_needs_its_state_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = small("addition-random")
-    monkeypatch.setattr(Probe, "of", lambda self, model: Probed(2.5, 0))
-    assert train(recipe, tmp_path, patience=10).step == 10
-    (tmp_path / "state.safetensors").unlink()
-    assert train(recipe, tmp_path, patience=10).step == 10
-    with pytest.raises(HardtailError, match=r"ended at step 10, .* cannot continue: its state.safetensors is missing"):
-        train(recipe, tmp_path)
-    assert (tmp_path / "finished.json").exists()
-    (tmp_path / "finished.json").write_text('{"patience": 10}')
-    with pytest.raises(HardtailError, match=r"finished.json: .*`step`.*; move finished.json away"):
-        train(recipe, tmp_path)
-
-
-@pytest.mark.parametrize("patience", [0, -5])
-def test_no_patience_at_all_is_refused(tmp_path: Path, patience: int, hardtail_command: Command) -> None:
-    told = f"the patience is {patience}; it must be a number of steps, at least 1"
-    with pytest.raises(HardtailError, match=told):
-        train(small("addition-random"), tmp_path / "run", patience=patience)
-    for words in (("train", "addition-random-smoke"), ("study", "advance", "addition-smoke")):
-        code, _, error = hardtail_command(*words, "--patience", str(patience))
-        assert (code, told in error) == (2, True)
-    assert not (tmp_path / "run").exists()
-
-
 def test_another_recipe_is_refused(tmp_path: Path) -> None:
     train(replace(small("addition-random"), steps=2), tmp_path / "run")
     with pytest.raises(HardtailError, match="differs in batch, seed"):
@@ -179,32 +113,6 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     holder.communicate("")
     with sole_writer(tmp_path):
         pass
-
-
-def test_divergence_stops_and_keeps_the_last_good_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def update(flat: Flat, gradient_P: Tensor, settings: AdamW, step: Tensor, steps: int) -> Tensor:
-        norm = optimiser.update(flat, gradient_P, settings, step, steps)
-        if step == 12:
-            flat.weight_P[3] = torch.nan
-        return norm
-
-    monkeypatch.setattr("hardtail.training.step.update", update)
-    with pytest.raises(HardtailError, match=r"diverged: at step 14 .* keeps the state of step 7"):
-        train(small("addition-random"), tmp_path / "run")
-    model, about = load_weights(tmp_path / "run" / "last.safetensors")
-    assert about["step"] == 7
-    assert all(bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values())
-
-
-def test_a_probe_far_worse_than_guessing_is_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run may blow up and keep its numbers; what was the best so far stays."""
-    values = iter([2.6, 2.5, 2.4, 1e4])
-    monkeypatch.setattr(Probe, "of", lambda self, model: Probed(next(values), 0))
-    with pytest.raises(
-        HardtailError, match=r"at step 10 the probe's NLL is 1e\+04, while guessing would give 2\.6; .* step 7"
-    ):
-        train(small("addition-random"), tmp_path / "run")
-    assert load_weights(tmp_path / "run" / "best_probe.safetensors")[1]["step"] == 4
 
 
 @pytest.mark.parametrize("name", ["state.safetensors", "recipe.json"])

@@ -24,14 +24,17 @@ from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import Outcome, compare, evaluate
 from hardtail.measuring.subject import Subject
 from hardtail.policies.confidence import Top1
+from hardtail.policies.named import policy_named
 from hardtail.show.page.page import page_of
 from hardtail.show.table_files import escaped
 from hardtail.study.claims import Results, Verdict, claim_named
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.rules import Level, near_rate
+from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Task
 from hardtail.training.run import train
+from tests.planted import adder
 from tests.planted_other import reciting
 from tests.planted_results import Planted, as_printed, together
 from tests.test_train import small
@@ -110,6 +113,21 @@ def test_a_failure_rate_is_near_within_half_of_it(tmp_path: Path) -> None:
         made = Planted(tmp_path / str(ours))
         made.plant(figure, ours)
         assert (level.judge(Results(made.written())).verdict is not Verdict.NOT) == near, ours
+
+
+def test_the_time_of_a_measurement_is_the_time_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([100.0, 107.25])
+    monkeypatch.setattr("hardtail.measuring.evaluate.monotonic", lambda: next(readings))
+    task = Addition(digits=4)
+    instances = task.sample(2, "natural", seed=0)
+    assert recited(task, instances, instances.answer_NA).record.wall == 7.25
+
+
+def test_a_decode_in_one_step_is_recorded_as_one() -> None:
+    task = Addition(digits=4)
+    subject, policy = Subject(task, adder(task), "adder"), policy_named("threshold,p=0.01")
+    record = evaluate(subject, "threshold", policy, task.sample(4, "natural", seed=0), "natural", Decoding()).record
+    assert (record.steps, record.passes) == (1, 1.0)
 
 
 # -- training -----------------------------------------------------------------------------------------------------

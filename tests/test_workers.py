@@ -1,4 +1,4 @@
-"""Work that is spread over workers: the same bytes, errors and interrupts as without them; the cores that there are."""
+"""Work that is spread over workers: the same bytes, errors and interrupts as without them."""
 
 import os
 import signal
@@ -16,6 +16,7 @@ import hardtail
 from hardtail.core.cores import usable_cores
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
+from hardtail.decoding import workers
 from hardtail.decoding.loop import decode, decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import spread, worker_count
@@ -23,6 +24,7 @@ from hardtail.measuring.looking import judge
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.precision import Precision
 from hardtail.models.transformer import Shape, Transformer
+from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.study.recipes import recipe_named
@@ -174,53 +176,74 @@ def test_a_denoiser_that_is_not_ours_is_called_from_one_thread_unless_asked(thre
     assert threading.get_ident() not in callers
 
 
-def test_the_number_of_workers_is_what_torch_and_the_process_may_use(threads: int) -> None:
+def test_the_number_of_workers_is_that_which_is_asked_for_or_safe() -> None:
     denoiser, _ = model()
-    assert worker_count(denoiser, Decoding()) == min(threads, usable_cores())
     assert worker_count(denoiser, Decoding(workers=5)) == 5
     assert worker_count(TOY, Decoding()) == 1
-    with torch.autocast("cpu", torch.bfloat16):  # holds for this thread only
+    with workers.computing_threads(2), torch.autocast("cpu", torch.bfloat16):  # holds for this thread only
         assert worker_count(denoiser, Decoding()) == 1
 
 
-def test_few_jobs_are_taken_ahead_of_the_results() -> None:
-    taken: list[int] = []
-
-    def jobs() -> Iterator[int]:
-        for job in range(100):
-            taken.append(job)
-            yield job
-
-    results = spread(jobs(), lambda denoiser, moved: lambda job: job * job, TOY, Decoding(workers=2), lambda done: None)
-    assert [next(results) for _ in range(3)] == [0, 1, 4]
-    assert len(taken) <= 8
-    results.close()
-
-
-@pytest.mark.parametrize(
-    ("own", "files", "cores"),
-    [
-        ("0::/a/b\n", {"a/cpu.max": "150000 100000\n"}, 2),
-        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "50000 100000\n"}, 1),
-        ("0::/elsewhere\n", {"cpu.max": "300000 100000\n"}, 3),
-        ("0::/\n", {"cpu.max": "max 100000\n"}, 4),
-        ("0::/\n", {"cpu.max": "nonsense\n"}, 4),
-        (
-            "3:cpu,cpuacct:/x\n1:name=systemd:/\n",
-            {"cpu,cpuacct/x/cpu.cfs_quota_us": "200000\n", "cpu,cpuacct/x/cpu.cfs_period_us": "100000\n"},
-            2,
-        ),
-        ("2:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),
-        ("", {}, 4),
-    ],
-)
-def test_quotas_of_control_groups_count(
-    own: str, files: dict[str, str], cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("cores", "threads", "wanted"), [(1, 2, 1), (2, 1, 1), (2, 2, 2)])
+def test_workers_are_no_more_than_cores_or_threads(
+    cores: int, threads: int, wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
-    (tmp_path / "own").write_text(own)
-    for name, text in files.items():
-        (tmp_path / "groups" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "groups" / name).write_text(text)
-    assert usable_cores(tmp_path / "groups", tmp_path / "own") == cores
-    assert usable_cores(tmp_path / "groups", tmp_path / "missing") == 4
+    monkeypatch.setattr(workers, "usable_cores", lambda: cores)
+    with workers.computing_threads(threads):
+        assert worker_count(model()[0], Decoding()) == wanted
+
+
+@pytest.mark.parametrize(("asked", "threads"), [(None, 2), (1, 1)])
+def test_a_denoiser_that_is_not_ours_keeps_its_threads_unless_one_worker_is_asked_for(
+    asked: int | None, threads: int
+) -> None:
+    seen: set[int] = set()
+
+    def logits(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        seen.add(torch.get_num_threads())
+        return hashed_logits(tokens_BL, at_BA)
+
+    with workers.computing_threads(2):
+        decode(Function(logits, MASK), problems(4), Check(rounds=1), Decoding(workers=asked))
+    assert seen == {threads}
+
+
+def test_our_own_model_computes_in_one_thread_also_if_there_is_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a result do not depend on how many threads torch would take."""
+    subject, seen = hardtail.load("zoo:addition-random"), set[int]()
+    assert isinstance(subject.denoiser, ModelDenoiser)
+    forward = subject.denoiser._forward
+
+    def noted(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        seen.add(torch.get_num_threads())
+        return forward(tokens_BL, at_BA)
+
+    monkeypatch.setattr(subject.denoiser, "_forward", noted)
+    monkeypatch.setattr(workers, "usable_cores", lambda: 1)
+    with workers.computing_threads(2):
+        decode(subject.denoiser, subject.task.sample(2, "natural", seed=0), policy_named("threshold"))
+    assert seen == {1}
+
+
+@pytest.mark.parametrize("policy", ["threshold,p=0.01", "top1", "check,rounds=2"])
+def test_every_instance_is_reported_as_done_also_if_all_end_early(policy: str) -> None:
+    done = list[int]()
+    decode(TOY, problems(70), policy_named(policy), progress=done.append)
+    assert sum(done) == 70
+    assert min(done) >= 0
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_few_jobs_for_each_worker_are_taken_ahead_of_the_results(count: int) -> None:
+    taken = list[int]()
+
+    def job(number: int) -> int:
+        taken.append(number)
+        return number
+
+    jobs = map(job, range(50))
+    results = spread(jobs, lambda denoiser, moved: lambda job: job * job, TOY, Decoding(workers=count), print)
+    assert next(results) == 0
+    assert len(taken) == workers.AHEAD * count
+    assert [next(results) for _ in range(3)] == [1, 4, 9]
+    results.close()

@@ -34,7 +34,7 @@ class Vocabulary:
             object.__setattr__(self, "characters", tuple(self.characters))
         if twice := [sign for sign, count in Counter(self.signs).items() if count > 1]:
             raise HardtailError(f"a vocabulary has the sign {twice[0]!r} twice; give every token a sign of its own")
-        if odd := [sign for sign in self.signs if not sign or (self.separator and sign.split() != [sign])]:
+        if odd := [sign for sign in self.signs if self.separator and sign.split() != [sign]]:
             raise HardtailError(f"a vocabulary of words has the sign {odd[0]!r}; a word has no space in it")
         if self.size > MOST_TOKENS:
             raise HardtailError(f"a vocabulary has {self.size:,} tokens; it can have {MOST_TOKENS:,}")

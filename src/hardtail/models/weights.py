@@ -113,7 +113,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with open_regular(path) as file:
             length, size = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
-            if length > min(LARGEST_HEADER, size):
+            if length > min(LARGEST_HEADER, size - 8):
                 raise HardtailError("its header is longer than the file")
             header = decoded(file.read(length), "its header")
             metadata = converted(

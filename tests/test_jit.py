@@ -1,0 +1,35 @@
+"""Compiled solvers: where their code is kept, and that other threads go on next to them."""
+
+from pathlib import Path
+
+import pytest
+
+from hardtail.tasks import jit
+
+
+def test_compiled_code_is_kept_beside_the_solvers_or_where_the_user_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And never in the folder that a command happens to run in."""
+    from numba import config
+
+    def used(before: str) -> Path:
+        seen = list[str]()
+        monkeypatch.setattr(config, "CACHE_DIR", before)
+        monkeypatch.setattr("numba.njit", lambda **how: lambda function: seen.append(config.CACHE_DIR))
+        jit.jit(lambda: None)
+        assert before == config.CACHE_DIR
+        return Path(seen[0])
+
+    own, given = used(""), used(str(tmp_path))
+    assert own.parent == Path(jit.__file__).parent / "__pycache__"
+    assert given.parent == tmp_path
+    assert own.name == given.name
+    assert own.name.startswith("jit-")
+
+
+def test_solvers_let_other_threads_go_on() -> None:
+    def same(x: int) -> int:
+        return x
+
+    assert jit.jit(same).targetoptions["nogil"]  # type: ignore[attr-defined]

@@ -1,0 +1,29 @@
+"""What reaches a terminal: codes are shown instead of obeyed, and messages have an end."""
+
+import io
+
+from hardtail import HardtailError
+from hardtail.core.errors import LONGEST, MOST_QUOTED, quoted
+from hardtail.core.terminal import MOST_OF_AN_ERROR, Screen, shortened, visible
+
+
+def test_what_a_terminal_would_obey_is_shown() -> None:
+    assert visible("a\tb\n\x1b[31mc\x7f\u202e\ud800") == "a\tb\n\\u001b[31mc\\u007f\\u202e\\ud800"
+    assert visible("\U000e0041é🧨") == "\\udb40\\udc41é🧨"
+    stream = io.StringIO()
+    screen = Screen(stream)
+    assert screen.write("\x1b[1mbold\x1b[0m\x1b[2J") == 16
+    screen.guarding = True
+    screen.writelines(["\x1b[1mplain", "\n"])
+    assert stream.getvalue() == "\x1b[1mbold\x1b[0m\\u001b[2J\\u001b[1mplain\n"
+
+
+def test_messages_have_an_end() -> None:
+    assert shortened("x" * MOST_OF_AN_ERROR) == "x" * MOST_OF_AN_ERROR
+    long = "a" * 1500 + "b" * 1500
+    assert shortened(long) == "a" * 1000 + " … " + "b" * 1000
+    assert MOST_OF_AN_ERROR == 2000
+    assert str(HardtailError("x" * LONGEST)) == "x" * LONGEST
+    assert str(HardtailError("a" * LONGEST + "b")) == "a" * 2000 + " … " + "a" * 1999 + "b"
+    assert quoted("'" * MOST_QUOTED) == repr("'" * MOST_QUOTED)
+    assert quoted("x" * 1081) == f"'{'x' * 80}'… (1,081 characters)"
