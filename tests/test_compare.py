@@ -9,7 +9,8 @@ import hardtail as ht
 from hardtail.core.types import Trace
 from hardtail.measuring.statistics import mcnemar
 from hardtail.measuring.subject import Subject
-from hardtail.show.compare import compare_tables, compared, on_the_same_problems
+from hardtail.show.compare import compare_tables, compared
+from hardtail.show.sources import on_the_same_problems
 from hardtail.tasks.addition.task import Addition
 from tests.conftest import Command
 from tests.test_api import MINE, TASK, carries_ignored
@@ -56,9 +57,9 @@ def test_one_decoder_is_nothing_to_compare() -> None:
 
 def test_models_of_two_readings_get_the_same_problems() -> None:
     readings = [Addition.preset(reading, digits=4) for reading in ("release", "paper-carry")]
-    other = Addition(digits=5)
-    made = [Subject(task, ht.load(carries_ignored, TASK).denoiser, task.preset_name()) for task in (*readings, other)]
-    assert [subject.task for subject in on_the_same_problems(made)] == [readings[0], readings[0], other]
+    others = [Addition(digits=5), Addition(digits=4, sum="modulo")]  # of another size, and with other answers
+    made = [Subject(task, ht.load(carries_ignored, TASK).denoiser, task.preset_name()) for task in readings + others]
+    assert [subject.task for subject in on_the_same_problems(made)] == [readings[0], readings[0], *others]
 
 
 def test_the_command_writes_a_figure_and_tables(hardtail_command: Command, tmp_path: Path) -> None:

@@ -72,6 +72,17 @@ def test_models_are_decoded_on_the_same_instances(report: Command, trained: Path
     assert {"puma-smoke, seed 42 (not measured)", "puma-tf32"} <= names
 
 
+def test_models_of_two_readings_share_a_stage(report: Command, trained: Path, tmp_path: Path) -> None:
+    recipe = recipe_named("addition-papl-smoke")
+    other = replace(recipe, task=replace(recipe.task, operands="any", planting="minimum"))  # type: ignore[call-arg]
+    train(replace(other, steps=1, train_size=64), tmp_path / "other")
+    code, _, err = report(str(trained), str(tmp_path / "other"), "-n", "3", "--policies", "top1")
+    assert code == 0, err
+    (stage,) = held_in(Path("report.html"))["stages"]
+    assert [decoder["name"] for decoder in stage["decoders"]] == ["run · top1", "other · top1"]
+    assert len(stage["strata"]) == 6
+
+
 def test_policies_and_strata_can_be_chosen(report: Command, trained: Path) -> None:
     words = ("--policies", "random", "--strata", "chain>=4", "-n", "2", "--out", "there/page.html")
     code, _, err = report(str(trained), *words)

@@ -27,6 +27,7 @@ import hardtail
 from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
+from hardtail.measuring.diagnosis.prerequisites import prerequisites
 from hardtail.policies.named import policy_named
 from hardtail.show.theatre import Theatre, open_theatre
 from hardtail.show.theatre.keyboard import Keyboard, keyboard
@@ -322,3 +323,16 @@ def test_mistakes_are_sentences(view: Command, path: Path, tmp_path: Path) -> No
         assert code == 2
         assert said in err
         assert (err.count("\n"), err.startswith("hardtail: ")) == (1, True), err
+
+
+def test_a_commit_after_a_wrong_one_is_not_just_ready(view: Command, tmp_path: Path) -> None:
+    instances = TASK.sample(1, hardtail.Streams(5).named("sum"), "chain>=8")
+    answer_NA = (instances.answer_NA + (np.arange(13) < 9)) % 10  # the upper nine digits are wrong
+    denoiser, lowest_first = reciting(TASK, instances, answer_NA, np.full((1, 13), 0.9)), policy_named("lsb", ("lsb",))
+    about = {"task": "addition", "config": TASK.config(), "policy": "lsb"}
+    trace = decode(denoiser, instances, lowest_first, about=about)
+    save_trace(tmp_path / "wrong.npz", trace)
+    lines = [line.rstrip() for line in view(str(tmp_path / "wrong.npz"))[1].splitlines()]
+    known = prerequisites(TASK, trace)
+    assert sum(line.endswith("  ready") for line in lines) == known.sound_NA.sum() > 0
+    assert sum(line.endswith("  ready, after a wrong one") for line in lines) == (~known.sound_NA).sum() > 0

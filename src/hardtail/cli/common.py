@@ -180,6 +180,13 @@ def refuse_special_out(path: "Path | None") -> None:
         refuse_special(path)
 
 
+def refuse_other_records(path: "Path | None") -> None:
+    """Refuse to add records to what could not be written, or to a file that is meant for something else."""
+    refuse_special_out(path)
+    if path is not None and path.suffix != ".jsonl":
+        raise HardtailError(f"--out {path}: records are added to a file whose name ends in .jsonl; give such a name")
+
+
 def refuse_unwritable_out(path: "Path | None") -> None:
     """Refuse, before the work is done, what its result could not be written to; for commands that only write it."""
     if path is None:

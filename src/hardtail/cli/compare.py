@@ -37,7 +37,7 @@ def compare(
     own = common.admit_task(decoding.task)
     given = sources.sorted_sources(models)
     traces = sources.load_traces(given.traces)
-    traces += decoding.traces_of(given.models, own, comparing.on_the_same_problems)
+    traces += decoding.traces_of(given.models, own)
     found = comparing.compared(traces)
     common.show_tables(comparing.compare_tables(found))
     if latex is not None:

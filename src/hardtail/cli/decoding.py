@@ -1,6 +1,6 @@
 """Decoding models to show them together: what `compare` and `report` share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,6 @@ from hardtail.cli.options import option
 
 if TYPE_CHECKING:
     from hardtail.core.types import Trace
-    from hardtail.measuring.subject import Subject
     from hardtail.tasks.base import Task
 
 
@@ -33,13 +32,8 @@ class ToDecode:
     device: Device = None
     batch: Batch = None
 
-    def traces_of(
-        self,
-        models: Sequence[str],
-        own: "Task | None",
-        adapted: "Callable[[Sequence[Subject]], list[Subject]]" = list,
-    ) -> "list[Trace]":
-        """Decode models, if there are any; `own` is the task of those that do not name theirs."""
+    def traces_of(self, models: Sequence[str], own: "Task | None") -> "list[Trace]":
+        """Decode models, if there are any, on the same problems; `own` is the task of those that do not name theirs."""
         if not models:
             return []
         from hardtail.show import sources
@@ -56,7 +50,7 @@ class ToDecode:
             self.template,
             self.trust_remote_code,
         )
-        subjects = adapted(sources.load_models(models, plan, own))
+        subjects = sources.on_the_same_problems(sources.load_models(models, plan, own))
         rounds = sources.rounds(subjects, plan)
         common.say_decodes(
             f"{rounds:,} decodes of {common.counted(len(subjects), 'model', 'models')}",

@@ -128,7 +128,7 @@ def evaluate(
         wanted = wanted if strata else given.strata(wanted)
         total = given.count(wanted, n) * decodes
     into = out or subject.record_file("evaluations.jsonl")
-    common.refuse_special_out(into)
+    common.refuse_other_records(into)
     common.say_decodes(
         f"{subject.name}: {total:,} decodes = {total // (len(wanted) * decodes):,} instances × "
         f"{common.counted(len(wanted), 'stratum', 'strata')} × {common.counted(decodes, 'policy', 'policies')}",
@@ -225,7 +225,7 @@ def diagnose(
     given = [name for name, value in for_models.items() if value not in ((), None)]
     if given and len(traces) == len(models):
         raise HardtailError(f"{given[0]} applies only to models; leave it out, as traces are already decoded")
-    common.refuse_special_out(out)
+    common.refuse_other_records(out)
     found: list[Diagnosis] = []
 
     def show(explained: Explained, kept: Path | None) -> None:

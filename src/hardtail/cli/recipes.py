@@ -17,7 +17,8 @@ def list_recipes() -> None:
     wide = max(map(len, variants))
     for name, ends in variants.items():
         print(f"  {name:<{wide}}  {' '.join(ends)}".rstrip())
-    print("\n-paper follows the text, -smoke takes seconds on a CPU, -small learns fast.")
+    print("\n-paper follows the text, -smoke takes seconds on a CPU, -small learns fast,")
+    print("-quarter has a quarter of the steps, -little a smaller model.")
     print(f"MODEL-then-HOW fine-tunes a shipped model: {', '.join(SHIPPED)};")
     print(f"HOW is {', '.join(TUNED)}.")
 

@@ -26,7 +26,7 @@ def report(
 ) -> None:
     """Write one HTML page about models: their story in a sentence, every decode to step through, and charts.
 
-    All models are decoded on the same instances; traces that `eval --traces` wrote are shown as they are.
+    All models of a task are decoded on the same instances; traces that `eval --traces` wrote are shown as they are.
     """
     from hardtail.show import sources
     from hardtail.show.page.data import content_line, page_content

@@ -69,7 +69,7 @@ def study(
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
-    `plan` says what is left to do and what it costs, before anything is paid for.
+    With `plan` it says what is left to do and what that costs, before anything is paid for.
     `advance` trains the next unfinished run from its last checkpoint, saves its state when time is up or at Ctrl-C, and
     measures and records finished runs. `prepare` draws all data that a grid needs into the folder that the environment
     variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set the variable there too.
@@ -102,7 +102,7 @@ def study(
             table = _runs_table(words, kept, store, data) if words else _grids_table(kept, store)
         common.show_tables([table])
         if not words:
-            print("hardtail study GRID lists its runs; hardtail study advance GRID --minutes 9 continues it")
+            print("`hardtail study GRID` lists its runs; `hardtail study advance GRID` continues it")
         if not store.index():  # a wrong folder would look like a study that has not begun
             print(f"no runs are recorded in {store.depot.place}; --results names the folder of recorded runs")
 

@@ -293,6 +293,8 @@ def load_instances(source: str | Path) -> tuple[Instances, Manifest]:
             instances = Instances.from_arrays(arrays)
             check_instances(instances)
     except FileNotFoundError as error:
+        if not (path.is_file() or side.is_file()):
+            raise HardtailError(f"{path} is not a file; give an .npz or .parquet that `hardtail data` wrote") from error
         raise HardtailError(f"{error.filename} is missing; data is an .npz file and its .json next to it") from error
     return instances, manifest
 

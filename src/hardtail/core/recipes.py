@@ -80,5 +80,8 @@ def read_recipe(folder: Path) -> RecipeFile | None:
 def recipe_of(folder: Path) -> RecipeFile:
     """The recipe of a folder that must be a run directory."""
     if (recipe := read_recipe(folder)) is None:
-        raise HardtailError(f"{folder} is not a run directory: it has no {RECIPE}")
+        what = (
+            f"name its traces, {folder}/*.npz" if any(folder.glob("*.npz")) else "give one that `hardtail train` wrote"
+        )
+        raise HardtailError(f"{folder} is not a run directory: it has no {RECIPE}; {what}")
     return recipe

@@ -71,7 +71,9 @@ class Registry(Generic[T]):
             with _looking_in(SEARCHED if ":" in name else ()):
                 found: Any = _import(path)
         except (ImportError, AttributeError, ValueError, SyntaxError) as error:
-            raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}") from error
+            own = ":" in name and isinstance(error, ModuleNotFoundError)
+            hint = "; modules are also looked for in the current folder and, with --path DIR, in DIR" if own else ""
+            raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}{hint}") from error
         if fault := self._fault(found):
             raise HardtailError(f"{path!r} is not a {self.kind}: {fault}")
         return found

@@ -106,7 +106,9 @@ def subject_of(
         if isinstance(model, Subject):
             return model
     if task is None:
-        raise HardtailError(f"{name or model!r} does not say its task; give it, for example as task='addition'")
+        raise HardtailError(
+            f"{name or model!r} does not say its task; give it, for example as task='addition' (--task addition)"
+        )
     where = _place(model) if device is None else usable_device(device)
     return Subject(task, denoiser_of(model, task.vocabulary.mask_id, where), name or _name(model), device=where)
 

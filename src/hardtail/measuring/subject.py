@@ -121,6 +121,10 @@ def load_subject(
         raise HardtailError(
             f"{path}: {what}; give a directory that `hardtail train` wrote, a .safetensors file, or zoo:NAME"
         )
+    if path.suffix == ".npz":
+        raise HardtailError(
+            f"{path} is not a model: diagnose, view, compare and report read traces, and `eval MODEL --data` reads data"
+        )
     model, about = load_weights(path)
     header = converted(about, _Header, str(path))
     recipe = RecipeFile.of(header.recipe, str(path))

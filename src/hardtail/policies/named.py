@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import configured
-from hardtail.core.registry import POLICIES
+from hardtail.core.registry import POLICIES, TASKS
 from hardtail.policies.base import Policy
 from hardtail.policies.orders import Logical
 
@@ -47,6 +47,8 @@ def _inner(made: Policy, words: Sequence[str], name: str, order_names: Sequence[
 
 def _unknown(name: str, order_names: Sequence[str]) -> str:
     known = [*POLICIES.names(), *order_names]
+    if (owner := next((task for task in TASKS.builtin if name in TASKS.load(task).order_names), None)) is not None:
+        return f"{name!r} is a logical order of {owner} alone; give one of {', '.join(known)}"
     close = get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]!r}? Known: " if close else "give one of "
     return f"there is no policy {name!r}; {hint}{', '.join(known)}, or package.module:Class"

@@ -5,7 +5,7 @@ Shapes: N traced instances.
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,9 @@ from hardtail.measuring.statistics import Interval, Paired, mcnemar, wilson
 from hardtail.show.figures import style
 from hardtail.show.stages import Stage, stages
 from hardtail.show.table_files import latex
-from hardtail.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from hardtail.measuring.subject import Subject
 
 FORMATS = (".pdf", ".png", ".svg")
 WIDTH, HEIGHT = 3.4, 2.6
@@ -57,22 +54,6 @@ class Compared:
     decoders: tuple[str, ...]
     strata: tuple[str, ...]
     scores: tuple[Score, ...]
-
-
-def on_the_same_problems(subjects: "Sequence[Subject]") -> "list[Subject]":
-    """The models, those of one task in the configuration of the first of them, so that all get the same problems.
-
-    A model whose sequences have another size keeps its own.
-    """
-    found: list[Subject] = []
-    for subject in subjects:
-        same = [held.task for held in found if _shape(held.task) == _shape(subject.task)]
-        found.append(replace(subject, task=same[0]) if same else subject)
-    return found
-
-
-def _shape(task: Task) -> tuple[object, ...]:
-    return type(task), task.seq_len, task.answer_len, task.vocabulary
 
 
 def compared(traces: Sequence[Trace]) -> list[Compared]:

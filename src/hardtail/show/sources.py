@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import HF
 from hardtail.core.types import Trace
@@ -105,6 +107,29 @@ def load_models(names: Sequence[str], plan: DecodePlan, task: Task | None = None
         subject if titles.count(subject.name) == 1 else replace(subject, name=name)
         for subject, name in zip(subjects, longer, strict=True)
     ]
+
+
+def on_the_same_problems(subjects: "Sequence[Subject]") -> "list[Subject]":
+    """The models, those of one task in the configuration of the first of them, so that all get the same problems.
+
+    A model whose sequences have another size, or that was trained to give other answers, keeps its own.
+    """
+    found: list[Subject] = []
+    for subject in subjects:
+        same = [held.task for held in found if _same_answers(held.task, subject.task)]
+        found.append(replace(subject, task=same[0]) if same else subject)
+    return found
+
+
+def _same_answers(one: Task, other: Task) -> bool:
+    """Whether two configurations of a task differ at most in the problems that they draw, judged by a few problems."""
+    if one == other:
+        return True
+    shapes = [(type(task), task.seq_len, task.answer_len, task.vocabulary) for task in (one, other)]
+    if shapes[0] != shapes[1]:
+        return False
+    drawn = one.sample(16)
+    return bool(np.array_equal(other.parse(one.render(drawn)).answer_NA, drawn.answer_NA))
 
 
 def rounds(subjects: "Sequence[Subject]", plan: DecodePlan) -> int:

@@ -7,6 +7,7 @@ limited GPU time first gives one seed of everything.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial, reduce
 from itertools import zip_longest
 from pathlib import Path
@@ -170,7 +171,9 @@ def entries_named(names: Sequence[str]) -> list[Entry]:
     found: dict[str, Entry] = {}
     for name in names:
         if name not in GRIDS and name not in runs:
+            close = get_close_matches(name, [*GRIDS, *runs], n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
             known = f"the grids are {', '.join(GRIDS)}, and `hardtail study GRID` lists a grid's runs"
-            raise HardtailError(f"there is no grid or run {name!r}; {known}")
+            raise HardtailError(f"there is no grid or run {name!r}; {hint}{known}")
         found |= {entry.name: entry for entry in runs.get(name) or grid_named(name)}
     return list(found.values())

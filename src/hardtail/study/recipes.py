@@ -241,9 +241,7 @@ def recipe_named(name: str) -> Recipe:
     """The recipe called `name`, which is a registered one or `package.module:function`."""
     if ":" not in name and name not in RECIPES.names():
         close = get_close_matches(name, RECIPES.names(), n=3)
-        hint = (
-            f"did you mean {' or '.join(close)}?" if close else "names have the form TASK-SCHEME[-paper|-smoke|-small]"
-        )
+        hint = f"did you mean {' or '.join(close)}?" if close else "`hardtail train` lists the recipes"
         raise HardtailError(f"there is no recipe {name!r}; {hint}")
     recipe = RECIPES.load(name)()
     if not isinstance(recipe, Recipe):

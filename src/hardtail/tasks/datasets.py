@@ -146,7 +146,8 @@ def load(
     if n is not None and n < len(instances):  # a random choice keeps the split's proportions
         instances = instances.take(np.sort(shuffled(np.arange(len(instances)), rng.child("some"))[:n]))
     if not len(instances):
-        raise HardtailError(f"{path} has no problem for the split {split!r} of {task.name}")
+        what = f"for the split {split!r} of {task.name}" if split else f"of {task.name}; give one on each line"
+        raise HardtailError(f"{path} has no problem {what}")
     manifest = structs.replace(
         _manifest(task, split or "all", seed, instances),
         file=path.name,

@@ -90,3 +90,8 @@ class Replay:
             return None
         parents = self.one.parents_NAE[0, event.cell]
         return [self.task.cell_name(int(parent)) for parent in parents if parent >= 0 and hidden_A[parent]]
+
+    def misled(self, event: Event) -> bool:
+        """Whether a commit that was ready would not have been by the right tokens alone."""
+        right_A = self.token_SA[event.step] == self.one.answer(0)
+        return not self.task.ready(self.one, right_A[None])[0, event.cell]

@@ -145,11 +145,11 @@ def _briefly(theatre: Theatre, event: Event) -> list[Text]:
 
 
 def _readiness(replay: Replay, event: Event, most_names: int) -> list[Text]:
-    """Say whether a commit was ready and what it waits for; nothing if the task does not know."""
+    """Say whether a commit was ready, and by wrong tokens, or what it waits for; nothing if the task does not know."""
     if replay.one.parents_NAE is None:
         return []
     if (missing := replay.missing(event)) is None:
-        return [Text("ready", "green")]
+        return [Text("ready, after a wrong one", "yellow") if replay.misled(event) else Text("ready", "green")]
     more = f" +{len(missing) - most_names}" if len(missing) > most_names else ""
     waits = f": waits for {' '.join(missing[:most_names])}{more}" if missing else ""
     return [Text(f"not ready{waits}", "yellow")]

@@ -1,0 +1,76 @@
+"""A person names the wrong thing: the sentence says what it is, and what to give instead."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.hostile import small_addition, trace_file, untrained_run
+
+
+def refused(hardtail_command: Command, *words: str) -> str:
+    code, out, err = hardtail_command(*words)
+    assert (code, out) == (2, ""), words
+    return err.splitlines()[-1]
+
+
+def test_a_trace_is_no_model(hardtail_command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    trace = trace_file(folder / "mine.npz", small_addition())
+    assert f"{trace} is not a model: diagnose, view, compare and report read" in refused(
+        hardtail_command, "eval", str(trace)
+    )
+    for command in ("diagnose", "view", "report", "compare"):
+        assert f"it has no recipe.json; name its traces, {folder}/*.npz" in refused(
+            hardtail_command, command, str(folder)
+        )
+    (tmp_path / "empty").mkdir()
+    assert "no recipe.json; give one that `hardtail train` wrote" in refused(
+        hardtail_command, "eval", str(tmp_path / "empty")
+    )
+
+
+@pytest.mark.parametrize("name", ["nothing.npz", "folder"])
+def test_data_that_is_not_there(name: str, hardtail_command: Command, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    given, run = str(tmp_path / name), str(tmp_path / "run")
+    for words in (("inspect", given), ("train", "addition-random-smoke", "--out", run, "--data", given)):
+        assert f"{given} is not a file; give an .npz or .parquet that `hardtail data` wrote" in refused(
+            hardtail_command, *words
+        )
+
+
+def test_a_text_file_without_a_problem(hardtail_command: Command, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.touch()
+    said = f"{empty} has no problem of addition; give one on each line"
+    assert said in refused(hardtail_command, "eval", "zoo:addition-random", "--data", str(empty))
+    assert said in refused(
+        hardtail_command, "data", "addition", "--from", str(empty), "--out", str(tmp_path / "new.npz")
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("eval zoo:addition-random --policy dead_end_filling", "'dead_end_filling' is a logical order of maze alone"),
+        ("eval no_such_module:model --task addition", "No module named 'no_such_module'; modules are also looked for"),
+        ("study additon", "there is no grid or run 'additon'; did you mean 'addition'? the grids are"),
+        ("study maze-pumma-s42", "did you mean 'maze-puma-s42'?"),
+        ("train nothing", "there is no recipe 'nothing'; `hardtail train` lists the recipes"),
+    ],
+)
+def test_a_name_that_is_none(words: str, sentence: str, hardtail_command: Command) -> None:
+    assert sentence in refused(hardtail_command, *words.split())
+
+
+@pytest.mark.parametrize("command", ["eval", "diagnose"])
+def test_records_are_not_added_to_another_file(command: str, hardtail_command: Command, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.json"
+    notes.write_text("[1]\n")
+    run = str(untrained_run(tmp_path / "run"))
+    assert f"--out {notes}: records are added to a file whose name ends in .jsonl" in refused(
+        hardtail_command, command, run, "-n", "1", "--out", str(notes)
+    )
+    assert notes.read_text() == "[1]\n"
