@@ -123,7 +123,7 @@ def test_the_recorded_decodes_are_of_real_problems_in_two_orders() -> None:
         looks.setdefault(task.name, {})[trace.source.policy] = trace
         refuse_unsolved(task, trace.instances, "a look")
     rows = {row[0]: row[3:] for row in demo.look_table(zoo.looks()).rows}
-    assert set(looks) == set(rows) == {"listops", "maze", "sudoku"}
+    assert set(looks) == set(rows) == {"countdown", "listops", "maze", "sudoku"}
     for name, pair in looks.items():
         confidence, logical = pair.pop("top1"), pair.pop(hardtail.task(name).showcase().order)
         assert not pair, "nothing else is recorded"

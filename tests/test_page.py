@@ -80,8 +80,8 @@ def test_opens_from_a_file_with_the_story_of_its_decodes(opened: Open) -> None:
     page = opened()
     said = page.locator("h1").inner_text()
     assert said == (
-        "By confidence, addition-random solves 100 % of ordinary sums but only 75 % of sums with chain ≥ 8. "
-        "Lowest digit first, it solves 100 %; with 12 sums this may be chance."
+        "By confidence, addition-random solves 100 % of ordinary sums but only 75 % of sums with a carry chain of 8 or "
+        "more digits. Lowest digit first, it solves 100 %; with 12 sums this may be chance."
     )
     assert page.locator("h1 .way-0").count() == 2
     assert page.locator(".dots .model").all_inner_texts() == ["addition-random", "addition-puma"]

@@ -59,7 +59,7 @@ def test_a_planted_shortcut_is_told_with_its_numbers() -> None:
     assert found.gain == pytest.approx(failed / N)
     assert found.text == (
         f"By confidence, hasty solves 100 % of ordinary sums but only {percent(1 - failed / N)} of sums with "
-        "chain ≥ 8. With the same weights, lowest digit first, it solves 100 %."
+        "a carry chain of 8 or more digits. With the same weights, lowest digit first, it solves 100 %."
     )
     assert [phrase.way for phrase in found.sentence if phrase.way is not None] == [0, 0, 1]
 
@@ -106,7 +106,10 @@ def test_a_decoder_that_solves_nothing_hard_is_told_in_words() -> None:
     traces = traces_of({"hasty": adder(TASK)}, ("top1",))
     none = replace(traces[1], answer_NA=(traces[1].answer_NA + 1) % 10)
     found, _ = told([traces[0], none])
-    assert found.text == "By confidence, hasty solves 100 % of ordinary sums but none of sums with chain ≥ 8."
+    assert (
+        found.text
+        == "By confidence, hasty solves 100 % of ordinary sums but none of sums with a carry chain of 8 or more digits."
+    )
 
 
 def test_a_model_that_never_learned_decides_nothing() -> None:
@@ -166,6 +169,25 @@ def test_a_showcase_names_strata_and_an_order_of_its_task(name: str) -> None:
     assert {case.ordinary, case.hard} <= set(task.strata()) | set(task.gallery())
     assert case.order in task.order_names
     assert case.order in task.words.orders
+
+
+@pytest.mark.parametrize(
+    ("name", "stratum", "words"),
+    [
+        ("addition", "chain>=28", "sums with a carry chain of 28 or more digits"),
+        ("addition", "chain=28", ""),
+        ("maze", "corridor>=60", "mazes with a corridor of 60 or more cells"),
+        ("listops", "depth=3", "expressions of depth 3"),
+        ("listops", "depth=3-4", ""),
+        ("countdown", "heldout=1,m>=11", "puzzles with eleven or more solutions"),
+        ("countdown", "m=1-3", "puzzles with one to three solutions"),
+        ("countdown", "m>=12", ""),
+        ("sudoku", "tier=top1pct", "puzzles of the hardest tier"),
+        ("sudoku", "tier=easy", ""),
+    ],
+)
+def test_the_problems_of_a_stratum_have_a_name(name: str, stratum: str, words: str) -> None:
+    assert hardtail.task(name).problems_of(stratum) == words
 
 
 def test_a_failure_says_what_was_written_and_what_it_did_not_wait_for() -> None:

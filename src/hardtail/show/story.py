@@ -16,6 +16,7 @@ from hardtail.show.failures import failures
 from hardtail.show.stages import Decoder, Stage
 from hardtail.show.words import stratum_words
 from hardtail.study.claims.evidence import UNLEARNED, gate_of
+from hardtail.tasks.base import Task
 from hardtail.traces.commits import wrong_cells
 
 CONFIDENCE = "top1"
@@ -125,15 +126,17 @@ def _strata(stage: Stage) -> tuple[Side, ...]:
     case, problems = stage.task.showcase(), stage.task.words.problems
     hard = case.hard if case.hard in decoded else decoded[-1]
     ordinary = next((name for name in (case.ordinary, "natural", *decoded) if name in decoded and name != hard), None)
-    tail = Side(hard, (hard == case.hard and case.hard_words) or _named(problems, hard))
+    tail = Side(hard, _named(stage.task, hard))
     if ordinary is None:
         return (tail,)
-    easy = f"ordinary {problems}" if ordinary in (case.ordinary, "natural") else _named(problems, ordinary)
+    easy = f"ordinary {problems}" if ordinary in (case.ordinary, "natural") else _named(stage.task, ordinary)
     return Side(ordinary, easy), tail
 
 
-def _named(problems: str, stratum: str) -> str:
-    return problems if stratum in ("", "natural") else f"{problems} with {stratum_words(stratum)}"
+def _named(task: Task, stratum: str) -> str:
+    if stratum in ("", "natural"):
+        return task.words.problems
+    return task.problems_of(stratum) or f"{task.words.problems} with {stratum_words(stratum)}"
 
 
 def _ways(stage: Stage) -> tuple[Side, ...]:

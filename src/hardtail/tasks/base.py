@@ -131,8 +131,15 @@ class Task(ABC):
         return self.strata()[0], self.strata()[-1]
 
     def showcase(self) -> Showcase:
-        """What a first look shows: strata, logical order, and the words for them."""
+        """What a first look shows: an ordinary and a hard stratum, and the logical order."""
         return Showcase(*self.gallery(), next(iter(self.order_names), ""))
+
+    def problems_of(self, stratum: str) -> str:
+        """What the instances of a stratum are called, as in "mazes with a corridor of 60 or more cells".
+
+        Empty if there are no better words than the condition itself.
+        """
+        return ""
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Part]]:

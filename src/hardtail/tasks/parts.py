@@ -82,8 +82,6 @@ class Showcase(NamedTuple):
     """The stratum of the hard tail."""
     order: str
     """The logical order to compare confidence with; empty if the task has none."""
-    hard_words: str = ""
-    """What its instances are called, as in "sums with a carry chain of 28 or more"; empty to name the stratum."""
 
 
 class Scene(NamedTuple):

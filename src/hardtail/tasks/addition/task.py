@@ -19,7 +19,7 @@ from hardtail.core.types import Array, Instances, Tokens, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.addition.solver import ROLES, Digits, Sum, add
 from hardtail.tasks.base import Part, Task, index_dtype
-from hardtail.tasks.parts import Look, Pen, Roles, Showcase, Words
+from hardtail.tasks.parts import Look, Pen, Roles, Words
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
@@ -99,10 +99,9 @@ class Addition(Task):
     def strata(self) -> list[str]:
         return ["natural", *(f"chain>={k}" for k in SWEEP if k <= self.digits)]
 
-    def showcase(self) -> Showcase:
-        first = super().showcase()
-        longest = first.hard.partition(">=")[2]
-        return first._replace(hard_words=f"sums with a carry chain of {longest} or more digits" if longest else "")
+    def problems_of(self, stratum: str) -> str:
+        axis, _, digits = stratum.partition(">=")
+        return f"sums with a carry chain of {digits} or more digits" if axis == "chain" and digits.isdecimal() else ""
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         splits = {

@@ -100,6 +100,11 @@ class Countdown(Task):
     def gallery(self) -> tuple[str, str]:
         return BINS[0], BINS[-1]
 
+    def problems_of(self, stratum: str) -> str:
+        solutions = dict(zip(BINS, ("eleven or more", "four to ten", "one to three"), strict=True))
+        found = solutions.get(stratum.removeprefix("heldout=1,"))
+        return f"puzzles with {found} solutions" if found else ""
+
     def splits(self) -> Mapping[str, Sequence[Part]]:
         bins = zip(BINS, SHARES[self.multiplicity], (1, 1, self.keep_low), strict=True)
         counts = {name: round(self.train_raw * share * keep) for name, share, keep in bins}

@@ -19,7 +19,7 @@ from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.listops.solver import KINDS, OPERATORS, annotate, draw
 from hardtail.tasks.listops.text import canonical, folded, spans
-from hardtail.tasks.parts import Look, Roles, Showcase, Words
+from hardtail.tasks.parts import Look, Roles, Words
 from hardtail.tasks.rainbow import EOS, PAD, RAINBOW, before_end, lay_out, meaning, pad_codes, padded
 from hardtail.tasks.strata import Stratum
 
@@ -116,8 +116,9 @@ class ListOps(Task):
     def gallery(self) -> tuple[str, str]:
         return f"depth={min(2, self.max_depth)}", f"depth={self.max_depth}"
 
-    def showcase(self) -> Showcase:
-        return super().showcase()._replace(hard_words=f"expressions of depth {self.max_depth}")
+    def problems_of(self, stratum: str) -> str:
+        axis, _, depth = stratum.partition("=")
+        return f"expressions of depth {depth}" if axis == "depth" and depth.isdecimal() else ""
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         return {

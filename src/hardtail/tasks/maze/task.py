@@ -18,7 +18,7 @@ from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.maze import solver
-from hardtail.tasks.parts import Look, Pen, Roles, Showcase, Words
+from hardtail.tasks.parts import Look, Pen, Roles, Words
 from hardtail.tasks.strata import Stratum
 
 if TYPE_CHECKING:
@@ -115,10 +115,9 @@ class Maze(Task):
     def strata(self) -> list[str]:
         return ["natural", *(f"corridor>={length}" for length in self._within(SWEEP))]
 
-    def showcase(self) -> Showcase:
-        first = super().showcase()
-        longest = first.hard.partition(">=")[2]
-        return first._replace(hard_words=f"mazes with a corridor of {longest} or more cells" if longest else "")
+    def problems_of(self, stratum: str) -> str:
+        axis, _, cells = stratum.partition(">=")
+        return f"mazes with a corridor of {cells} or more cells" if axis == "corridor" and cells.isdecimal() else ""
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         splits = {

@@ -20,7 +20,7 @@ from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances, Tokens
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task, shuffled
-from hardtail.tasks.parts import Look, Roles, Showcase, Words
+from hardtail.tasks.parts import Look, Roles, Words
 from hardtail.tasks.strata import Stratum
 from hardtail.tasks.sudoku import files
 from hardtail.tasks.sudoku.solver import board
@@ -117,8 +117,8 @@ class Sudoku(Task):
     def gallery(self) -> tuple[str, str]:
         return "tier=easy", "tier=top1pct"
 
-    def showcase(self) -> Showcase:
-        return super().showcase()._replace(hard_words="puzzles of the hardest tier")
+    def problems_of(self, stratum: str) -> str:
+        return "puzzles of the hardest tier" if stratum == f"tier={TIERS[-1]}" else ""
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         sizes = {"train": TRAIN, "test": TEST}
