@@ -1,4 +1,7 @@
-"""Weights on disk: a `.safetensors` whose header holds the model's shape and a description. No pickle."""
+"""Weights on disk: a `.safetensors` whose header holds the model's shape and a description. No pickle.
+
+They are saved in float32. A file may hold them in half precision, as shipped models do; they are loaded as float32.
+"""
 
 import hashlib
 import json
@@ -24,6 +27,8 @@ from hardtail.models.transformer import Shape, Transformer
 
 LARGEST_HEADER = 100_000_000
 """The most bytes that the format allows for a header."""
+WEIGHT_TYPES = ("float32", "float16", "bfloat16")
+"""The types in which a file may hold weights."""
 
 
 def save_model(path: Path, model: Trainable, weights: dict[str, Tensor], about: dict[str, Any]) -> None:
@@ -68,9 +73,12 @@ class _Step(Struct):
 
 
 def load_weights(path: Path) -> tuple[Trainable, dict[str, Any]]:
-    """A model in evaluation mode, and the description it was saved with."""
+    """A model in evaluation mode and in float32, and the description it was saved with."""
     held, metadata = read_tensors(path)
     header = _header(metadata, path)
+    for name, tensor in held.items():
+        if (given := str(tensor.dtype).removeprefix("torch.")) not in WEIGHT_TYPES:
+            raise HardtailError(f"{path}: the weights {name!r} are {given}; give one of {', '.join(WEIGHT_TYPES)}")
     if header.hf is not None:
         from hardtail.models.hf.saved import rebuilt
 

@@ -14,6 +14,7 @@ from hardtail.core.types import Instances, Trace
 from hardtail.core.version import __version__
 from hardtail.measuring.diagnosis import Diagnosis, verdict
 from hardtail.measuring.subject import Subject
+from hardtail.show.zoo import rounded_text
 from hardtail.tasks.base import Task
 from hardtail.zoo import Model
 
@@ -63,6 +64,8 @@ def model_card(
     ]
     if listed is not None:
         parts.append(_table(listed.about, listed.accuracy))
+        if listed.rounded is not None:
+            parts.append(f"The weights are rounded to {rounded_text(listed.rounded)}.")
     if accuracies:
         by: dict[str, dict[str, float]] = {}
         for held in accuracies:

@@ -6,7 +6,7 @@ from textwrap import fill
 from hardtail.core.pretrained import ZOO
 from hardtail.core.registry import TASKS
 from hardtail.core.tables import SCREEN, Table
-from hardtail.zoo import Model
+from hardtail.zoo import Model, Rounded
 
 
 def zoo_table(models: Sequence[Model]) -> Table:
@@ -31,4 +31,10 @@ def zoo_text(model: Model, width: int = SCREEN) -> str:
     ]
     about = fill(f"{model.about}.", width, initial_indent="  ", subsequent_indent="  ")
     origin = f"  run {model.run}, {model.kind} weights, {model.licence}"
-    return "\n".join([f"{ZOO}{model.name}", about, *measured, origin, f"  sha256 {model.sha256}"])
+    rounded = [] if model.rounded is None else [f"  {rounded_text(model.rounded)}"]
+    return "\n".join([f"{ZOO}{model.name}", about, *measured, origin, *rounded, f"  sha256 {model.sha256}"])
+
+
+def rounded_text(rounded: Rounded) -> str:
+    """In which precision weights are shipped, and on what that was shown to change no answer."""
+    return f"{rounded.to}: no answer changed on {rounded.n:,} each of {' and '.join(rounded.strata)}"

@@ -1,10 +1,12 @@
 """Trained models that ship with the package: small, checked, and usable without a network.
 
-`zoo.json` lists the training of each, its accuracy, and the SHA-256 of its weights. `looks/` holds recorded decodes of
-models that take a CPU many seconds for a problem or are too large to ship. The Sudoku model is still in training (step
-64,000 of 300,000); Countdown's had a quarter of the steps, and its weights were rounded to bfloat16. They were made by
-these commands, each with `--policies top1 ORDER --traces DIR`, where ORDER is the task's logical order; only the names
-of two models were then changed.
+`zoo.json` lists the training of each, its accuracy, and the SHA-256 of its weights. A model in half precision gave the
+same answers in float32; `rounded` says on which problems that was checked (`benchmarks/add_to_zoo.py --half`).
+
+`looks/` holds recorded decodes of models that take a CPU many seconds for a problem or are too large to ship. The Sudoku
+model is still in training (step 64,000 of 300,000); Countdown's had a quarter of the steps, and its weights were rounded
+to bfloat16. They were made by these commands, each with `--policies top1 ORDER --traces DIR`, where ORDER is the task's
+logical order; only the names of two models were then changed.
 
     hardtail eval runs/maze-papl-s42 --strata 'corridor>=30' -n 20 --steps 40 --data-seed 42
     hardtail eval runs/countdown-puma-quarter-s42 --strata 'heldout=1,m>=11' -n 12 --data-seed 7
@@ -14,17 +16,33 @@ of two models were then changed.
 
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct, structs
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash
+from hardtail.core.manifest import Count
 from hardtail.core.records import Share, read_json
 from hardtail.core.trace_files import load_trace
 from hardtail.core.types import Trace
 
 FOLDER = Path(__file__).parent
 LOOKS = FOLDER / "looks"
+Half = Literal["float16", "bfloat16"]
+"""The types of half precision."""
+
+
+class Rounded(Struct, frozen=True, kw_only=True):
+    """How the weights of a run were rounded before they were shipped, and what showed that no answer changes."""
+
+    to: Half
+    strata: tuple[str, ...]
+    policies: tuple[str, ...]
+    n: Count
+    """Problems of each stratum that every policy decoded to the same answers with both."""
+    sha256: str
+    """Of the float32 weights, which older records of models that were trained from it name."""
 
 
 class Listed(Struct, frozen=True, kw_only=True):
@@ -42,6 +60,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     """Exact match by stratum and policy, as recorded."""
     licence: str
     sha256: str
+    rounded: Rounded | None = None
 
 
 class Model(Listed, frozen=True, kw_only=True):
