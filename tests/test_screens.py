@@ -76,6 +76,19 @@ def test_help_names_no_empty_default_and_no_none(command: str, hardtail_command:
     assert "(default: )" not in out
 
 
+@pytest.mark.parametrize("command", ["", *COMMANDS.split(), "claims", "import", "push"])
+def test_help_fits_the_screen(command: str, hardtail_command: Command) -> None:
+    code, out, err = hardtail_command(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_what_a_command_prints_is_not_wrapped(hardtail_command: Command) -> None:
+    code, out, err = hardtail_command("lm-eval", "--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) > 80
+
+
 def test_an_option_has_one_name_and_one_meaning(hardtail_command: Command) -> None:
     """Weights are chosen by --checkpoint and instances by --data-seed, wherever they are chosen."""
     for command in ("eval", "diagnose", "compare", "view", "report"):

@@ -103,7 +103,7 @@ def _main() -> None:
         app.cli(
             prog="hardtail",
             description="See where a masked diffusion model commits too early: train, decode in any order, explain.\n\n"
-            "Your own package.module:NAME is looked for in the current folder and, with\n--path DIR, in DIR.",
+            "Your own package.module:NAME is looked for in the current folder and, with --path DIR, in DIR.",
             args=_own_words(sys.argv[1:]),
             config=(FlagCreatePairsOff,),
             registry=OPTIONAL,

@@ -101,8 +101,7 @@ class App:
 
         @wraps(function)
         def run(*words: Any, **flags: Any) -> None:
-            if guarded:
-                guard()
+            guard(colours=not guarded)
             function(*words, **flags)
 
         self._parser.command(name=name)(run)
