@@ -83,6 +83,28 @@ def test_help_fits_the_screen(command: str, hardtail_command: Command) -> None:
     assert max(map(len, out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("study advance", "[plan|advance|prepare|pack|unpack] [GRID|RUN ...]"),
+        ("eval zoo:addition-puma", "MODEL"),
+        ("diagnose", "MODEL ..."),
+        ("report", "[MODEL ...]"),
+        ("zoo", "[NAME ...]"),
+        ("claims", "[ID ...]"),
+    ],
+)
+def test_usage_shows_positional_arguments_and_whether_they_are_needed(
+    command: str, usage: str, hardtail_command: Command
+) -> None:
+    """Also after some of them: what is asked is how the command goes on."""
+    code, out, err = hardtail_command(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    head = " ".join(out.split("\n\n")[0].split()).removesuffix(" [--json]")
+    assert head.endswith(f"] {usage}")
+    assert "positional arguments" in out
+
+
 def test_what_a_command_prints_is_not_wrapped(hardtail_command: Command) -> None:
     code, out, err = hardtail_command("lm-eval", "--help")
     assert (code, err) == (0, "")

@@ -13,7 +13,7 @@ from hardtail.cli.options import option
 def claims(
     ids: Annotated[
         Positional[tuple[str, ...]],
-        option("claims to show with their evidence [a line for each]", "ID"),
+        option("claims to show with their evidence [a line for each]", "[ID ...]"),
     ] = (),
     /,
     source: Annotated[

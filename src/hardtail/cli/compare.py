@@ -13,7 +13,7 @@ from hardtail.cli.options import option
 
 @app.command
 def compare(
-    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")],
+    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL ...")],
     /,
     decoding: Decoded = USUAL,
     out: Annotated[Path | None, option("also draw a figure: .pdf, .png or .svg", "FILE")] = None,

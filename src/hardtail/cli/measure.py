@@ -184,7 +184,7 @@ def numbered_gallery(words: list[str]) -> list[str]:
 
 @app.command
 def diagnose(
-    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")],
+    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL ...")],
     /,
     policies: Policies = (),
     strata: Annotated[tuple[str, ...], option("strata to explain [the study's diagnosis set]", "STRATUM")] = (),

@@ -264,7 +264,9 @@ def _advance(
 
 @app.command
 def zoo(
-    names: Annotated[Positional[tuple[str, ...]], option("models to describe in full [a table of all]", "NAME")] = (),
+    names: Annotated[
+        Positional[tuple[str, ...]], option("models to describe in full [a table of all]", "[NAME ...]")
+    ] = (),
     /,
     as_json: JsonList = False,
 ) -> None:
