@@ -22,6 +22,8 @@ from hardtail.core.parsing import converted, decoded
 from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Shape, Transformer
 
+AGAIN = "copy or download it again, or give other weights"
+OURS = "give weights that hardtail saved or, of another project's model, its folder as hf:FOLDER"
 LARGEST_HEADER = 100_000_000
 """The most bytes that the format allows for a header."""
 
@@ -69,7 +71,10 @@ class _Step(Struct):
 
 def load_weights(path: Path) -> tuple[Trainable, dict[str, Any]]:
     """A model in evaluation mode, and the description it was saved with."""
-    held, metadata = read_tensors(path)
+    try:
+        held, metadata = read_tensors(path)
+    except HardtailError as error:
+        raise HardtailError(f"{error}; {AGAIN}") from error
     header = _header(metadata, path)
     if header.hf is not None:
         from hardtail.models.hf.saved import rebuilt
@@ -84,7 +89,7 @@ def load_weights(path: Path) -> tuple[Trainable, dict[str, Any]]:
         model = Transformer(shape)
         model.load_state_dict(held)
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-        raise HardtailError(f"{path} does not hold a hardtail model ({error})") from error
+        raise HardtailError(f"{path} does not hold a hardtail model ({error}); {OURS}") from error
     return model.eval(), header.about
 
 
@@ -98,7 +103,7 @@ def saved_step(path: Path) -> int:
 
 def _header(metadata: Mapping[str, str], path: Path) -> _Header:
     if "hardtail" not in metadata:
-        raise HardtailError(f"{path} does not hold a hardtail model (its header does not say so)")
+        raise HardtailError(f"{path} does not hold a hardtail model (its header does not say so); {OURS}")
     return converted(decoded(metadata["hardtail"], str(path)), _Header, str(path))
 
 
