@@ -105,6 +105,13 @@ def test_usage_shows_positional_arguments_and_whether_they_are_needed(
     assert "positional arguments" in out
 
 
+@pytest.mark.parametrize("command", ["inspect", "push"])
+def test_the_task_of_a_file_is_asked_for_only_if_it_is_not_registered(command: str, hardtail_command: Command) -> None:
+    _, out, _ = hardtail_command(command, "--help")
+    assert "a function, module or hf: model" not in " ".join(out.replace("│", " ").split())
+    assert "if it is not registered" in " ".join(out.replace("│", " ").split())
+
+
 def test_what_a_command_prints_is_not_wrapped(hardtail_command: Command) -> None:
     code, out, err = hardtail_command("lm-eval", "--help")
     assert (code, err) == (0, "")

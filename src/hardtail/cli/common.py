@@ -66,6 +66,16 @@ OwnTask = Annotated[
     ),
 ]
 
+UnregisteredTask = Annotated[
+    str | None,
+    option(
+        "the task of what is given, if it is not registered: package.module:Class, with fields after commas "
+        "(mine.tasks:Sums,digits=8)",
+        "TASK",
+        name="task",
+    ),
+]
+
 Template = Annotated[
     str | None,
     option("of an hf: model: the text around a problem, e.g. 'Add: {prompt} = {answer}' [the problem alone]", "TEXT"),
