@@ -180,6 +180,16 @@ def test_a_name_that_no_file_has_is_refused_in_a_sentence(name: str, hardtail_co
     assert (code, "Traceback" in err) == (2, False), err
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"problems": []}', "5"])
+def test_a_file_of_another_kind_gets_the_page_that_describes_it(
+    text: str, tmp_path: Path, hardtail_command: Command
+) -> None:
+    (tmp_path / "other.json").write_text(text)
+    code, _, err = hardtail_command("import", str(tmp_path / "other.json"), "--task", "addition,digits=3")
+    assert code == 2
+    assert err.endswith("(docs/models.md has an example of such a file)\n")
+
+
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_trace_may_have_as_many_steps_as_it_can_count(more: int) -> None:
     instances = problems(1, cells=1)

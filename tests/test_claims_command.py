@@ -114,6 +114,24 @@ def test_evidence_shows_every_record_and_the_other_reading(run: Run, recorded: P
         assert word in out
 
 
+def test_the_first_words_of_ids_list_the_claims_under_them(run: Run, recorded: Path) -> None:
+    code, out, _ = run("addition.puma", "countdown", "--results", recorded)
+    assert code == 0
+    wanted = [id for words in ("addition.puma.", "countdown.") for id in all_claims() if id.startswith(words)]
+    head, _, _, *lines = out.splitlines()
+    assert head.startswith(f"{len(wanted)} claims: ")
+    assert all(id in line for id, line in zip(wanted, lines, strict=True))
+    _, out, _ = run("data.sudoku", "--results", recorded)
+    assert out.startswith("1 claim: ")
+    _, out, _ = run("countdown", "--json", "--results", recorded)
+    assert not any("beside" in row for row in json.loads(out))
+    _, out, _ = run("addition.papl.starved", "--json", "--results", recorded)  # an id, although there is one under it
+    assert [row["id"] for row in json.loads(out)] == ["addition.papl.starved"]
+    code, _, err = run("addition.pum", "--results", recorded)
+    assert code == 2
+    assert "did you mean " in err
+
+
 def test_an_unknown_id_gets_close_ones(run: Run, recorded: Path) -> None:
     code, _, err = run("adition.puma.lowr", "--results", recorded)
     assert code == 2

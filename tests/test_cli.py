@@ -169,6 +169,7 @@ def test_check_says_why_not(shell: Shell, words: list[str], sentence: str) -> No
         (["solve", "maze", "/"], "is a folder"),
         (["solve", "addition", ""], "the argument is empty"),
         (["check", "countdown", "", ""], "the argument is empty"),
+        (["check", "addition", "47+38", " "], "the answer is empty; give an answer, or the name of a file"),
         (["check", "addition", "47+38", "nofile.txt"], "no such file"),
         (["data", "addition", "--out", "/proc/x.npz"], "cannot be written"),
         (["inspect", "absent.npz"], "is not a file; give an .npz or .parquet"),

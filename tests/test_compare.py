@@ -55,6 +55,28 @@ def test_one_decoder_is_nothing_to_compare() -> None:
         compared([decoded("top1")])
 
 
+def test_models_of_two_tasks_are_refused_before_they_are_decoded(
+    hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hardtail.show.sources.decoded", lambda *given: pytest.fail("it was decoded"))
+    words = ("compare", "zoo:addition-puma", "zoo:maze-puma", "--policy", "top1")
+    code, out, err = hardtail_command(*words)
+    assert (code, out) == (2, "")
+    assert err == "hardtail: there is nothing to compare; give at least two models, policies or traces of one task\n"
+
+
+def test_a_model_is_compared_with_a_trace(
+    hardtail_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    few = ("--policy", "top1", "--strata", "natural", "-n", "2")
+    assert hardtail_command("eval", "zoo:addition-random", *few, "--traces", ".")[0] == 0
+    (trace,) = tmp_path.glob("*.npz")
+    code, out, err = hardtail_command("compare", trace.name, "zoo:addition-puma", *few)
+    assert code == 0, err
+    assert "addition-random · top1" in out
+
+
 def test_models_of_two_readings_get_the_same_problems() -> None:
     readings = [Addition.preset(reading, digits=4) for reading in ("release", "paper-carry")]
     others = [Addition(digits=5), Addition(digits=4, sum="modulo")]  # of another size, and with other answers

@@ -106,6 +106,20 @@ def test_a_mistake_is_found_before_anything_is_kept(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["eval", "diagnose"])
+def test_a_run_that_cannot_be_written_is_not_decoded_first(
+    command: str, run: Path, words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(dir: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("hardtail.cli.common.TemporaryFile", closed)
+    done = words(command, str(run))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"hardtail: {run}/")
+    assert done.stderr.endswith("s.jsonl cannot be written: Permission denied; give another place\n")
+
+
 def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(
     run: Path, tmp_path: Path, words: Words, monkeypatch: pytest.MonkeyPatch
 ) -> None:

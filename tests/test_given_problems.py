@@ -54,11 +54,12 @@ def test_a_model_is_measured_on_the_problems_of_a_file(tmp_path: Path, sums: Pat
     ("split", "preset", "sentence"),
     [
         ("train", "paper-carry", "is training data"),
-        ("test", "paper", "differs in sum"),
+        ("test", "paper", "does not hold data of addition in this model's configuration: it differs in sum"),
+        ("test", None, "set.npz holds data of listops, the model is of addition; give data of addition"),
     ],
 )
-def test_data_that_would_mislead_is_refused(tmp_path: Path, split: str, preset: str, sentence: str) -> None:
-    built = data.build(hardtail.task("addition", preset), split, n=4)
+def test_data_that_would_mislead_is_refused(tmp_path: Path, split: str, preset: str | None, sentence: str) -> None:
+    built = data.build(hardtail.task("addition" if preset else "listops", preset), split, n=5)
     save_instances(tmp_path / "set.npz", built.instances, built.manifest)
     with pytest.raises(HardtailError, match=sentence):
         GivenProblems.read(TASK, tmp_path / "set.npz")

@@ -279,3 +279,4 @@ def test_headers_of_weights(tmp_path: Path, hardtail_command: Command) -> None:
         code, _, err = hardtail_command("eval", str(path), "-n", "1")
         assert code == 2
         assert "is damaged or not a safetensors file" in err
+        assert err.endswith("; copy or download it again, or give other weights\n")

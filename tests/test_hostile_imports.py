@@ -50,7 +50,7 @@ def _traps(folder: Path, mark: Path) -> None:
 def test_files_of_an_unpacked_run_are_not_imported(start: str, tmp_path: Path) -> None:
     folder, mark = untrained_run(tmp_path / "run"), tmp_path / "mark"
     _traps(folder, mark)
-    script = "import sys; sys.path = [p for p in sys.path if p]; from hardtail.cli import main; main()"
+    script = "import sys; sys.path = [p for p in sys.path if p]; from hardtail.__main__ import main; main()"
     program = [sys.executable, "-c", script] if start == "console script" else [sys.executable, "-m", "hardtail"]
     words = ["eval", ".", "-n", "1", "--strata", "natural", "--policies", "top1", "--json"]
     env = os.environ | {"PYTHONPATH": str(Path(hardtail.__file__).parents[1])}

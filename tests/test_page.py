@@ -140,6 +140,24 @@ def test_the_study_has_a_view_of_its_own(opened: Open, tmp_path: Path) -> None:
     assert "not" in (cell.get_attribute("class") or "")
 
 
+def test_the_study_begins_with_links_to_its_parts(opened: Open) -> None:
+    from playwright.sync_api import expect
+
+    page = opened("#study")
+    page.set_viewport_size({"width": 390, "height": 844})
+    links = page.get_by_role("navigation", name="Contents").get_by_role("link")
+    assert links.all_inner_texts()[:3] == ["Tables", "Claims", "addition"]
+    assert links.all_inner_texts()[-1] == "Recorded runs"
+    for name, heading in {"Claims": "The paper's claims", "Recorded runs": "Recorded runs"}.items():
+        expect(page.get_by_role("heading", name=heading)).not_to_be_in_viewport()
+        for _ in range(2):  # the second time, the address does not change
+            links.get_by_text(name, exact=True).click()
+            expect(page.get_by_role("heading", name=heading)).to_be_in_viewport()
+            page.evaluate("scrollTo(0, 0)")
+    page = opened("#study?part=claims-addition")
+    expect(page.locator("#claims-addition")).to_be_in_viewport()
+
+
 def test_a_verdict_opens_its_evidence(opened: Open) -> None:
     page = opened("#study?claim=addition.puma.lower")
     claim = page.locator("details.claim[open]")

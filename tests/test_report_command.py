@@ -172,7 +172,16 @@ def test_a_runs_task_has_the_name_that_it_is_registered_by(tmp_path: Path, monke
     assert Run.of_folder(tmp_path / "run").task == "mark_up"
 
 
-@pytest.mark.parametrize("words", ["report m.npz --out", "compare m.npz n.npz --latex", "demo --out"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "report m.npz --out",
+        "compare m.npz n.npz --latex",
+        "demo --out",
+        "eval zoo:addition-puma --out",
+        "diagnose zoo:addition-puma --out",
+    ],
+)
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     words: str, hardtail_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -182,6 +191,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("hardtail.cli.common.TemporaryFile", closed)
-    code, out, err = hardtail_command(*words.split(), "new/place")
+    code, out, err = hardtail_command(*words.split(), "new/place.jsonl")
     assert (code, out) == (2, "")
-    assert err == "hardtail: new/place cannot be written: Permission denied; give another place\n"
+    assert err == "hardtail: new/place.jsonl cannot be written: Permission denied; give another place\n"
+    assert not list(tmp_path.iterdir())

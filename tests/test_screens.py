@@ -76,6 +76,48 @@ def test_help_names_no_empty_default_and_no_none(command: str, hardtail_command:
     assert "(default: )" not in out
 
 
+@pytest.mark.parametrize("command", ["", *COMMANDS.split(), "claims", "import", "push"])
+def test_help_fits_the_screen(command: str, hardtail_command: Command) -> None:
+    code, out, err = hardtail_command(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("study advance", "[plan|advance|prepare|pack|unpack] [GRID|RUN ...]"),
+        ("eval zoo:addition-puma", "MODEL"),
+        ("diagnose", "MODEL ..."),
+        ("report", "[MODEL ...]"),
+        ("zoo", "[NAME ...]"),
+        ("claims", "[ID ...]"),
+    ],
+)
+def test_usage_shows_positional_arguments_and_whether_they_are_needed(
+    command: str, usage: str, hardtail_command: Command
+) -> None:
+    """Also after some of them: what is asked is how the command goes on."""
+    code, out, err = hardtail_command(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    head = " ".join(out.split("\n\n")[0].split()).removesuffix(" [--json]")
+    assert head.endswith(f"] {usage}")
+    assert "positional arguments" in out
+
+
+@pytest.mark.parametrize("command", ["inspect", "push"])
+def test_the_task_of_a_file_is_asked_for_only_if_it_is_not_registered(command: str, hardtail_command: Command) -> None:
+    _, out, _ = hardtail_command(command, "--help")
+    assert "a function, module or hf: model" not in " ".join(out.replace("│", " ").split())
+    assert "if it is not registered" in " ".join(out.replace("│", " ").split())
+
+
+def test_what_a_command_prints_is_not_wrapped(hardtail_command: Command) -> None:
+    code, out, err = hardtail_command("lm-eval", "--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) > 80
+
+
 def test_an_option_has_one_name_and_one_meaning(hardtail_command: Command) -> None:
     """Weights are chosen by --checkpoint and instances by --data-seed, wherever they are chosen."""
     for command in ("eval", "diagnose", "compare", "view", "report"):

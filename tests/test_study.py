@@ -564,9 +564,17 @@ def test_a_full_disk_stops_the_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_results_that_cannot_be_written_are_named_before_training(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file, not a folder")
-    with pytest.raises(HardtailError, match=r"results/index.jsonl cannot be written"):
+    with pytest.raises(HardtailError, match=r"results is a file, and a folder is needed; give another name"):
         advance([entry()], tmp_path / "runs", Store(tmp_path / "results"), minutes=5, n=5)
     assert not (tmp_path / "runs").exists()
+
+
+def test_missing_data_is_refused_once_and_before_any_run(tmp_path: Path, hardtail_command: Command) -> None:
+    places = ("--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"))
+    code, out, err = hardtail_command("study", "advance", "addition-smoke", "--data", "missing.npz", *places)
+    assert (code, out) == (2, "")
+    assert err == "hardtail: --data missing.npz: there is no such file; `hardtail data` builds one\n"
+    assert not list(tmp_path.iterdir())
 
 
 def _full(*given: Any) -> Any:

@@ -4,7 +4,7 @@ import io
 
 from hardtail import HardtailError
 from hardtail.core.errors import LONGEST, MOST_QUOTED, quoted
-from hardtail.core.terminal import MOST_OF_AN_ERROR, Screen, shortened, visible
+from hardtail.core.terminal import MOST_OF_AN_ERROR, Screen, shortened, visible, wrapped
 
 
 def test_what_a_terminal_would_obey_is_shown() -> None:
@@ -13,7 +13,7 @@ def test_what_a_terminal_would_obey_is_shown() -> None:
     stream = io.StringIO()
     screen = Screen(stream)
     assert screen.write("\x1b[1mbold\x1b[0m\x1b[2J") == 16
-    screen.guarding = True
+    screen.guarding, screen.wrapping = True, False
     screen.writelines(["\x1b[1mplain", "\n"])
     assert stream.getvalue() == "\x1b[1mbold\x1b[0m\\u001b[2J\\u001b[1mplain\n"
 
@@ -27,3 +27,10 @@ def test_messages_have_an_end() -> None:
     assert str(HardtailError("a" * LONGEST + "b")) == "a" * 2000 + " … " + "a" * 1999 + "b"
     assert quoted("'" * MOST_QUOTED) == repr("'" * MOST_QUOTED)
     assert quoted("x" * 1081) == f"'{'x' * 80}'… (1,081 characters)"
+
+
+def test_lines_break_between_words_and_after_commas() -> None:
+    assert wrapped("one two three\n\n  four", 8) == "one two\nthree\n\n  four"
+    assert wrapped("{eval,diagnose,demo}", 10) == "{eval,\ndiagnose,\ndemo}"
+    assert wrapped("\x1b[1m│ a box │\x1b[0m", 9) == "\x1b[1m│ a box │\x1b[0m"  # colours take no room
+    assert wrapped("averylongword", 5) == "averylongword"

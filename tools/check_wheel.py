@@ -105,7 +105,7 @@ def main() -> None:
             (site,) = own.glob("lib/python*/site-packages")
             (below,) = base.glob("lib/python*/site-packages")
             (site / "base.pth").write_text(f"{below}\n")
-            (own / "bin" / "hardtail").write_text(f"#!{own}/bin/python\nfrom hardtail.cli import main\nmain()\n")
+            (own / "bin" / "hardtail").write_text(f"#!{own}/bin/python\nfrom hardtail.__main__ import main\nmain()\n")
             (own / "bin" / "hardtail").chmod(0o755)
             _install(own, f"hardtail[{extra}] @ {wheel.as_uri()}")
             with serving() as hub:

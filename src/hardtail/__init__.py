@@ -8,7 +8,7 @@
     print(ht.diagnose(trace))
     ht.report(trace, "mine.html")
 
-These names are imported when they are first used, so that `import hardtail` stays fast and free of torch.
+These names are imported when they are first used, so that `import hardtail` stays fast and free of torch and numpy.
 """
 
 from importlib import import_module
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 from hardtail.core.cores import wait_asleep
 from hardtail.core.errors import HardtailError
-from hardtail.core.files import load_instances, save_instances
 from hardtail.core.registry import TASKS
-from hardtail.core.seeds import Stream, Streams
-from hardtail.core.types import Instances, Trace
 from hardtail.core.version import __version__
 
 if TYPE_CHECKING:
     from hardtail.api.hub import push
     from hardtail.api.models import decode, evaluate, load
     from hardtail.api.traces import diagnose, load_canvases, load_trace, report
+    from hardtail.core.files import load_instances, save_instances
+    from hardtail.core.seeds import Stream, Streams
+    from hardtail.core.types import Instances, Trace
     from hardtail.tasks.base import Task
 
 __all__ = [
@@ -53,6 +53,9 @@ _LAZY = {
     **dict.fromkeys(("decode", "evaluate", "load"), "hardtail.api.models"),
     "push": "hardtail.api.hub",
     **dict.fromkeys(("diagnose", "load_canvases", "load_trace", "report"), "hardtail.api.traces"),
+    **dict.fromkeys(("load_instances", "save_instances"), "hardtail.core.files"),
+    **dict.fromkeys(("Stream", "Streams"), "hardtail.core.seeds"),
+    **dict.fromkeys(("Instances", "Trace"), "hardtail.core.types"),
 }
 
 wait_asleep()

@@ -58,6 +58,8 @@ def _own_words(words: list[str]) -> list[str]:
     another program's command."""
     if words and words[0] in ("train", "lm-eval"):
         return words[:1]
+    if {"-h", "--help"} & set(words[1:]):
+        return [words[0], "--help"]  # after other words, the parser's help would leave out what they have given
     return numbered_gallery(words) if words else ["--help"]
 
 
@@ -103,7 +105,7 @@ def _main() -> None:
         app.cli(
             prog="hardtail",
             description="See where a masked diffusion model commits too early: train, decode in any order, explain.\n\n"
-            "Your own package.module:NAME is looked for in the current folder and, with\n--path DIR, in DIR.",
+            "Your own package.module:NAME is looked for in the current folder and, with --path DIR, in DIR.",
             args=_own_words(sys.argv[1:]),
             config=(FlagCreatePairsOff,),
             registry=OPTIONAL,

@@ -11,10 +11,13 @@ from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import manifest_path
 
+PAGE = "docs/models.md"
+"""Where the format is described."""
+
 
 @app.command(name="import")
 def import_canvases(
-    canvases: Annotated[Positional[Path], option("canvases of another tool (.json; docs/models.md)", "FILE")],
+    canvases: Annotated[Positional[Path], option(f"canvases of another tool (.json; {PAGE})", "FILE")],
     /,
     task: Annotated[str, option("the task of the problems: NAME or package.module:Class, with fields", "TASK")],
     out: Annotated[Path | None, option("the trace to write (.npz) [FILE-trace.npz]", "FILE")] = None,
@@ -24,7 +27,13 @@ def import_canvases(
     from hardtail.tasks.named import task_named
     from hardtail.tasks.recorded import read_canvases
 
-    trace = read_canvases(canvases, task_named(task))
+    own = task_named(task)
+    try:
+        trace = read_canvases(canvases, own)
+    except HardtailError as error:
+        if PAGE in str(error):
+            raise
+        raise HardtailError(f"{error} ({PAGE} has an example of such a file)") from error
     into = out or canvases.with_name(f"{canvases.stem}-trace.npz")
     common.refuse_special_out(into)
     if manifest_path(into).resolve() == canvases.resolve():

@@ -13,7 +13,11 @@ from hardtail.cli.options import option
 def claims(
     ids: Annotated[
         Positional[tuple[str, ...]],
-        option("claims to show with their evidence [a line for each]", "ID"),
+        option(
+            "claims to show with their evidence, or the first words of ids to list, e.g. addition or countdown.puma "
+            "[a line for each]",
+            "[ID ...]",
+        ),
     ] = (),
     /,
     source: Annotated[
@@ -36,29 +40,31 @@ def claims(
 ) -> None:
     """The claims of a paper, each with our figure and a verdict computed from recorded runs.
 
-    With an ID, show every record behind its verdict.
+    With an ID, show every record behind its verdict; with the first words of ids, list the claims under them.
     """
     from hardtail.show.claims import ledger_lines
-    from hardtail.study.claims import Results, claim_named, judge, ledger
+    from hardtail.study.claims import Results, judge, ledger
     from hardtail.study.store import Store, default_results, recorded
 
     whose = ledger.the_paper() if source is None else ledger.source_named(source)
-    chosen = [claim_named(name, None if source is None else whose) for name in dict.fromkeys(ids)]
+    found = [ledger.claims_named(name, None if source is None else whose) for name in ids]
+    chosen = list({claim.id: claim for claims in found for claim in claims}.values())
+    explained = bool(ids) and all(claim.id in ids for claim in chosen)
     held = Results(recorded(results) if results else Store(default_results()), reading, checkpoint)
     judged = judge(held, chosen or whose.claims())
     if as_json:
-        rows = [ledger.as_json(item, held, evidence=bool(chosen)) for item in judged]
+        rows = [ledger.as_json(item, held, evidence=explained) for item in judged]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return
     tables = (
         [table for item in judged for table in ledger.evidence_tables(item, held)]
-        if chosen
+        if explained
         else [ledger.ledger_table(judged, held, whose.title), ledger.counts_table(judged)]
     )
     if markdown:
         print("\n".join(table.markdown() for table in tables))
         return
-    if chosen:
+    if explained:
         show_tables(tables)
     else:
         print("\n".join(ledger_lines(judged, open_console().width)))

@@ -66,6 +66,16 @@ OwnTask = Annotated[
     ),
 ]
 
+UnregisteredTask = Annotated[
+    str | None,
+    option(
+        "the task of what is given, if it is not registered: package.module:Class, with fields after commas "
+        "(mine.tasks:Sums,digits=8)",
+        "TASK",
+        name="task",
+    ),
+]
+
 Template = Annotated[
     str | None,
     option("of an hf: model: the text around a problem, e.g. 'Add: {prompt} = {answer}' [the problem alone]", "TEXT"),
@@ -101,8 +111,7 @@ class App:
 
         @wraps(function)
         def run(*words: Any, **flags: Any) -> None:
-            if guarded:
-                guard()
+            guard(colours=not guarded)
             function(*words, **flags)
 
         self._parser.command(name=name)(run)
@@ -181,14 +190,14 @@ def refuse_special_out(path: "Path | None") -> None:
 
 
 def refuse_other_records(path: "Path | None") -> None:
-    """Refuse to add records to what could not be written, or to a file that is meant for something else."""
-    refuse_special_out(path)
+    """Refuse, before the work is done, to add records to what cannot be written or is meant for something else."""
+    refuse_unwritable_out(path)
     if path is not None and path.suffix != ".jsonl":
         raise HardtailError(f"--out {path}: records are added to a file whose name ends in .jsonl; give such a name")
 
 
 def refuse_unwritable_out(path: "Path | None") -> None:
-    """Refuse, before the work is done, what its result could not be written to; for commands that only write it."""
+    """Refuse, before the work is done, what its result could not be written to. Creates nothing."""
     if path is None:
         return
     refuse_special(path)

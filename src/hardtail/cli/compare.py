@@ -1,5 +1,6 @@
 """The command that puts a user's own models next to each other: compare."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from hardtail.cli.options import option
 
 @app.command
 def compare(
-    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")],
+    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL ...")],
     /,
     decoding: Decoded = USUAL,
     out: Annotated[Path | None, option("also draw a figure: .pdf, .png or .svg", "FILE")] = None,
@@ -37,7 +38,7 @@ def compare(
     own = common.admit_task(decoding.task)
     given = sources.sorted_sources(models)
     traces = sources.load_traces(given.traces)
-    traces += decoding.traces_of(given.models, own)
+    traces += decoding.traces_of(given.models, own, partial(comparing.refuse_alone, traces))
     found = comparing.compared(traces)
     common.show_tables(comparing.compare_tables(found))
     if latex is not None:

@@ -116,6 +116,8 @@ def check(
         found = list(islice(reading.problems(chosen, prompt, not fields, memory(limit)), 2))
     if len(found) != 1:
         raise HardtailError(f"{prompt} has more than one problem; check one at a time")
+    if not answer.strip():
+        raise HardtailError("the answer is empty; give an answer, or the name of a file that contains it")
     item = found[0]
     text = reading.answer_text(item, answer, memory(limit))
     try:
@@ -202,7 +204,7 @@ def inspect(
     file: Annotated[Positional[Path], option("an .npz or .parquet written by `hardtail data`", "FILE")],
     /,
     n: Count = 1,
-    task: common.OwnTask = None,
+    task: common.UnregisteredTask = None,
     as_json: Json = False,
 ) -> None:
     """Check a saved data set against its manifest and show its contents."""

@@ -1,6 +1,6 @@
 """Decoding models to show them together: what `compare` and `report` share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,8 +32,16 @@ class ToDecode:
     device: Device = None
     batch: Batch = None
 
-    def traces_of(self, models: Sequence[str], own: "Task | None") -> "list[Trace]":
-        """Decode models, if there are any, on the same problems; `own` is the task of those that do not name theirs."""
+    def traces_of(
+        self,
+        models: Sequence[str],
+        own: "Task | None",
+        check: "Callable[[list[Task]], None]" = lambda planned: None,
+    ) -> "list[Trace]":
+        """Decode models, if there are any, on the same problems; `own` is the task of those that do not name theirs.
+
+        `check` gets the task of every model and policy, and may refuse them before anything is decoded.
+        """
         if not models:
             return []
         from hardtail.show import sources
@@ -51,6 +59,7 @@ class ToDecode:
             self.trust_remote_code,
         )
         subjects = sources.on_the_same_problems(sources.load_models(models, plan, own))
+        check(sources.planned(subjects, plan))
         rounds = sources.rounds(subjects, plan)
         common.say_decodes(
             f"{rounds:,} decodes of {common.counted(len(subjects), 'model', 'models')}",

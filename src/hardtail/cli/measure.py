@@ -184,7 +184,7 @@ def numbered_gallery(words: list[str]) -> list[str]:
 
 @app.command
 def diagnose(
-    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")],
+    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL ...")],
     /,
     policies: Policies = (),
     strata: Annotated[tuple[str, ...], option("strata to explain [the study's diagnosis set]", "STRATUM")] = (),
@@ -246,6 +246,8 @@ def diagnose(
             continue
         where = common.usable_device(device)
         subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
+        into = out or subject.record_file("diagnoses.jsonl")
+        common.refuse_other_records(into)
         wanted, number = strata, n
         if not strata and n is None and (part := affordable(subject, policies)) is not None:
             wanted, number = (part.stratum,), part.n
@@ -263,7 +265,7 @@ def diagnose(
             diagnoses = explain_model(
                 subject, policies, wanted, number, decoding, data_seed=data_seed, progress=advance
             )
-        show(Explained(subject.task, diagnoses), out or subject.record_file("diagnoses.jsonl"))
+        show(Explained(subject.task, diagnoses), into)
     if traces:
         with common.busy("explaining"):
             common.admit_task(task)

@@ -5,7 +5,7 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import OwnTask, app
+from hardtail.cli.common import UnregisteredTask, app
 from hardtail.cli.options import option
 
 
@@ -20,7 +20,7 @@ def push(
     ],
     to: Annotated[Positional[str], option("the repository, which is made if need be", "hf:USER/NAME")],
     /,
-    task: OwnTask = None,
+    task: UnregisteredTask = None,
     private: Annotated[bool, option("make a new repository private")] = False,
     licence: Annotated[str | None, option("the licence that the card names, such as apache-2.0", "NAME")] = None,
     message: Annotated[str | None, option("the commit's message [what was pushed]", "TEXT")] = None,

@@ -14,7 +14,7 @@ from hardtail.core.errors import HardtailError
 
 @app.command
 def report(
-    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL")] = (),
+    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "[MODEL ...]")] = (),
     /,
     out: Annotated[Path, option("the page to write", "FILE")] = Path("report.html"),
     decoding: Decoded = USUAL,

@@ -14,6 +14,7 @@ from hardtail.cli.common import Device, JsonList, Patience, RecordedIn, app, bus
 from hardtail.cli.grid import Address, CpusPerRun, GpusPerRun, Grid, LauncherName
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
+from hardtail.core.pretrained import HF
 
 if TYPE_CHECKING:
     from hardtail.core.depots import Depot
@@ -227,6 +228,8 @@ def _advance(
 
     entries = _entries(names, data)
     if grid.here:
+        if data is not None and not str(data).startswith(HF) and not data.is_file():
+            raise HardtailError(f"--data {data}: there is no such file; `hardtail data` builds one")
         device = common.usable_device(device)
     common.say(f"working on {' '.join(names)} for at most {minutes:g} minutes; the same command continues")
     watcher.begin("", "preparing", 0)
@@ -264,7 +267,9 @@ def _advance(
 
 @app.command
 def zoo(
-    names: Annotated[Positional[tuple[str, ...]], option("models to describe in full [a table of all]", "NAME")] = (),
+    names: Annotated[
+        Positional[tuple[str, ...]], option("models to describe in full [a table of all]", "[NAME ...]")
+    ] = (),
     /,
     as_json: JsonList = False,
 ) -> None:

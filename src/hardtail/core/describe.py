@@ -8,6 +8,7 @@ by their classes and our classes by old paths, compare as equal.
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 
 
@@ -60,6 +61,18 @@ def differences(held: Any, wanted: Any, name: str = "") -> list[str]:
         for field in {**ours, **theirs}
         for found in differences(theirs.get(field, ...), ours.get(field, ...), f"{name}.{field}".lstrip("."))
     ]
+
+
+def refuse_other_task(held: Any, wanted: dict[str, Any], file: str, whose: str) -> None:
+    """Raise HardtailError unless the data in a file is of the task that a model or a recipe (`whose`) wants."""
+    if not (fields := differences(held, wanted)):
+        return
+    name, other = registered_name(wanted), registered_name(held) if isinstance(held, dict) else None
+    if other not in (None, name):
+        raise HardtailError(f"{file} holds data of {other}, the {whose} is of {name}; give data of {name}")
+    raise HardtailError(
+        f"{file} does not hold data of {name} in this {whose}'s configuration: it differs in {', '.join(fields)}"
+    )
 
 
 def _head(described: dict[str, Any]) -> dict[str, Any]:

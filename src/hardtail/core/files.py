@@ -131,6 +131,8 @@ def _locked(lock: Path, path: Path) -> IO[bytes] | None:
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         held = _opened(lock, os.O_RDWR | os.O_CREAT)  # never truncated: its name may be another file's second one
+    except FileExistsError as error:
+        raise HardtailError(f"{lock.parent} is a file, and a folder is needed; give another name") from error
     except OSError as error:
         raise HardtailError(f"{path} cannot be written: {error.strerror or error}") from error
     try:

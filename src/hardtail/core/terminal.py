@@ -6,9 +6,11 @@ JSON writes them. Colours come from consoles (`console`) only: they clean each p
 """
 
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import TextWrapper
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,14 +45,32 @@ def shortened(sentence: str) -> str:
     return f"{sentence[:half]} … {sentence[-half:]}"
 
 
+class _AtWordsAndCommas(TextWrapper):
+    """Breaks lines between words and, where words are joined by commas alone, after a comma."""
+
+    wordsep_simple_re = re.compile(r"(\s+|(?<=,)(?=\S))")
+
+
+def wrapped(text: str, width: int) -> str:
+    """The text with each line that is wider than `width` broken; colours take no room."""
+    wrapper = _AtWordsAndCommas(width, break_long_words=False, break_on_hyphens=False)
+    lines = text.split("\n")
+    return "\n".join(wrapper.fill(line) if len(_COLOUR.sub("", line)) > width else line for line in lines)
+
+
 class Screen:
-    """A text stream that writes what is `visible`; colours pass until it is told to guard, for help and usage."""
+    """A text stream that writes what is `visible`.
+
+    Until `guard` is called, the parser writes help and usage: colours pass, and lines are wrapped to the terminal, as
+    the parser itself does not wrap descriptions.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
-        self.stream, self.guarding = stream, False
+        self.stream, self.guarding, self.wrapping = stream, False, True
 
     def write(self, text: str) -> int:
-        pieces = [text] if self.guarding else _COLOUR.split(text)  # every second piece is a colour
+        shown = wrapped(text, shutil.get_terminal_size().columns) if self.wrapping else text
+        pieces = [shown] if self.guarding else _COLOUR.split(shown)  # every second piece is a colour
         self.stream.write("".join(piece if place % 2 else visible(piece) for place, piece in enumerate(pieces)))
         return len(text)
 
@@ -64,7 +84,7 @@ class Screen:
 
 @contextmanager
 def screens() -> Iterator[None]:
-    """Put screens before standard output and standard error; they let colours pass until `guard` is called."""
+    """Put screens before standard output and standard error; what they get is help until `guard` is called."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = Screen(before[0]), Screen(before[1])
     try:
@@ -73,11 +93,14 @@ def screens() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def guard() -> None:
-    """From now on, text that is printed comes from files and users: the screens let no colours pass either."""
+def guard(*, colours: bool = False) -> None:
+    """From now on, a command prints what comes from files and users: lines stay as they are, and no colours pass.
+
+    With `colours` they still do, for a command that has its own parser.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Screen):
-            stream.guarding = True
+            stream.guarding, stream.wrapping = not colours, False
 
 
 def console(*, stderr: bool = False, width: int | None = None) -> "Console":

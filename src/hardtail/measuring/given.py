@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core import hub
-from hardtail.core.describe import differences
+from hardtail.core.describe import refuse_other_task
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, load_instances
 from hardtail.core.records import DataFile
@@ -33,11 +33,7 @@ class GivenProblems:
         path = hub.pinned_data(path)
         if path.suffix in (".npz", ".parquet") or str(path).startswith(hub.HF):
             instances, manifest = load_instances(path)
-            if fields := differences(said_task(manifest.about), task_to_json(task)):
-                raise HardtailError(
-                    f"{path} does not hold data of {task.name} in this model's configuration: it differs in "
-                    f"{', '.join(fields)}"
-                )
+            refuse_other_task(said_task(manifest.about), task_to_json(task), str(path), "model")
             if manifest.split == data.TRAIN:
                 raise HardtailError(f"{path} is training data; measure on another split (`hardtail data --split test`)")
             refuse_misshapen(task, instances, str(path))

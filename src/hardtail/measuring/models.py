@@ -44,7 +44,8 @@ def usable_device(given: str | None) -> str:
     try:
         torch.zeros(1, device=chosen).item()
     except (RuntimeError, AssertionError) as error:
-        raise HardtailError(f"--device {chosen} cannot be used here: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0]
+        raise HardtailError(f"--device {chosen} cannot be used here: {reason}; give cpu") from error
     return chosen
 
 

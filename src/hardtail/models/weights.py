@@ -25,6 +25,8 @@ from hardtail.core.parsing import converted, decoded
 from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Shape, Transformer
 
+AGAIN = "copy or download it again, or give other weights"
+OURS = "give weights that hardtail saved or, of another project's model, its folder as hf:FOLDER"
 LARGEST_HEADER = 100_000_000
 """The most bytes that the format allows for a header."""
 WEIGHT_TYPES = ("float32", "float16", "bfloat16")
@@ -74,7 +76,10 @@ class _Step(Struct):
 
 def load_weights(path: Path) -> tuple[Trainable, dict[str, Any]]:
     """A model in evaluation mode and in float32, and the description it was saved with."""
-    held, metadata = read_tensors(path)
+    try:
+        held, metadata = read_tensors(path)
+    except HardtailError as error:
+        raise HardtailError(f"{error}; {AGAIN}") from error
     header = _header(metadata, path)
     for name, tensor in held.items():
         if (given := str(tensor.dtype).removeprefix("torch.")) not in WEIGHT_TYPES:
@@ -92,7 +97,7 @@ def load_weights(path: Path) -> tuple[Trainable, dict[str, Any]]:
         model = Transformer(shape)
         model.load_state_dict(held)
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-        raise HardtailError(f"{path} does not hold a hardtail model ({error})") from error
+        raise HardtailError(f"{path} does not hold a hardtail model ({error}); {OURS}") from error
     return model.eval(), header.about
 
 
@@ -106,7 +111,7 @@ def saved_step(path: Path) -> int:
 
 def _header(metadata: Mapping[str, str], path: Path) -> _Header:
     if "hardtail" not in metadata:
-        raise HardtailError(f"{path} does not hold a hardtail model (its header does not say so)")
+        raise HardtailError(f"{path} does not hold a hardtail model (its header does not say so); {OURS}")
     return converted(decoded(metadata["hardtail"], str(path)), _Header, str(path))
 
 

@@ -30,7 +30,8 @@ def ledger_lines(judged: Sequence[Judged], width: int = SCREEN) -> list[str]:
         f"{mark} {words}" for mark, words in NOTES.items() if any(mark in _marks(item) for item in judged)
     )
     told = "; ".join(filter(None, (notes, MORE)))
-    return [f"{len(judged)} claims: {counts}", *([told] if len(told) <= width else [notes, MORE]), "", *lines]
+    claims = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
+    return [f"{claims}: {counts}", *([told] if len(told) <= width else [notes, MORE]), "", *lines]
 
 
 def _verdict(item: Judged) -> str:

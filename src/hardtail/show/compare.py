@@ -4,6 +4,7 @@ Shapes: N traced instances.
 """
 
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +20,13 @@ from hardtail.measuring.statistics import Interval, Paired, mcnemar, wilson
 from hardtail.show.figures import style
 from hardtail.show.stages import Stage, stages
 from hardtail.show.table_files import latex
+from hardtail.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = (".pdf", ".png", ".svg")
+ALONE = "there is nothing to compare; give at least two models, policies or traces of one task"
 WIDTH, HEIGHT = 3.4, 2.6
 """Inches of one panel."""
 
@@ -60,8 +63,15 @@ def compared(traces: Sequence[Trace]) -> list[Compared]:
     """Compare traces task by task; at least two decoders of one task are needed."""
     found = [_compared(stage) for stage in stages(traces)]
     if all(len(one.decoders) < 2 for one in found):
-        raise HardtailError("there is nothing to compare; give at least two models, policies or traces of one task")
+        raise HardtailError(ALONE)
     return found
+
+
+def refuse_alone(traces: Sequence[Trace], planned: Sequence[Task]) -> None:
+    """Raise HardtailError unless two decoders are of one task; `planned` has the tasks of those still to be decoded."""
+    held = [stage.task for stage in stages(traces) for _ in stage.decoders]
+    if max(Counter([*held, *planned]).values(), default=0) < 2:
+        raise HardtailError(ALONE)
 
 
 def _compared(stage: Stage) -> Compared:

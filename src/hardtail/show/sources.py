@@ -138,6 +138,11 @@ def rounds(subjects: "Sequence[Subject]", plan: DecodePlan) -> int:
     return sum(len(strata) * len(policies) for strata, policies in choices) * plan.n
 
 
+def planned(subjects: "Sequence[Subject]", plan: DecodePlan) -> list[Task]:
+    """The task of every decoder, a model under a policy, that `decoded` makes traces of."""
+    return [subject.task for subject in subjects for _ in _choices(subject, plan)[1]]
+
+
 def decoded(
     subjects: "Sequence[Subject]", plan: DecodePlan, progress: Callable[[int], None] = lambda done: None
 ) -> Iterator[Trace]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from hardtail.core.cores import usable_cores
-from hardtail.core.describe import differences
+from hardtail.core.describe import refuse_other_task
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import load_instances
 from hardtail.core.hub import called
@@ -163,11 +163,7 @@ class _Run:
         if data_file is None:
             return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
-        if fields := differences(said_task(manifest.about), task_to_json(recipe.task)):
-            raise HardtailError(
-                f"{data_file} does not hold data of {recipe.task.name} in this recipe's configuration: it differs in "
-                f"{', '.join(fields)}"
-            )
+        refuse_other_task(said_task(manifest.about), task_to_json(recipe.task), str(data_file), "recipe")
         if manifest.split not in (data.TRAIN, "all"):
             raise HardtailError(
                 f"{data_file} is the split {manifest.split!r}, on which runs are measured; train on {data.TRAIN!r}"

@@ -95,6 +95,17 @@ def claim_named(name: str, source: Source | None = None) -> Claim:
     raise HardtailError(f"there is no claim {name!r}; {hint}")
 
 
+def claims_named(name: str, source: Source | None = None) -> list[Claim]:
+    """The claim with this id or, for the first words of ids such as `countdown.puma`, a source's claims under it."""
+    try:
+        return [claim_named(name, source)]
+    except HardtailError:
+        under = [claim for claim in (source or the_paper()).claims() if claim.id.startswith(f"{name}.")]
+        if not under:
+            raise
+        return under
+
+
 def judge(results: Results, claims: Iterable[Claim] | None = None) -> list[Judged]:
     return [claim.judge(results) for claim in (all_claims().values() if claims is None else claims)]
 

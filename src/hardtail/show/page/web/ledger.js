@@ -32,7 +32,7 @@ export function ledgerSection(ledger, query) {
   for (const part of new Set(shownClaims.map(partOf))) {
     const held = shownClaims.filter((claim) => partOf(claim) === part);
     const entries = held.map((claim) => claimEntry(claim, ledger, weights, claim === asked));
-    list.append(el("h3", { text: part }), ...entries);
+    list.append(el("h3", { id: `claims-${part}`, text: part }), ...entries);
   }
   return [headline("ledger", "The paper's claims", chips("Verdicts", links)), list];
 }

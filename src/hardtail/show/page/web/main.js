@@ -48,8 +48,9 @@ function firstView(content) {
   return content.study && !content.stages.length ? "study" : "overview";
 }
 
-// What an address of the study is about: a claim, the ledger or the tables.
+// What an address of the study is about: a part of the view, a claim, the ledger or the tables.
 function partOf(query) {
+  if (query.get("part")) return `#${CSS.escape(query.get("part"))}`;
   if (query.get("claim") || query.get("verdict")) return ".claim[open], #ledger";
   return query.get("weights") ? "#tables" : null;
 }

@@ -20,8 +20,26 @@ export function studyView(content, query) {
     const links = chips("Weights", choices.map(link));
     page.append(headline("tables", "The study's tables", links), tablesKey(), ...tables);
   }
-  page.append(...ledgerSection(judged.ledger, query), el("h2", { text: "Recorded runs" }), runsTable(runs));
+  page.append(...ledgerSection(judged.ledger, query), el("h2", { id: "runs", text: "Recorded runs" }), runsTable(runs));
+  head.after(contents(page, query));
   return page;
+}
+
+// Links to the parts of the page, which is dozens of screens long on a phone.
+function contents(page, query) {
+  const link = (id, text) => {
+    const href = addressOf("study", { part: id, verdict: query.get("verdict"), weights: query.get("weights") });
+    // The address stays the same when a link is followed twice, so it alone would not scroll.
+    return el("a", { href, text, onclick: () => document.getElementById(id).scrollIntoView() });
+  };
+  const claims = [...page.querySelectorAll(".ledger h3")].map((heading) => link(heading.id, heading.textContent));
+  return el(
+    "nav",
+    { class: "contents", "aria-label": "Contents" },
+    page.querySelector("#tables") && link("tables", "Tables"),
+    el("div", {}, link("ledger", "Claims"), ...claims),
+    link("runs", "Recorded runs"),
+  );
 }
 
 function measuredTables(judged) {
