@@ -31,6 +31,11 @@ def test_accuracies_are_those_of_the_record() -> None:
             assert {policy: recorded[model.run, model.kind, stratum, policy] for policy in of} == of
 
 
+def test_models_of_a_task_are_listed_with_the_same_problems() -> None:
+    listed = {(model.task, tuple(model.accuracy)) for model in zoo.models()}
+    assert len(listed) == len({task for task, _ in listed})
+
+
 def test_the_zoo_stays_small_enough_to_ship() -> None:
     assert sum(model.path.stat().st_size for model in zoo.models()) < 30_000_000
 

@@ -277,7 +277,7 @@ def zoo(
     from msgspec.structs import asdict
 
     from hardtail.core.pretrained import ZOO
-    from hardtail.show.zoo import zoo_table, zoo_text
+    from hardtail.show.zoo import hard_strata, zoo_table, zoo_text
     from hardtail.zoo import find, models
 
     found = [find(name.removeprefix(ZOO)) for name in names] or models()
@@ -287,4 +287,5 @@ def zoo(
         print("\n\n".join(zoo_text(model, common.open_console().width) for model in found))
     else:
         common.show_tables([zoo_table(found)])
+        print(hard_strata(found))
         print("`hardtail zoo NAME` says more; `hardtail eval zoo:NAME` measures it")

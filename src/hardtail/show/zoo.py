@@ -23,6 +23,12 @@ def zoo_table(models: Sequence[Model]) -> Table:
     return Table("exact match: under confidence, and on the hard tail in logical order", columns, tuple(rows))
 
 
+def hard_strata(models: Sequence[Model], width: int = SCREEN) -> str:
+    """Which problems the hard tail of each task is."""
+    found = {model.task: list(model.accuracy)[-1] for model in models}
+    return fill(f"hard tail: {', '.join(f'{task} {stratum}' for task, stratum in found.items())}", width)
+
+
 def zoo_text(model: Model, width: int = SCREEN) -> str:
     """Everything about a model in a few lines."""
     measured = [

@@ -3,9 +3,9 @@
 `zoo.json` lists the training of each, its accuracy, and the SHA-256 of its weights. A model in half precision gave the
 same answers in float32; `rounded` says on which problems that was checked (`benchmarks/add_to_zoo.py --half`).
 
-`looks/` holds recorded decodes of models that take a CPU many seconds for a problem or are too large to ship. The Sudoku
-model is still in training (step 64,000 of 300,000); Countdown's had a quarter of the steps, and its weights were rounded
-to bfloat16. They were made by these commands, each with `--policies top1 ORDER --traces DIR`, where ORDER is the task's
+`looks/` holds recorded decodes of models that take a CPU many seconds for a problem or are too large to ship. The
+Sudoku model is still in training (step 64,000 of 300,000); Countdown's had a quarter of the steps, and its weights were
+rounded to bfloat16. These commands made them, each with `--policies top1 ORDER --traces DIR`, where ORDER is the task's
 logical order; only the names of two models were then changed.
 
     hardtail eval runs/maze-papl-s42 --strata 'corridor>=30' -n 20 --steps 40 --data-seed 42
