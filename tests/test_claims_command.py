@@ -125,6 +125,9 @@ def test_the_first_words_of_ids_list_the_claims_under_them(run: Run, recorded: P
     assert out.startswith("1 claim: ")
     _, out, _ = run("countdown", "--json", "--results", recorded)
     assert not any("beside" in row for row in json.loads(out))
+    _, out, _ = run("remedy.margin", "--results", recorded)  # of another source than the paper
+    assert "remedy.margin.sudoku-random" in out
+    assert "remedy.margin.countdown-random" in out
     _, out, _ = run("addition.papl.starved", "--json", "--results", recorded)  # an id, although there is one under it
     assert [row["id"] for row in json.loads(out)] == ["addition.papl.starved"]
     code, _, err = run("addition.pum", "--results", recorded)

@@ -287,5 +287,5 @@ def zoo(
         print("\n\n".join(zoo_text(model, common.open_console().width) for model in found))
     else:
         common.show_tables([zoo_table(found)])
-        print(hard_strata(found))
+        print(hard_strata(found, common.open_console().width))
         print("`hardtail zoo NAME` says more; `hardtail eval zoo:NAME` measures it")

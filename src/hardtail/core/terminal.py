@@ -52,7 +52,7 @@ class _AtWordsAndCommas(TextWrapper):
 
 
 def wrapped(text: str, width: int) -> str:
-    """The text with each line that is wider than `width` broken; colours take no room."""
+    """The text with each line broken that is wider than `width` without its colours."""
     wrapper = _AtWordsAndCommas(width, break_long_words=False, break_on_hyphens=False)
     lines = text.split("\n")
     return "\n".join(wrapper.fill(line) if len(_COLOUR.sub("", line)) > width else line for line in lines)

@@ -31,7 +31,7 @@ def ledger_lines(judged: Sequence[Judged], width: int = SCREEN) -> list[str]:
     )
     told = "; ".join(filter(None, (notes, MORE)))
     claims = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
-    return [f"{claims}: {counts}", *([told] if len(told) <= width else [notes, MORE]), "", *lines]
+    return [f"{claims}: {counts}", *([told] if len(told) <= width else filter(None, (notes, MORE))), "", *lines]
 
 
 def _verdict(item: Judged) -> str:

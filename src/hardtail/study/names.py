@@ -17,7 +17,7 @@ MORE_VERSIONS = {
     "countdown": ("-quarter", "-little"),
     "sudoku": ("-quarter", "-little"),
 }
-"""Of the tasks that have other versions, too."""
+"""More versions, of the tasks that have them."""
 SHIPPED = ("addition-papl-paper", "addition-random")
 """The models of the zoo that recipes fine-tune."""
 TUNED = ("own", "hot", "whole", "path", "mixture", "more")

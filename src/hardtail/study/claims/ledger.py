@@ -96,14 +96,18 @@ def claim_named(name: str, source: Source | None = None) -> Claim:
 
 
 def claims_named(name: str, source: Source | None = None) -> list[Claim]:
-    """The claim with this id or, for the first words of ids such as `countdown.puma`, a source's claims under it."""
+    """The claim with this id or, for the first words of ids such as `countdown.puma`, all claims under it.
+
+    Those of one source, or of the first that has any, the paper first.
+    """
     try:
         return [claim_named(name, source)]
     except HardtailError:
-        under = [claim for claim in (source or the_paper()).claims() if claim.id.startswith(f"{name}.")]
-        if not under:
-            raise
-        return under
+        sources = [the_paper(), *map(source_named, source_names())] if source is None else [source]
+        found = ([claim for claim in each.claims() if claim.id.startswith(f"{name}.")] for each in sources)
+        if under := next(filter(None, found), None):
+            return under
+        raise
 
 
 def judge(results: Results, claims: Iterable[Claim] | None = None) -> list[Judged]:
