@@ -18,11 +18,11 @@ from hardtail.core.hub import HF, called
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
+from hardtail.study.names import LITTLE, QUARTER, THREE
 from hardtail.study.recipes import recipe_named
 from hardtail.training.recipe import Recipe
 
 SEEDS = (42, 43, 41)
-THREE = ("random", "papl", "puma")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ GRIDS: dict[str, Callable[[], list[Entry]]] = {
     # A run of a quarter of the steps takes minutes of a GPU instead of half an hour.
     **{
         f"{task}{version}": partial(_schemes, task, BF16, arm=version, recipe=version, seeds=(42,))
-        for version in ("-quarter", "-little")
+        for version in (QUARTER, LITTLE)
         for task in ("countdown", "sudoku")
     },
     **{

@@ -21,7 +21,7 @@ from hardtail.schemes.puma import Puma, oracle_order
 from hardtail.schemes.puma import paper as puma_paper
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Ramp, Stages, Stairs
-from hardtail.study.names import RECIPES, recipe_parts
+from hardtail.study.names import LITTLE, QUARTER, RECIPES, recipe_parts
 from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import WHOLE
 from hardtail.tasks.named import make_task
@@ -215,8 +215,8 @@ VERSIONS: dict[str, Version] = {
     "-smoke": as_smoke,
     "-small": as_small,
     "-small-paper": as_small_paper,
-    "-quarter": as_quarter,
-    "-little": as_little,
+    QUARTER: as_quarter,
+    LITTLE: as_little,
 }
 ARMS: dict[str, Callable[[], Arms]] = {
     "addition": addition,

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from hardtail.core.records import Accuracy
 from hardtail.measuring.statistics import Interval, t_interval, wilson
+from hardtail.study.names import QUARTER, THREE
 from hardtail.study.runs import Run
 from hardtail.study.store import Fact, Store
 
@@ -20,10 +21,6 @@ Checkpoint = Literal["last", "best_probe"]
 UNIT = Interval(0.0, 1.0)
 ENOUGH = 10
 """A figure is about at least this many cases, over all seeds together."""
-THREE = ("random", "papl", "puma")
-"""What the paper calls its schemes; PAPL with α = 5 is in its tables alone."""
-QUARTER = "-quarter"
-"""The ending of arms that train for a quarter of the paper's steps."""
 VARIANTS: dict[Reading, tuple[str, ...]] = {"release": ("-tf32", "", QUARTER), "paper": ("-paper",)}
 """The endings of the arms that can represent a scheme: for addition, tf32 before fp32; the last resort is the last."""
 

@@ -9,13 +9,13 @@ from hardtail.measuring.statistics import Interval
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.evidence import THREE
 from hardtail.study.claims.facts import InTraining, OfShipped
 from hardtail.study.claims.figures import Accuracy, LateLoss, Profiled, Reached, failure_rate
 from hardtail.study.claims.plain import Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Level, Ratio, above, near_rate, similar
 from hardtail.study.claims.source import Checks
+from hardtail.study.names import THREE
 
 TABLES = SOURCE.about("addition")
 CHAINS, cell, row, mean = TABLES.strata, TABLES.cell, TABLES.row, TABLES.mean

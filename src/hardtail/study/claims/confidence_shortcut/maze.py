@@ -7,11 +7,11 @@ from msgspec import Struct
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.evidence import THREE
 from hardtail.study.claims.figures import Profiled, failure_rate
 from hardtail.study.claims.recovery import Recovery
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, above, near_rate
 from hardtail.study.claims.source import Checks
+from hardtail.study.names import THREE
 
 TABLES = SOURCE.about("maze")
 CORRIDORS, cell, row, mean = TABLES.strata, TABLES.cell, TABLES.row, TABLES.mean

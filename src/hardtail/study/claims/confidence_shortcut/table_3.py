@@ -4,11 +4,11 @@ from itertools import product
 
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.evidence import THREE
 from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.recovery import Unrecovered
 from hardtail.study.claims.rules import AtLeast, Gap, Ratio, above, similar
 from hardtail.study.claims.source import Checks
+from hardtail.study.names import THREE
 
 LISTOPS, COUNTDOWN, SUDOKU = (SOURCE.about(task) for task in ("listops", "countdown", "sudoku"))
 
