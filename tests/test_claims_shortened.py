@@ -200,6 +200,15 @@ def test_the_list_has_a_mark_and_explains_it(
     assert wide[1] == "; ".join(head[:-2])
 
 
+def test_a_list_can_have_whole_sentences(tmp_path: Path) -> None:
+    judged, _ = judged_by(tmp_path, QUARTER, seeds=(42,))
+    lines = ledger_lines([judged], 60, whole=True)
+    at = next(i for i, line in enumerate(lines) if line.endswith(BEHIND.id))
+    assert " ".join(" ".join(lines[at + 1 :]).split()).startswith(BEHIND.sentence)
+    assert lines[-1].endswith("(ours)")
+    assert max(map(len, lines[at:])) <= 60
+
+
 def test_what_is_not_measured_has_no_mark(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     planted(made, QUARTER, {overall("puma"): 0.29})

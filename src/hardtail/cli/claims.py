@@ -67,4 +67,4 @@ def claims(
     if explained:
         show_tables(tables)
     else:
-        print("\n".join(ledger_lines(judged, open_console().width)))
+        print("\n".join(ledger_lines(judged, open_console().width, whole=bool(ids))))

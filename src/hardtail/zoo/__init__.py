@@ -4,13 +4,13 @@
 same answers in float32; `rounded` says on which problems that was checked (`benchmarks/add_to_zoo.py --half`).
 
 `looks/` holds recorded decodes of models that take a CPU many seconds for a problem or are too large to ship. The
-Sudoku model is still in training (step 64,000 of 300,000); Countdown's had a quarter of the steps, and its weights were
-rounded to bfloat16. These commands made them, each with `--policies top1 ORDER --traces DIR`, where ORDER is the task's
-logical order; only the names of two models were then changed.
+Countdown and Sudoku models had a quarter of the steps; the weights of Countdown's were rounded to bfloat16. These
+commands made them, each with `--policies top1 ORDER --traces DIR`, where ORDER is the task's logical order; only the
+name of the maze model was then changed.
 
     hardtail eval runs/maze-papl-s42 --strata 'corridor>=30' -n 20 --steps 40 --data-seed 42
     hardtail eval runs/countdown-puma-quarter-s42 --strata 'heldout=1,m>=11' -n 12 --data-seed 7
-    hardtail eval runs/sudoku-random-s42 --strata natural -n 10 --data-seed 7
+    hardtail eval runs/sudoku-random-quarter-s42 --strata tier=medium -n 10 --data-seed 7
     hardtail eval zoo:listops-random --strata 'depth=3' -n 12 --data-seed 7
 """
 
