@@ -40,6 +40,7 @@ NAMES = (
     "check,hide=none,then=refill,rounds=3",
     "ladder,rungs=factor/check+hide=none+rounds=2/top1,limit=16,splits=1",
     "ladder,rungs=factor/check+rounds=1/klass,limit=16,splits=1",
+    "ladder,rungs=top1/noisy,limit=8,splits=1,again=2",
     "tests.decoding_toys:EveryOther",
 )
 """Every registered policy, a logical order, a user's class; also with fields that make rare branches common, and few

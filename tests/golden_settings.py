@@ -51,6 +51,7 @@ FURTHER = (
     "ladder,rungs=threshold+p=0.3/loo+rounds=2/check+rounds=1,limit=4,hide=block,parts=3,splits=2",
     "ladder,rungs=eb+gamma=1/remdm/p2,limit=0,hide=comb,parts=2,splits=1",
     "ladder,rungs=klass+p=0.2+kl=5+history=1/factor+f=2/block+size=3,limit=10",
+    "ladder,rungs=top1/noisy+t=0.5,limit=4,again=3",
 )
 RECORDS = (
     *(Manifest, TraceManifest, Accuracy, Probe, Reveal, Paired, Trust, LogLine, Finished, RunEntry, Coverage),

@@ -5,7 +5,7 @@ Shapes: A answer cells, V vocabulary.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.check import Check
-from hardtail.policies.confidence import Entropy, Margin, MaxLogit, RandomOrder, Top1
+from hardtail.policies.confidence import Entropy, Margin, MaxLogit, Noisy, RandomOrder, Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Blocks, LeftToRight, Logical, RightToLeft
 from hardtail.policies.parallel import EntropyBounded, Factor, Klass, Threshold, TopK
@@ -73,6 +73,7 @@ def slow_klass(row: Row, hidden: list[int]) -> list[int]:
 
 REFERENCES: dict[Policy, Choose] = {
     Top1(): lambda row, hidden: best(hidden, row.top),
+    Noisy(t=0.0): lambda row, hidden: best(hidden, row.top),
     MaxLogit(): lambda row, hidden: best(hidden, lambda cell: float(row.logits_AV[cell].max())),
     Margin(): slow_margin,
     Entropy(): lambda row, hidden: best(hidden, lambda cell: -row.entropy(cell)),
@@ -141,6 +142,14 @@ def sure(p_BA: list[list[float]]) -> Tensor:
     """Distributions with these largest probabilities."""
     p = torch.tensor(p_BA, dtype=torch.float64)
     return torch.stack([p, *[(1 - p) / 6] * 6], dim=-1).float()
+
+
+def test_noise_takes_a_cell_in_proportion_to_a_power_of_its_probability() -> None:
+    top, draws = [0.9, 0.8, 0.5, 0.3], 20_000
+    guess, state = seen(sure([top]).expand(draws, -1, -1))
+    taken_A = Noisy(t=0.25).score(guess, replace(state, key_B=torch.arange(draws))).argmax(dim=1).bincount()
+    expected_A = draws * torch.tensor(top) ** 4 / (torch.tensor(top) ** 4).sum()
+    assert ((taken_A - expected_A) ** 2 / expected_A).sum() < 16  # chi-square with 3 degrees of freedom
 
 
 def with_entropy(entropy: float) -> float:

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from hardtail.decoding.loop import decode
-from hardtail.policies.base import State
+from hardtail.policies.base import Commit, Policy, State
 from hardtail.policies.check import Check
-from hardtail.policies.confidence import Top1
+from hardtail.policies.confidence import Noisy, Top1
 from hardtail.policies.ladder import Ladder
 from hardtail.policies.parallel import Threshold
 from hardtail.policies.remask import LeaveOneOut
@@ -87,6 +87,28 @@ def test_a_trusted_draft_costs_its_proof() -> None:
     assert ladder.passes_N is not None
     assert draft.passes_N is not None
     np.testing.assert_array_equal(ladder.passes_N - draft.passes_N, 4 * instances.maskable_NA.any(axis=1))
+
+
+@pytest.mark.parametrize("last", [Noisy(t=0.5), Top1(), Check(rounds=1)], ids=str)
+@pytest.mark.parametrize("limit", [0.0, 12.0])
+def test_trying_again_is_another_rung_of_the_same_kind(last: Policy, limit: float) -> None:
+    instances = problems(40)
+    short, long = Ladder((Threshold(), last), limit, again=2), Ladder((Threshold(), last, last, last), limit)
+    one, two = decode(TOY, instances, short), decode(TOY, instances, long)
+    np.testing.assert_array_equal(one.answer_NA, two.answer_NA)
+    np.testing.assert_array_equal(one.passes_N, two.passes_N)
+    for name in ("rung", "tried", "energy"):
+        np.testing.assert_array_equal(one.notes[name], two.notes[name])
+    assert all(events_of(one, i) == events_of(two, i) for i in range(len(instances)))
+    assert one.notes["tried"].max() == 3
+    assert short.steps(9, Commit()) == long.steps(9, Commit())
+
+
+def test_noise_finds_answers_that_are_trusted_more() -> None:
+    instances = problems(60)
+    once, often = (decode(TOY, instances, Ladder((Top1(), Noisy(t=1.0)), 0.0, again=more)) for more in (0, 5))
+    assert (often.notes["energy"] <= once.notes["energy"]).all()
+    assert (often.notes["energy"] < once.notes["energy"]).any()
 
 
 def test_further_looks_of_a_rung_count_for_its_own_rows() -> None:

@@ -136,6 +136,7 @@ POLICIES: "Registry[type[Policy]]" = Registry(
         "max-logit": "hardtail.policies.confidence:MaxLogit",
         "margin": "hardtail.policies.confidence:Margin",
         "entropy": "hardtail.policies.confidence:Entropy",
+        "noisy": "hardtail.policies.confidence:Noisy",
         "random": "hardtail.policies.confidence:RandomOrder",
         "l2r": "hardtail.policies.orders:LeftToRight",
         "r2l": "hardtail.policies.orders:RightToLeft",

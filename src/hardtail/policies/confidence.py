@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from hardtail.core.fields import NonNegative
 from hardtail.core.noise import stream
 from hardtail.policies.base import Guess, Policy, State
 
-_ORDER = stream("order")
+_ORDER, _GUMBEL = stream("order"), stream("gumbel")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,20 @@ class Entropy(Policy):
 
     def score(self, guess: Guess, state: State) -> Tensor:
         return negative_entropy(guess)
+
+
+@dataclass(frozen=True)
+class Noisy(Policy):
+    """Top-1 with noise: log max_v p(v) + t · g, where g is Gumbel's and drawn anew for every cell and step, so that a
+    cell is taken with probability ∝ (max_v p(v))^(1/t) (the noise of MaskGIT's sampler, without its cooling).
+    """
+
+    t: NonNegative = 0.1
+    """0 is `top1`; above about 1 the order is nearly random."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        gumbel_BA = -state.noise(_GUMBEL, state.hidden_BA.shape[1]).log().neg().log()
+        return guess.top_BA + self.t * gumbel_BA
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ Shapes: B batch, A answer cells, V vocabulary.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.fields import AtLeastOne, NonNegative
+from hardtail.core.fields import AtLeastOne, Bounds, NonNegative
 from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
@@ -25,8 +25,8 @@ _RESTORING = -1
 
 @dataclass(frozen=True)
 class Ladder(Policy):
-    """Decode with the first rung; while the answer's energy is above `limit`, go on to the next. If no rung is trusted,
-    the answer with the lowest energy is written again, which costs a last pass.
+    """Decode with the first rung; while the answer's energy is above `limit`, go on to the next, and try the last one
+    `again`. If no answer is trusted, the one with the lowest energy is written again, which costs a last pass.
 
     The energy is how unlikely the denoiser finds what is written: hide one group of cells after another, add up -log p
     of their tokens; the mean over `splits` divisions into groups. By default the groups are random halves, and the
@@ -44,6 +44,8 @@ class Ladder(Policy):
     """What is hidden together; random groups are drawn anew for every split."""
     parts: AtLeastOne = 2
     splits: AtLeastOne = 2
+    again: Annotated[int, Bounds(ge=0, le=1000)] = 0
+    """How many times more the last rung is tried; one that draws random numbers, such as `noisy`, draws others."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,7 +55,7 @@ class Ladder(Policy):
     def begin(self, state: State) -> dict[str, Tensor]:
         none_B, none_BA = torch.zeros_like(state.key_B), torch.zeros_like(state.at_BA)
         memory = {
-            "rung_B": none_B,
+            "tried_B": none_B,
             "proving_B": torch.zeros_like(none_B, dtype=torch.bool),
             "done_B": ~state.hidden_BA.any(dim=1),
             "turn_B": none_B.clone(),
@@ -61,7 +63,7 @@ class Ladder(Policy):
             "group_BA": none_BA,
             "kept_BA": none_BA.clone(),  # what a proof writes back
             "best_BA": none_BA.clone(),
-            "best_rung_B": none_B.clone(),
+            "best_try_B": none_B.clone(),
             "best_energy_B": torch.full_like(none_B, torch.inf, dtype=torch.float32),
         }
         for rung, policy in enumerate(self.rungs):
@@ -90,7 +92,10 @@ class Ladder(Policy):
         return proof
 
     def _working_B(self, rung: int, state: State) -> Tensor:
-        return (state.memory["rung_B"] == rung) & ~state.memory["proving_B"] & ~state.memory["done_B"]
+        return self._on_B(rung, state) & ~state.memory["proving_B"] & ~state.memory["done_B"]
+
+    def _on_B(self, rung: int, state: State) -> Tensor:
+        return state.memory["tried_B"].clamp(max=len(self.rungs) - 1) == rung
 
     def overwrite(self, guess: Guess, state: State) -> Tensor | None:
         found_BA = None
@@ -103,7 +108,7 @@ class Ladder(Policy):
 
     def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
         memory = state.memory
-        proving_B, done_B, rung_B = memory["proving_B"], memory["done_B"], memory["rung_B"]
+        proving_B, done_B, tried_B = memory["proving_B"], memory["done_B"], memory["tried_B"]
         again_BA, written_B = torch.zeros_like(state.hidden_BA), torch.zeros_like(done_B)
         for rung, policy in enumerate(self.rungs):
             here_B = self._working_B(rung, state)
@@ -112,8 +117,8 @@ class Ladder(Policy):
                 again_BA |= policy.review(guess, within, logits) & here_B[:, None]
             written_B |= here_B & ~(state.hidden_BA | again_BA).any(dim=1) & policy.finished(within)
         failed_B = self._prove(guess, state)
-        climbs_B = failed_B & (rung_B < len(self.rungs) - 1)
-        rung_B.add_(climbs_B)
+        climbs_B = failed_B & (tried_B < len(self.rungs) - 1 + self.again)
+        tried_B.add_(climbs_B)
         proving_B.copy_((proving_B | written_B) & ~climbs_B)
         memory["energy_B"].masked_fill_(written_B, 0.0)
         restored_BA = self._restore(failed_B & ~climbs_B, state)
@@ -135,14 +140,14 @@ class Ladder(Policy):
         turn_B.mul_(~proved_B)
         better_B = proved_B & (energy_B < memory["best_energy_B"])
         memory["best_energy_B"].copy_(torch.where(better_B, energy_B, memory["best_energy_B"]))
-        memory["best_rung_B"].copy_(torch.where(better_B, memory["rung_B"], memory["best_rung_B"]))
+        memory["best_try_B"].copy_(torch.where(better_B, memory["tried_B"], memory["best_try_B"]))
         memory["best_BA"].copy_(torch.where(better_B[:, None], memory["kept_BA"], memory["best_BA"]))
         trusted_B = proved_B & (energy_B <= self.limit)
         memory["done_B"].logical_or_(trusted_B)
         return proved_B & ~trusted_B
 
     def _restore(self, rows_B: Tensor, state: State) -> Tensor:
-        """The cells to hide and write again, in rows that no rung satisfied: where the best answer differs."""
+        """The cells to hide and write again, in rows that no try satisfied: where the best answer differs."""
         memory = state.memory
         differs_BA = rows_B[:, None] & (memory["best_BA"] != state.token_BA)
         differs_B = differs_BA.any(dim=1)
@@ -164,7 +169,7 @@ class Ladder(Policy):
         """Begin the rung that rows have just reached; return the cells that it hides first."""
         again_BA = torch.zeros_like(state.hidden_BA)
         for rung, policy in enumerate(self.rungs):
-            here_B = climbs_B & (state.memory["rung_B"] == rung)
+            here_B = climbs_B & self._on_B(rung, state)
             if not bool(here_B.any()):
                 continue
             if isinstance(policy, Check):
@@ -181,10 +186,14 @@ class Ladder(Policy):
         return state.memory["done_B"]
 
     def notes(self, state: State) -> dict[str, Tensor]:
-        """The rung that gave the answer, from 0, the last one that was tried, and the answer's energy."""
-        names = {"rung": "best_rung_B", "tried": "rung_B", "energy": "best_energy_B"}
+        """The rung that gave the answer, from 0, the last one that was tried, and the answer's energy.
+
+        What is tried `again` counts on from the last rung.
+        """
+        names = {"rung": "best_try_B", "tried": "tried_B", "energy": "best_energy_B"}
         return {name: state.memory[held] for name, held in names.items()}
 
     def steps(self, cells: int, commit: Commit) -> int:
-        proofs = len(self.rungs) * self.parts * self.splits
-        return 1 + proofs + sum(policy.steps(cells, commit) for policy in self.rungs)
+        each = [policy.steps(cells, commit) for policy in self.rungs]
+        proofs = (len(each) + self.again) * self.parts * self.splits
+        return 1 + proofs + sum(each) + each[-1] * self.again

@@ -25,6 +25,15 @@ SHIPPED: dict[str, Checkpoint] = dict.fromkeys(ADDITION.values(), "last")
 """The weights that are shipped, where they are not those with the best probe."""
 HALVES, COMB, OWN = "halves energy", "comb energy", "own doubt"
 COMB_LADDER = "ladder,hide=comb,parts=3,splits=1"
+RESTARTS = "ladder,rungs=top1/noisy,again=6"
+"""Up to eight tries, the first without noise."""
+QUARTERS = {name: f"{name}-quarter-s42" for name in ("sudoku-random", "countdown-random")}
+"""Runs of a quarter of the steps, where there is no full one."""
+RESTARTED = {
+    QUARTERS["sudoku-random"]: ("natural", "tier=hard"),
+    QUARTERS["countdown-random"]: ("natural", "heldout=1,m=1-3"),
+    OTHERS["listops-random"]: ("natural", "depth=3"),
+}
 
 
 def _decoded(run: str, policy: str, stratum: str, metric: Number = "exact_match", score: str = "") -> Decoded:
@@ -83,6 +92,10 @@ def _margin(run: str, stratum: str) -> list[Check]:
     ]
 
 
+def _restarts(run: str) -> list[Check]:
+    return [above(_accuracy(run, RESTARTS, stratum), _accuracy(run, "top1", stratum)) for stratum in RESTARTED[run]]
+
+
 def claims() -> list[Claim]:
     checks: dict[str, list[Check]] = {}
     for model, run in ADDITION.items():
@@ -94,6 +107,8 @@ def claims() -> list[Claim]:
         bound = 0.99 if task == "maze" else 0.9
         checks[f"remedy.detect.{model}"] = _detect(run, ("threshold",), DETECTED[task], HALVES, bound)
         checks[f"remedy.ladder.{model}"] = _ladder(run, "ladder", HARDEST[task])
-    checks["remedy.margin.sudoku-random"] = _margin("sudoku-random-s42", "tier=hard")
-    checks["remedy.margin.countdown-random"] = _margin("countdown-random-quarter-s42", "natural")
+    checks["remedy.margin.sudoku-random"] = _margin(QUARTERS["sudoku-random"], "tier=hard")
+    checks["remedy.margin.countdown-random"] = _margin(QUARTERS["countdown-random"], "natural")
+    for run in RESTARTED:
+        checks[f"remedy.restarts.{run.removesuffix('-s42').removesuffix('-quarter')}"] = _restarts(run)
     return [replace(claim, whole=True) for claim in SOURCE.stated("remedy", checks)]
