@@ -29,7 +29,7 @@ from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.precision import Precision
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named
-from hardtail.study.claims.ours.remedy import ADDITION, COMB_LADDER, DETECTED, HARDEST, OTHERS
+from hardtail.study.claims.ours.remedy import ADDITION, COMB_LADDER, DETECTED, HARDEST, OTHERS, RESTARTED, RESTARTS
 
 MODELS = {model.name: model for model in zoo.models()}
 SEEDS = (0, 1, 2)
@@ -77,7 +77,8 @@ def _of_model(seed: int, model: str) -> Iterator[Work]:
     task = MODELS[model].task
     strata = dict.fromkeys(("natural", DETECTED[task], HARDEST[task]))
     ladder = COMB_LADDER if task == "addition" else "ladder"
-    for policy in ("threshold", "check", ladder, "top1", "logical"):
+    again = (RESTARTS,) if MODELS[model].run in RESTARTED else ()
+    for policy in ("threshold", "check", ladder, "top1", *again, "logical"):
         if policy == "logical" and task == "maze" and seed:
             continue  # it takes nearly as long as all others together, and no claim is about it
         yield from (Work(model, seed, stratum, policy) for stratum in strata)
