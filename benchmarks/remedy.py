@@ -77,11 +77,12 @@ def _of_model(seed: int, model: str) -> Iterator[Work]:
     task = MODELS[model].task
     strata = dict.fromkeys(("natural", DETECTED[task], HARDEST[task]))
     ladder = COMB_LADDER if task == "addition" else "ladder"
-    again = (RESTARTS,) if MODELS[model].run in RESTARTED else ()
-    for policy in ("threshold", "check", ladder, "top1", *again, "logical"):
+    for policy in ("threshold", "check", ladder, "top1", "logical"):
         if policy == "logical" and task == "maze" and seed:
             continue  # it takes nearly as long as all others together, and no claim is about it
         yield from (Work(model, seed, stratum, policy) for stratum in strata)
+    _, again = RESTARTED.get(model, ("", ()))
+    yield from (Work(model, seed, stratum, RESTARTS) for stratum in again)
 
 
 def equal_passes(models: list[str], seeds: list[int]) -> Iterator[Work]:

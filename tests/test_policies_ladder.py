@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.policies.base import Commit, Policy, State
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Noisy, Top1
@@ -106,9 +107,21 @@ def test_trying_again_is_another_rung_of_the_same_kind(last: Policy, limit: floa
 
 def test_noise_finds_answers_that_are_trusted_more() -> None:
     instances = problems(60)
-    once, often = (decode(TOY, instances, Ladder((Top1(), Noisy(t=1.0)), 0.0, again=more)) for more in (0, 5))
+    ladders = (Ladder((Top1(), Noisy(t=1.0)), 0.0, hide="comb", again=more) for more in (0, 5))
+    once, often = (decode(TOY, instances, ladder) for ladder in ladders)
     assert (often.notes["energy"] <= once.notes["energy"]).all()
     assert (often.notes["energy"] < once.notes["energy"]).any()
+
+
+def test_a_total_of_steps_is_that_of_one_try() -> None:
+    """Each try of a row takes as many steps as its first, also in a ladder inside a ladder."""
+    instances = problems(300)
+    full = instances.take(np.flatnonzero(instances.maskable_NA.all(axis=1)))
+    flat = Ladder((Top1(), Noisy()), 0.0, hide="comb", parts=2, splits=1, again=2)
+    for policy, passes in ((flat, 4 * (3 + 2)), (Ladder((Top1(), flat), 0.0, hide="comb", splits=1), 5 * (3 + 2) + 2)):
+        trace = decode(TOY, full, policy, Decoding(Commit(steps=3)))
+        assert trace.passes_N is not None
+        assert set(trace.passes_N - passes) <= {0, 1, 2}, "in each ladder a better answer may be written again"
 
 
 def test_further_looks_of_a_rung_count_for_its_own_rows() -> None:

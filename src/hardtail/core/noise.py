@@ -41,6 +41,11 @@ def unit(word: Tensor) -> Tensor:
     return (_right(word, 41).float() + 0.5) * 2.0**-23
 
 
+def gumbel(unit: Tensor) -> Tensor:
+    """Standard Gumbel noise from uniform numbers in (0, 1): the largest of log p + noise is a draw from p."""
+    return -(-unit.log()).log()
+
+
 def stream(name: str) -> int:
     """The number of a named stream of words, computed once at import, as compiled code cannot hash names."""
     return zlib.crc32(name.encode())

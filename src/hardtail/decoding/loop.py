@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.noise import mix, stream
+from hardtail.core.noise import gumbel, mix, stream
 from hardtail.core.types import MOST_TOKENS, Instances, Trace, token_dtype
 from hardtail.decoding.events import MOST_STEPS, Events, Segment, joined
 from hardtail.decoding.options import Decoding
@@ -343,7 +343,7 @@ class _Loop:
             noise_BAV = self.state.noise(_TOKEN, *logits_BAV.shape[1:])
             # 0 for the most probable token, so that only impossible tokens become -inf at a tiny temperature.
             below_BAV = (log_p_BAV - top_BA[..., None]) / self.temperature
-            token_BA = (below_BAV - (-noise_BAV.log()).log()).argmax(dim=-1)
+            token_BA = (below_BAV + gumbel(noise_BAV)).argmax(dim=-1)
         return Guess(logits_BAV, log_p_BAV, token_BA, top_BA)
 
     def _further(self, tokens_KL: Tensor, at_KA: Tensor, row_K: Tensor) -> Tensor:

@@ -59,11 +59,18 @@ class State:
     """Ranks [B, A] of the task's logical orders; lower first."""
     memory: dict[str, Tensor] = field(default_factory=dict)
     """What the policy carries from step to step."""
+    began: Tensor | int = 0
+    """The step with which a row was begun, or begun again."""
 
     @property
     def token_BA(self) -> Tensor:
         """The answer so far, with the mask token in hidden cells."""
         return self.tokens_BL.gather(1, self.at_BA)
+
+    @property
+    def taken(self) -> Tensor:
+        """Steps taken since a row was begun; one number, or one for each row."""
+        return self.step - self.began
 
     def noise(self, stream: int, *shape: int) -> Tensor:
         """Uniform float32 in (0, 1) of shape [B, *shape]; new in every step and for every `noise.stream` name."""
@@ -118,8 +125,8 @@ class Commit(Checked):
             return torch.full_like(hidden_B, self.each)
         if self.schedule == "dream":
             table_CS = _dream_counts(state.maskable_BA.shape[1], self.steps, hidden_B.device)
-            return table_CS[state.maskable_BA.sum(dim=1), state.step.clamp(max=self.steps - 1)]
-        left = (self.steps - state.step).clamp(min=1)
+            return table_CS[state.maskable_BA.sum(dim=1), state.taken.clamp(max=self.steps - 1)]
+        left = (self.steps - state.taken).clamp(min=1)
         return (hidden_B + left - 1) // left
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hardtail.core.fields import NonNegative
-from hardtail.core.noise import stream
+from hardtail.core.noise import gumbel, stream
 from hardtail.policies.base import Guess, Policy, State
 
 _ORDER, _GUMBEL = stream("order"), stream("gumbel")
@@ -50,16 +50,15 @@ class Entropy(Policy):
 
 @dataclass(frozen=True)
 class Noisy(Policy):
-    """Top-1 with noise: log max_v p(v) + t · g, where g is Gumbel's and drawn anew for every cell and step, so that a
-    cell is taken with probability ∝ (max_v p(v))^(1/t) (the noise of MaskGIT's sampler, without its cooling).
+    """Top-1 with noise: log max_v p(v) + t · g, with standard Gumbel noise g for every cell and step. One cell a step
+    is then drawn with probability ∝ (max_v p(v))^(1/t) (the noise of MaskGIT's sampler, without its cooling).
     """
 
     t: NonNegative = 0.1
     """0 is `top1`; above about 1 the order is nearly random."""
 
     def score(self, guess: Guess, state: State) -> Tensor:
-        gumbel_BA = -state.noise(_GUMBEL, state.hidden_BA.shape[1]).log().neg().log()
-        return guess.top_BA + self.t * gumbel_BA
+        return guess.top_BA + self.t * gumbel(state.noise(_GUMBEL, state.hidden_BA.shape[1]))
 
 
 @dataclass(frozen=True)

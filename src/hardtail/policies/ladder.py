@@ -4,7 +4,7 @@ Shapes: B batch, A answer cells, V vocabulary.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -26,7 +26,7 @@ _RESTORING = -1
 @dataclass(frozen=True)
 class Ladder(Policy):
     """Decode with the first rung; while the answer's energy is above `limit`, go on to the next, and try the last one
-    `again`. If no answer is trusted, the one with the lowest energy is written again, which costs a last pass.
+    `again` more times. If no answer is trusted, the one with the lowest energy is written again: a last pass.
 
     The energy is how unlikely the denoiser finds what is written: hide one group of cells after another, add up -log p
     of their tokens; the mean over `splits` divisions into groups. By default the groups are random halves, and the
@@ -44,8 +44,9 @@ class Ladder(Policy):
     """What is hidden together; random groups are drawn anew for every split."""
     parts: AtLeastOne = 2
     splits: AtLeastOne = 2
-    again: Annotated[int, Bounds(ge=0, le=1000)] = 0
-    """How many times more the last rung is tried; one that draws random numbers, such as `noisy`, draws others."""
+    again: Annotated[int, Bounds(ge=0)] = 0
+    """How many times more the last rung is tried. A random one, such as `noisy`, draws new numbers each time; others
+    repeat themselves, and the groups are drawn anew, so that more of the same answers are trusted."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,6 +57,7 @@ class Ladder(Policy):
         none_B, none_BA = torch.zeros_like(state.key_B), torch.zeros_like(state.at_BA)
         memory = {
             "tried_B": none_B,
+            "began_B": none_B + state.step,
             "proving_B": torch.zeros_like(none_B, dtype=torch.bool),
             "done_B": ~state.hidden_BA.any(dim=1),
             "turn_B": none_B.clone(),
@@ -77,6 +79,7 @@ class Ladder(Policy):
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         every_B = state.hidden_BA.sum(dim=1)
+        state = replace(state, began=state.memory["began_B"])  # a total of steps is that of one try
         return self._by_rung(every_B, state, lambda policy, within: policy.count(guess, score_BA, within, commit))
 
     def token(self, guess: Guess, state: State) -> Tensor:
@@ -119,6 +122,7 @@ class Ladder(Policy):
         failed_B = self._prove(guess, state)
         climbs_B = failed_B & (tried_B < len(self.rungs) - 1 + self.again)
         tried_B.add_(climbs_B)
+        memory["began_B"].copy_(torch.where(climbs_B, state.step + 1, memory["began_B"]))
         proving_B.copy_((proving_B | written_B) & ~climbs_B)
         memory["energy_B"].masked_fill_(written_B, 0.0)
         restored_BA = self._restore(failed_B & ~climbs_B, state)
@@ -188,7 +192,7 @@ class Ladder(Policy):
     def notes(self, state: State) -> dict[str, Tensor]:
         """The rung that gave the answer, from 0, the last one that was tried, and the answer's energy.
 
-        What is tried `again` counts on from the last rung.
+        Further tries of the last rung are numbered on from it.
         """
         names = {"rung": "best_try_B", "tried": "tried_B", "energy": "best_energy_B"}
         return {name: state.memory[held] for name, held in names.items()}

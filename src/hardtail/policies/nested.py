@@ -31,8 +31,9 @@ def begun(policy: Policy, state: State, name: str) -> dict[str, Tensor]:
 
 
 def restart(policy: Policy, state: State, name: str, rows_B: Tensor, hidden_BA: Tensor) -> None:
-    """Let an inner policy begin anew in some rows, with these cells hidden; what it keeps of other rows stays."""
-    fresh: Mapping[str, Tensor] = begun(policy, replace(state, hidden_BA=hidden_BA), name)
+    """Let an inner policy begin anew in some rows with the next step, when these cells are hidden; what it keeps of
+    other rows stays."""
+    fresh: Mapping[str, Tensor] = begun(policy, replace(state, hidden_BA=hidden_BA, step=state.step + 1), name)
     for key, held in fresh.items():
         if held.shape[:1] != rows_B.shape:
             raise HardtailError(

@@ -70,7 +70,7 @@ class Blocks(Policy):
             return commit.count(state).minimum(now_B)
         share = max(commit.steps // -(-cells // self.size), 1)
         block_B = now_BA.to(torch.uint8).argmax(dim=1) // self.size
-        left_B = ((block_B + 1) * share - state.step).clamp(min=1)
+        left_B = ((block_B + 1) * share - state.taken).clamp(min=1)
         return (now_B + left_B - 1) // left_B
 
     def steps(self, cells: int, commit: Commit) -> int:

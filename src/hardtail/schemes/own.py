@@ -16,7 +16,7 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne, NonNegative, Probability
-from hardtail.core.noise import Moment, stream
+from hardtail.core.noise import Moment, gumbel, stream
 from hardtail.schemes.base import Carried, Corpus, Scheme, View
 from hardtail.schemes.chains import empty_chains, next_rows, ranks, surest, without_mask
 from hardtail.schemes.random import Random
@@ -94,7 +94,7 @@ class Own(Scheme):
     def _tokens(self, logits_BAV: Tensor, now: Moment) -> Tensor:
         """Sampled by adding Gumbel noise: log p + T·g, which at a temperature of 0 is the most probable token."""
         heat_B = self.temperature * now.uniform(_HEAT, len(logits_BAV))
-        noise_BAV = -(-now.uniform(_TOKEN, *logits_BAV.shape).log()).log()
+        noise_BAV = gumbel(now.uniform(_TOKEN, *logits_BAV.shape))
         return (logits_BAV + heat_B[:, None, None] * noise_BAV).argmax(dim=-1)
 
     def _replace(self, state: Carried, corpus: Corpus, over_B: Tensor, now: Moment) -> None:

@@ -20,7 +20,7 @@ _INTERVAL = re.compile(r" \[[^]]*\]")
 def ledger_lines(judged: Sequence[Judged], width: int = SCREEN, *, whole: bool = False) -> list[str]:
     """Verdict, id, and the paper's number and ours if they fit, or as much of the sentence as does.
 
-    Verdicts, ids and numbers are never cut. With `whole` nothing is: sentence and numbers follow on lines of their own.
+    Verdicts, ids and numbers are never cut. With `whole` sentence and numbers follow on lines of their own.
     """
     counted = Counter(item.verdict for item in judged)
     counts = ", ".join(f"{verdict.value} {counted[verdict]}" for verdict in Verdict)
@@ -50,7 +50,7 @@ def _marks(item: Judged) -> str:
 
 
 def _numbers(item: Judged) -> str:
-    return f"{item.claim.paper} (paper) · {_INTERVAL.sub('', item.ours)} (ours)" if item.ours else ""
+    return f"{item.claim.paper} (claimed) · {_INTERVAL.sub('', item.ours)} (ours)" if item.ours else ""
 
 
 def _told(item: Judged, room: int) -> str:

@@ -1,4 +1,4 @@
-"""Claims about checking what was written: repair, detection, the ladder (docs/remedy.md)."""
+"""Claims about checking what was written: repair, detection, the ladder, trying again (docs/remedy.md)."""
 
 from dataclasses import replace
 
@@ -26,14 +26,15 @@ SHIPPED: dict[str, Checkpoint] = dict.fromkeys(ADDITION.values(), "last")
 HALVES, COMB, OWN = "halves energy", "comb energy", "own doubt"
 COMB_LADDER = "ladder,hide=comb,parts=3,splits=1"
 RESTARTS = "ladder,rungs=top1/noisy,again=6"
-"""Up to eight tries, the first without noise."""
+"""Once without noise, then up to seven times with."""
 QUARTERS = {name: f"{name}-quarter-s42" for name in ("sudoku-random", "countdown-random")}
 """Runs of a quarter of the steps, where there is no full one."""
 RESTARTED = {
-    QUARTERS["sudoku-random"]: ("natural", "tier=hard"),
-    QUARTERS["countdown-random"]: ("natural", "heldout=1,m=1-3"),
-    OTHERS["listops-random"]: ("natural", "depth=3"),
+    "sudoku-random": (QUARTERS["sudoku-random"], ("natural", "tier=hard")),
+    "countdown-random": (QUARTERS["countdown-random"], ("natural", "heldout=1,m=1-3")),
+    "listops-random": (OTHERS["listops-random"], ("natural", "depth=3")),
 }
+"""The models that try again: their runs, and on what."""
 
 
 def _decoded(run: str, policy: str, stratum: str, metric: Number = "exact_match", score: str = "") -> Decoded:
@@ -92,8 +93,8 @@ def _margin(run: str, stratum: str) -> list[Check]:
     ]
 
 
-def _restarts(run: str) -> list[Check]:
-    return [above(_accuracy(run, RESTARTS, stratum), _accuracy(run, "top1", stratum)) for stratum in RESTARTED[run]]
+def _restarts(run: str, strata: tuple[str, ...]) -> list[Check]:
+    return [above(_accuracy(run, RESTARTS, stratum), _accuracy(run, "top1", stratum)) for stratum in strata]
 
 
 def claims() -> list[Claim]:
@@ -109,6 +110,6 @@ def claims() -> list[Claim]:
         checks[f"remedy.ladder.{model}"] = _ladder(run, "ladder", HARDEST[task])
     checks["remedy.margin.sudoku-random"] = _margin(QUARTERS["sudoku-random"], "tier=hard")
     checks["remedy.margin.countdown-random"] = _margin(QUARTERS["countdown-random"], "natural")
-    for run in RESTARTED:
-        checks[f"remedy.restarts.{run.removesuffix('-s42').removesuffix('-quarter')}"] = _restarts(run)
+    for model, (run, strata) in RESTARTED.items():
+        checks[f"remedy.restarts.{model}"] = _restarts(run, strata)
     return [replace(claim, whole=True) for claim in SOURCE.stated("remedy", checks)]
