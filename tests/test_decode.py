@@ -23,7 +23,7 @@ from hardtail.policies.orders import Logical
 from hardtail.policies.remask import P2, ReMDM
 from tests.decoding_toys import CELLS, MASK, NAMES, TOY, VOCAB, hashed_logits, problems, same_trace, toy_policy
 
-OWN_ORDER = ("random", "r2l", "zigzag", "tests.decoding_toys:EveryOther")
+OWN_ORDER = ("noisy", "random", "r2l", "zigzag", "tests.decoding_toys:EveryOther")
 """Policies that tell cells apart though the denoiser does not."""
 
 
