@@ -98,6 +98,7 @@ class Ladder(Policy):
         return self._on_B(rung, state) & ~state.memory["proving_B"] & ~state.memory["done_B"]
 
     def _on_B(self, rung: int, state: State) -> Tensor:
+        """The rows that are on this rung, for the first time or again."""
         return state.memory["tried_B"].clamp(max=len(self.rungs) - 1) == rung
 
     def overwrite(self, guess: Guess, state: State) -> Tensor | None:
