@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs, and in what they start
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HARDTAIL_PROGRESS"] = "off"  # a line a second would make a slow machine's output another one
 
