@@ -212,7 +212,7 @@ class Row:
     def ready(self) -> Callable[[], tuple[float, str]]:
         """Compile; what is returned times a step, and says how it runs."""
         _allow(self.precision)
-        _use_tiles(self.tiles)
+        use_tiles(self.tiles)
         step = build(self.setting, self.scheme, self.batch, self.precision, self.dropout)
         began = time.perf_counter()
         how = step.compile()
@@ -245,7 +245,7 @@ def teraflops(rate: float) -> str:
     return f"{rate / 1e12:.1f}" if rate >= 1e13 else f"{rate / 1e12:.3f}"
 
 
-def _use_tiles(tiles: str) -> None:
+def use_tiles(tiles: str) -> None:
     if HAS_TRITON:
         fused: Any = import_module("hardtail.models.fused")
         fused.TILED_WIDTH = TILED_WIDTH if tiles == "on" else sys.maxsize
