@@ -129,7 +129,7 @@ def _beside(claim: Claim) -> list[Figure]:
 # -- for programs -----------------------------------------------------------------------------------------------
 
 NOT_MEASURED = {"mean": None, "low": None, "high": None, "seeds": 0}
-_PART = ("rule", "of", "paper", "ours", "seeds", "verdict", "remark")
+_PART = ("rule", "of", "claimed", "ours", "seeds", "verdict", "remark")
 
 
 def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _samples(figures: Iterable[Figure], results: Results) -> list[tuple[str, Sam
 
 # -- for people -------------------------------------------------------------------------------------------------
 
-_ROW = ("id", "claim", "where", "paper", "ours", "seeds", "verdict")
+_ROW = ("id", "claim", "where", "claimed", "ours", "seeds", "verdict")
 _RECORD = ("run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
 _HEADINGS = {"checkpoint": "weights", "interval": "95 % interval"}
 
@@ -239,12 +239,13 @@ def _figures_table(claim: Claim, results: Results) -> Table:
     for figure, cell in {cell.figure: cell for cell in _cells(claim)}.items():
         ours = figure.estimate(results)
         rows.append((figure.label, cell.paper, cell.n, ours.text() if ours else "–", ours.seeds if ours else 0))
-    return Table("figures", ("figure", "paper", "paper's n", "ours", "seeds"), tuple(rows))
+    return Table("figures", ("figure", "claimed", "their n", "ours", "seeds"), tuple(rows))
 
 
 def _records_table(title: str, figures: Iterable[Figure], results: Results) -> Table:
     rows = []
     for label, sample in _samples(figures, results):
         between = f"{sample.interval.low:.3f} – {sample.interval.high:.3f}" if sample.interval else None
-        rows.append((label, *(between if name == "interval" else getattr(sample, name) for name in _RECORD)))
+        shown = {"interval": between, "commit": sample.commit and sample.commit[:12]}
+        rows.append((label, *(shown[name] if name in shown else getattr(sample, name) for name in _RECORD)))
     return Table(title, ("figure", *(_HEADINGS.get(name, name) for name in _RECORD)), tuple(rows))

@@ -18,8 +18,16 @@ ADDITION = {
 }
 """The models of the zoo that learned to add, and their runs."""
 OTHERS = {"maze-random": "maze-random-s42", "listops-random": "listops-random-s42"}
-HARDEST = {"addition": "chain>=28", "maze": "corridor>=60", "listops": "depth=5"}
-DETECTED = {"addition": "chain>=28", "maze": "corridor>=60", "listops": "depth=3"}
+FEW = "heldout=1,m=1-3"
+"""Countdown puzzles with one to three solutions."""
+HARDEST = {
+    "addition": "chain>=28",
+    "maze": "corridor>=60",
+    "listops": "depth=5",
+    "countdown": FEW,
+    "sudoku": "tier=hard",
+}
+DETECTED = HARDEST | {"listops": "depth=3"}
 """Where wrong answers are to be found; at depth 5 this ListOps model gets nearly nothing right."""
 SHIPPED: dict[str, Checkpoint] = dict.fromkeys(ADDITION.values(), "last")
 """The weights that are shipped, where they are not those with the best probe."""
@@ -31,7 +39,7 @@ QUARTERS = {name: f"{name}-quarter-s42" for name in ("sudoku-random", "countdown
 """Runs of a quarter of the steps, where there is no full one."""
 RESTARTED = {
     "sudoku-random": (QUARTERS["sudoku-random"], ("natural", "tier=hard")),
-    "countdown-random": (QUARTERS["countdown-random"], ("natural", "heldout=1,m=1-3")),
+    "countdown-random": (QUARTERS["countdown-random"], ("natural", FEW)),
     "listops-random": (OTHERS["listops-random"], ("natural", "depth=3")),
 }
 """The models that try again: their runs, and on what."""
@@ -103,7 +111,7 @@ def claims() -> list[Claim]:
         checks[f"remedy.repair.{model}"] = _repair(run)
         checks[f"remedy.detect.{model}"] = _detect(run, ("threshold", "top1"), DETECTED["addition"], COMB, 0.99)
         checks[f"remedy.ladder.{model}"] = _ladder(run, COMB_LADDER, HARDEST["addition"])
-    for model, run in OTHERS.items():
+    for model, run in (OTHERS | QUARTERS).items():
         task = model.partition("-")[0]
         bound = 0.99 if task == "maze" else 0.9
         checks[f"remedy.detect.{model}"] = _detect(run, ("threshold",), DETECTED[task], HALVES, bound)
