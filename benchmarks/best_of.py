@@ -40,14 +40,15 @@ def tried(subject: Subject, stratum: str, n: int, tries: int, decoding: Decoding
     assert data_seed is not None  # `main` has set it
     instances = measured_instances(subject.task, stratum, n, data_seed)
     policies: list[Policy] = [Top1(), *[Noisy()] * (tries - 1)]
-    records, traces = [], []
     with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{seed}.npz" for seed in range(tries)]
+        found = []
         for seed, policy in enumerate(policies):
-            path, seeded = Path(folder) / f"{seed}.npz", replace(decoding, seed=seed)
-            found = evaluate(subject, "top1", policy, instances, stratum, seeded, traces=path, trust=True)
-            records.append(found.record)
-            traces.append(load_trace(path))
-    return records[0], traces
+            seeded = replace(decoding, seed=seed)
+            found.append(
+                evaluate(subject, f"try {seed + 1}", policy, instances, stratum, seeded, traces=paths[seed], trust=True)
+            )
+        return found[0].record, [load_trace(path) for path in paths]
 
 
 def kept(subject: Subject, first: Accuracy, traces: Sequence[Trace]) -> Iterator[Accuracy]:
@@ -56,7 +57,7 @@ def kept(subject: Subject, first: Accuracy, traces: Sequence[Trace]) -> Iterator
     right_KN = np.stack([trace.exact_N for trace in traces])
     valid_KN = np.stack([subject.task.check(trace.instances, trace.answer_NA) for trace in traces])
     same_KKN = (answer_KNA[:, None] == answer_KNA[None]).all(axis=-1)
-    passes_KN = np.stack([trace.passes_N for trace in traces if trace.passes_N is not None])
+    passes_KN = np.array([trace.passes_N for trace in traces])
     for k in range(1, len(traces) + 1):
         made = float(passes_KN[:k].sum(axis=0).mean())
         doubts = {by: np.stack([trace.notes[score] for trace in traces[:k]]) for by, score in JUDGES.items()}

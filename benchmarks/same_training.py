@@ -64,10 +64,12 @@ def main() -> None:
     parser.add_argument("--steps", type=how_many, default=2000)
     parser.add_argument("--repeats", type=how_many, default=3)
     asked = parser.parse_args()
+    if asked.steps < LAST or asked.width % 64:
+        parser.error(f"give at least {LAST} steps, and a width that is a multiple of 64")
     for name in asked.recipes:
         recipe = recipe_named(name)
         sizes = replace(recipe.sizes, layers=asked.layers, heads=asked.width // 64, width=asked.width, dropout=0.1)
-        recipe = replace(recipe, sizes=sizes, steps=max(asked.steps, LAST))
+        recipe = replace(recipe, sizes=sizes, steps=asked.steps)
         instances = data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         corpus = Corpus.on(torch.device("cuda"), instances, recipe.task.vocabulary.mask_id, recipe.watch.order)
         for tiles in ("off", "on"):

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hardtail.core.records import Accuracy, Trust, append_jsonl
@@ -49,3 +51,33 @@ def test_a_measurement_with_another_precision_device_or_look_is_another(
     faster = Accuracy(**about | {"device": "GPU"}, decode_precision="bf16", exact_match=1.0)
     append_jsonl(path, [faster])
     assert plain._replace(device="GPU", decode_precision="bf16") in remedy.measured(path)
+
+
+def test_of_several_tries_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two problems with gold 1: energy finds the right try of both, own probability of one, a tied vote keeps the
+    first."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    best_of = import_module("best_of")
+    subject: Any = SimpleNamespace(task=SimpleNamespace(check=lambda instances, answer_NA: answer_NA[:, 0] == 1))
+
+    def tried(answers: list[int], energy: list[float], doubt: list[float], passes: int) -> Any:
+        answer_NA = np.array(answers)[:, None]
+        notes = {"halves energy": np.array(energy), "own doubt": np.array(doubt)}
+        made_N = np.array([passes, passes])
+        return SimpleNamespace(
+            answer_NA=answer_NA, exact_N=answer_NA[:, 0] == 1, notes=notes, passes_N=made_N, instances=None
+        )
+
+    traces = [
+        tried([2, 1], [5.0, 0.1], [0.1, 0.9], 10),
+        tried([1, 3], [0.2, 4.0], [0.2, 0.3], 10),
+        tried([1, 3], [0.3, 4.0], [0.3, 0.4], 16),
+    ]
+    first = Accuracy(policy="try 1", stratum="natural", n=2, exact_match=0.5)
+    found = {record.policy: (record.exact_match, record.passes) for record in best_of.kept(subject, first, traces)}
+    assert found["best of 1 by energy"] == (0.5, 10.0)
+    assert found["best of 2 by energy"] == (1.0, 28.0)
+    assert found["best of 2 by own probability"] == (0.0, 20.0)
+    assert found["best of 2 by vote"] == (0.5, 20.0)
+    assert found["best of 3 by vote"] == (0.5, 36.0)
+    assert found["any of 3"] == (1.0, 36.0)

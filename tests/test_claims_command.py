@@ -12,7 +12,7 @@ from hardtail import HardtailError, cli
 from hardtail.core.records import as_json
 from hardtail.study import store as store_module
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named, judge
-from hardtail.study.claims.ledger import source_named
+from hardtail.study.claims.ledger import _short, source_named
 from hardtail.study.runs import diagnosed_strata
 from hardtail.study.store import Store, default_results
 from tests.planted_results import Planted, as_printed, diagnosis_of, together
@@ -223,3 +223,9 @@ def test_an_id_is_looked_for_in_all_sources(run: Run, recorded: Path) -> None:
     code, _, err = run(f"{own}x", "--results", recorded)
     assert code == 2
     assert f"did you mean {own}" in err
+
+
+def test_a_commit_is_shortened_and_keeps_its_mark() -> None:
+    assert _short("0123456789abcdef0123456789abcdef01234567+") == "0123456789ab+"
+    assert _short("2256d92") == "2256d92"
+    assert _short(None) is None

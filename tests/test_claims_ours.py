@@ -15,7 +15,7 @@ from hardtail.study.claims import Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.ledger import source_named
 from hardtail.study.claims.ours.figures import DATA_SEEDS, REGISTERED, Decoded
-from hardtail.study.claims.ours.remedy import ADDITION, OTHERS
+from hardtail.study.claims.ours.remedy import ADDITION, LATER, OTHERS
 from hardtail.study.claims.rules import above
 from hardtail.study.store import Store
 from tests.conftest import Command
@@ -144,6 +144,7 @@ def test_claims_name_policies_strata_and_models_that_exist() -> None:
     """A misspelt one would be *not measured* for ever."""
     shipped = {model.name: model.run for model in zoo.models()}
     assert {name: shipped[name] for name in (*ADDITION, *OTHERS)} == ADDITION | OTHERS
+    assert {name: run for name, run in LATER.items() if name in shipped}.items() <= shipped.items()
     weights = {model.run: model.kind for model in zoo.models()}
     figures = [cell.figure for claim in OURS.claims() for check in claim.checks for cell in check.cells]
     for figure in figures:

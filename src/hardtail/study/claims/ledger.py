@@ -129,7 +129,7 @@ def _beside(claim: Claim) -> list[Figure]:
 # -- for programs -----------------------------------------------------------------------------------------------
 
 NOT_MEASURED = {"mean": None, "low": None, "high": None, "seeds": 0}
-_PART = ("rule", "of", "claimed", "ours", "seeds", "verdict", "remark")
+_PART = ("rule", "of", "paper", "ours", "seeds", "verdict", "remark")
 
 
 def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _samples(figures: Iterable[Figure], results: Results) -> list[tuple[str, Sam
 
 _ROW = ("id", "claim", "where", "claimed", "ours", "seeds", "verdict")
 _RECORD = ("run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
-_HEADINGS = {"checkpoint": "weights", "interval": "95 % interval"}
+_HEADINGS = {"checkpoint": "weights", "interval": "95 % interval", "paper": "claimed"}
 
 
 def _row(item: Judged) -> tuple[str | int | None, ...]:
@@ -220,7 +220,7 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
     about = [*zip(_ROW[1:], _row(item)[1:], strict=True), *((key, words) for key, words in more.items() if words)]
     tables = [
         Table(f"{item.claim.id}; {_basis(results)}", ("", ""), tuple(about)),
-        Table("parts", _PART, tuple(_parts(item))),
+        Table("parts", tuple(_HEADINGS.get(name, name) for name in _PART), tuple(_parts(item))),
         _figures_table(item.claim, results),
         _records_table("records", _figures(item.claim), results),
         _records_table("in another reading, not judged", _beside(item.claim), results),
@@ -242,10 +242,15 @@ def _figures_table(claim: Claim, results: Results) -> Table:
     return Table("figures", ("figure", "claimed", "their n", "ours", "seeds"), tuple(rows))
 
 
+def _short(commit: str | None) -> str | None:
+    """The first digits of a commit, and the + that marks a tree with changes."""
+    return commit and commit[:12] + "+" * commit.endswith("+")
+
+
 def _records_table(title: str, figures: Iterable[Figure], results: Results) -> Table:
     rows = []
     for label, sample in _samples(figures, results):
         between = f"{sample.interval.low:.3f} – {sample.interval.high:.3f}" if sample.interval else None
-        shown = {"interval": between, "commit": sample.commit and sample.commit[:12]}
+        shown = {"interval": between, "commit": _short(sample.commit)}
         rows.append((label, *(shown[name] if name in shown else getattr(sample, name) for name in _RECORD)))
     return Table(title, ("figure", *(_HEADINGS.get(name, name) for name in _RECORD)), tuple(rows))

@@ -29,7 +29,7 @@ HARDEST = {
 }
 DETECTED = HARDEST | {"listops": "depth=3"}
 """Where wrong answers are to be found; at depth 5 this ListOps model gets nearly nothing right."""
-SHIPPED: dict[str, Checkpoint] = dict.fromkeys(ADDITION.values(), "last")
+SHIPPED: dict[str, Checkpoint] = dict.fromkeys((*ADDITION.values(), "maze-puma-s42"), "last")
 """The weights that are shipped, where they are not those with the best probe."""
 HALVES, COMB, OWN = "halves energy", "comb energy", "own doubt"
 COMB_LADDER = "ladder,hide=comb,parts=3,splits=1"
@@ -37,6 +37,8 @@ RESTARTS = "ladder,rungs=top1/noisy,again=6"
 """Once without noise, then up to seven times with."""
 QUARTERS = {name: f"{name}-quarter-s42" for name in ("sudoku-random", "countdown-random")}
 """Runs of a quarter of the steps, where there is no full one."""
+LATER = {"maze-puma": "maze-puma-s42", "countdown-little": "countdown-random-little-s42"} | QUARTERS
+"""Models whose detection and ladder were given a claim when their figures were known: judged after both drafts."""
 RESTARTED = {
     "sudoku-random": (QUARTERS["sudoku-random"], ("natural", "tier=hard")),
     "countdown-random": (QUARTERS["countdown-random"], ("natural", FEW)),
@@ -111,10 +113,11 @@ def claims() -> list[Claim]:
         checks[f"remedy.repair.{model}"] = _repair(run)
         checks[f"remedy.detect.{model}"] = _detect(run, ("threshold", "top1"), DETECTED["addition"], COMB, 0.99)
         checks[f"remedy.ladder.{model}"] = _ladder(run, COMB_LADDER, HARDEST["addition"])
-    for model, run in (OTHERS | QUARTERS).items():
+    for model, run in (OTHERS | LATER).items():
         task = model.partition("-")[0]
         bound = 0.99 if task == "maze" else 0.9
-        checks[f"remedy.detect.{model}"] = _detect(run, ("threshold",), DETECTED[task], HALVES, bound)
+        drafts = ("threshold", "top1") if model in LATER else ("threshold",)
+        checks[f"remedy.detect.{model}"] = _detect(run, drafts, DETECTED[task], HALVES, bound)
         checks[f"remedy.ladder.{model}"] = _ladder(run, "ladder", HARDEST[task])
     checks["remedy.margin.sudoku-random"] = _margin(QUARTERS["sudoku-random"], "tier=hard")
     checks["remedy.margin.countdown-random"] = _margin(QUARTERS["countdown-random"], "natural")
