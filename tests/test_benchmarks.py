@@ -54,7 +54,7 @@ def test_a_measurement_with_another_precision_device_or_look_is_another(
 
 
 def test_of_several_tries_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two problems with gold 1: energy finds the right try of both, own probability of one, a tied vote keeps the
+    """Two problems with gold 1: energy finds the right try of both, own probability of neither; a tied vote keeps the
     first."""
     monkeypatch.syspath_prepend(str(FOLDER))
     best_of = import_module("best_of")
