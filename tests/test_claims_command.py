@@ -229,3 +229,23 @@ def test_a_commit_is_shortened_and_keeps_its_mark() -> None:
     assert _short("0123456789abcdef0123456789abcdef01234567+") == "0123456789ab+"
     assert _short("2256d92") == "2256d92"
     assert _short(None) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("addition.puma.lower", "the weights that the paper used"),
+        ("remedy.detect.maze-random", "the weights that ship, else best_probe"),
+        ("papl.better.addition", "the weights that each recipe selects"),
+    ],
+)
+def test_the_title_says_whose_weights_were_judged(run: Run, recorded: Path, name: str, weights: str) -> None:
+    title = f"{name}; reading release, "
+    assert " ".join(run(name, "--results", recorded)[1].split()).startswith(title + weights)
+    assert run(name, "--checkpoint", "last", "--results", recorded)[1].startswith(f"{title}last weights")
+
+
+def test_a_list_of_claims_is_not_called_the_papers_if_it_is_not(run: Run, recorded: Path) -> None:
+    titles = [run(*given, "--markdown", "--results", recorded)[1].splitlines()[0] for given in ((), ("remedy.margin",))]
+    assert titles[0] == "**The claims of the paper; reading release, the weights that the paper used**"
+    assert titles[1].startswith("**The claims under remedy.margin; reading release, the weights that ship")

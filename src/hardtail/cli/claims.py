@@ -32,7 +32,7 @@ def claims(
         Literal["release", "paper"], option("runs that follow the authors' code, or the paper's text")
     ] = "release",
     checkpoint: Annotated[
-        Literal["last", "best_probe"] | None, option("weights behind all figures [those that the paper used]")
+        Literal["last", "best_probe"] | None, option("weights behind all figures [those that each claim is about]")
     ] = None,
     results: RecordedIn = None,
     markdown: Annotated[bool, option("print Markdown tables")] = False,
@@ -56,10 +56,11 @@ def claims(
         rows = [ledger.as_json(item, held, evidence=explained) for item in judged]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return
+    title = f"The claims under {', '.join(ids)}" if ids else f"The claims of {whose.title}"
     tables = (
         [table for item in judged for table in ledger.evidence_tables(item, held)]
         if explained
-        else [ledger.ledger_table(judged, held, whose.title), ledger.counts_table(judged)]
+        else [ledger.ledger_table(judged, held, title), ledger.counts_table(judged)]
     )
     if markdown:
         print("\n".join(table.markdown() for table in tables))

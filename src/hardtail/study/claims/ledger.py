@@ -191,13 +191,13 @@ def _row(item: Judged) -> tuple[str | int | None, ...]:
     return claim.id, claim.sentence, claim.where, claim.paper, item.ours, item.seeds, item.says
 
 
-def ledger_table(judged: Sequence[Judged], results: Results, title: str = "the paper") -> Table:
+def ledger_table(judged: Sequence[Judged], results: Results, title: str = "The claims of the paper") -> Table:
     """One row for each claim."""
     rows = []
     for item in judged:
         *words, ours, seeds, says = _row(item)
         rows.append((*words, ours or "; ".join(dict.fromkeys(run.why for run in item.left_out)) or None, seeds, says))
-    return Table(f"The claims of {title}; {_basis(results)}", _ROW, tuple(rows))
+    return Table(f"{title}; {_basis(judged, results)}", _ROW, tuple(rows))
 
 
 def counts_table(judged: Sequence[Judged]) -> Table:
@@ -219,7 +219,7 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
     }
     about = [*zip(_ROW[1:], _row(item)[1:], strict=True), *((key, words) for key, words in more.items() if words)]
     tables = [
-        Table(f"{item.claim.id}; {_basis(results)}", ("", ""), tuple(about)),
+        Table(f"{item.claim.id}; {_basis([item], results)}", ("", ""), tuple(about)),
         Table("parts", tuple(_HEADINGS.get(name, name) for name in _PART), tuple(_parts(item))),
         _figures_table(item.claim, results),
         _records_table("records", _figures(item.claim), results),
@@ -228,9 +228,9 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _basis(results: Results) -> str:
-    weights = f"{results.checkpoint} weights" if results.checkpoint else "the weights that the paper used"
-    return f"reading {results.reading}, {weights}"
+def _basis(judged: Iterable[Judged], results: Results) -> str:
+    usual = "; ".join(dict.fromkeys(item.claim.weights for item in judged))
+    return f"reading {results.reading}, {f'{results.checkpoint} weights' if results.checkpoint else usual}"
 
 
 def _figures_table(claim: Claim, results: Results) -> Table:

@@ -161,7 +161,8 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     def claim(self, name: str, settings: str) -> Claim:
         checks = tuple(rule.check for rule in self.checks) or (Elsewhere(self.elsewhere),)
         own = self.settings or ("" if self.elsewhere else settings)
-        return Claim(name, self.sentence, self.where, self.caveat, self.reports, own, checks=checks)
+        words = name, self.sentence, self.where, self.caveat, self.reports, own
+        return Claim(*words, checks=checks, weights="the weights that each recipe selects")
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):

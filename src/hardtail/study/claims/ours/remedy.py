@@ -31,6 +31,7 @@ DETECTED = HARDEST | {"listops": "depth=3"}
 """Where wrong answers are to be found; at depth 5 this ListOps model gets nearly nothing right."""
 SHIPPED: dict[str, Checkpoint] = dict.fromkeys((*ADDITION.values(), "maze-puma-s42"), "last")
 """The weights that are shipped, where they are not those with the best probe."""
+WEIGHTS = "the weights that ship, else best_probe"
 HALVES, COMB, OWN = "halves energy", "comb energy", "own doubt"
 COMB_LADDER = "ladder,hide=comb,parts=3,splits=1"
 RESTARTS = "ladder,rungs=top1/noisy,again=6"
@@ -123,4 +124,4 @@ def claims() -> list[Claim]:
     checks["remedy.margin.countdown-random"] = _margin(QUARTERS["countdown-random"], "natural")
     for model, (run, strata) in RESTARTED.items():
         checks[f"remedy.restarts.{model}"] = _restarts(run, strata)
-    return [replace(claim, whole=True) for claim in SOURCE.stated("remedy", checks)]
+    return [replace(claim, whole=True, weights=WEIGHTS) for claim in SOURCE.stated("remedy", checks)]
