@@ -105,6 +105,15 @@ def test_usage_shows_positional_arguments_and_whether_they_are_needed(
     assert "positional arguments" in out
 
 
+def test_usage_and_lists_keep_their_indent(hardtail_command: Command) -> None:
+    _, out, _ = hardtail_command("study", "--help")
+    usage, _, items, *_ = out.split("\n\n")
+    assert usage.splitlines()[1] == " " * len("usage: hardtail study ") + "[GRID|RUN ...]"
+    starts = [line[:2] for line in items.splitlines()[1:]]
+    assert set(starts) == {"- ", "  "}
+    assert starts.count("- ") == 4
+
+
 @pytest.mark.parametrize("command", ["inspect", "push"])
 def test_the_task_of_a_file_is_asked_for_only_if_it_is_not_registered(command: str, hardtail_command: Command) -> None:
     _, out, _ = hardtail_command(command, "--help")

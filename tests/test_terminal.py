@@ -34,3 +34,16 @@ def test_lines_break_between_words_and_after_commas() -> None:
     assert wrapped("{eval,diagnose,demo}", 10) == "{eval,\ndiagnose,\ndemo}"
     assert wrapped("\x1b[1m│ a box │\x1b[0m", 9) == "\x1b[1m│ a box │\x1b[0m"  # colours take no room
     assert wrapped("averylongword", 5) == "averylongword"
+
+
+def test_what_follows_a_break_is_indented_like_what_came_before() -> None:
+    assert wrapped("  four five six", 8) == "  four\n  five\n  six"
+    assert wrapped("- an item of a list", 10) == "- an item\n  of a\n  list"
+    assert wrapped("usage: me eval [-h] [--out FILE] MODEL", 26) == (
+        "usage: me eval [-h] [--out\n             FILE] MODEL"  # at most half of the width
+    )
+    assert wrapped("usage: me [-h] {eval,view}", 22) == "usage: me [-h] {eval,\n          view}"
+    bold, plain = "\x1b[1m", "\x1b[0m"
+    assert wrapped(f"{bold}usage:{plain} me {bold}[-h]{plain} MODEL", 16) == (
+        f"{bold}usage:{plain} me{bold} [-h]{plain}\n        MODEL"  # a space has no colour
+    )

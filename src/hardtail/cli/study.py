@@ -70,14 +70,15 @@ def study(
 ) -> None:
     """The grids of runs that make up the study: what is done, what is missing, and the next step.
 
-    With `plan` it says what is left to do and what that costs, before anything is paid for.
-    `advance` trains the next unfinished run from its last checkpoint, saves its state when time is up or at Ctrl-C, and
-    measures and records finished runs. `prepare` draws all data that a grid needs into the folder that the environment
-    variable HARDTAIL_DATA names, for a GPU machine that cannot draw it (no numba); set the variable there too.
-    `pack RUN` writes a run in pieces of at most 16 MiB, for machines that exchange small files only; `unpack FOLDER`
+    The first word says what to do:
+    - `plan` says what is left to do and what that costs, before anything is paid for.
+    - `advance` trains the next unfinished run from its last checkpoint, saves its state when time is up or at Ctrl-C,
+    and measures and records finished runs. With `--launcher ray` it works on all runs at once (docs/scale.md), and
+    with `--patience` a run may end before its last step; then only its best weights are measured and recorded.
+    - `prepare` draws all data that a grid needs into the folder that the environment variable HARDTAIL_DATA names, for
+    a GPU machine that cannot draw it (no numba); set the variable there too.
+    - `pack RUN` writes a run in pieces of at most 16 MiB, for machines that exchange small files only; `unpack FOLDER`
     puts it back under `--runs`.
-    `advance --launcher ray` works on all runs at once, on a Ray cluster (docs/scale.md).
-    With `--patience` a run may end before its last step; then only its best weights are measured and recorded.
     """
     from hardtail.core.depots import place_at
     from hardtail.core.hub import pinned_data

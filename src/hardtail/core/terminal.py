@@ -23,6 +23,8 @@ _UNSEEN = re.compile(
     "\ud800-\udfff]"  # bytes of a file name that are no text
 )
 _COLOUR = re.compile("(\x1b\\[[0-9;]{0,40}m)")
+_HANGING = re.compile(r"usage: [^\[{]*|\s*(?:[-•] )?")
+"""What the rest of a line that is broken is indented by."""
 
 
 def visible(text: str) -> str:
@@ -52,10 +54,29 @@ class _AtWordsAndCommas(TextWrapper):
 
 
 def wrapped(text: str, width: int) -> str:
-    """The text with each line broken that is wider than `width` without its colours."""
-    wrapper = _AtWordsAndCommas(width, break_long_words=False, break_on_hyphens=False)
-    lines = text.split("\n")
-    return "\n".join(wrapper.fill(line) if len(_COLOUR.sub("", line)) > width else line for line in lines)
+    """The text with each line broken that is wider than `width` without its colours.
+
+    What follows is indented like the line; in a list like the item's words, in usage like what comes after the command.
+    """
+    return "\n".join(_broken(line, width) for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    pieces = _COLOUR.split(line)  # every second piece is a colour, which takes no room
+    plain = "".join(pieces[::2])
+    if len(plain) <= width:
+        return line
+    found = _HANGING.match(plain)
+    assert found is not None  # it may be empty
+    indent = " " * min(found.end(), width // 2)
+    wrapper = _AtWordsAndCommas(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    filled, shown = wrapper.fill(plain), ""
+    for place, piece in enumerate(pieces):
+        for letter in () if place % 2 else "".join(piece.split()):  # spaces differ, everything else is the same
+            after = filled.index(letter) + 1
+            shown, filled = shown + filled[:after], filled[after:]
+        shown += piece if place % 2 else ""
+    return shown
 
 
 class Screen:
