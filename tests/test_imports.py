@@ -29,7 +29,7 @@ def test_decoding_does_not_import_training() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize("module", ["numpy", "tyro"])
+@pytest.mark.parametrize("module", ["typing", "pathlib", "inspect", "numpy", "tyro"])
 @pytest.mark.parametrize("start", [["-m", "hardtail"], ["-c", "from hardtail.__main__ import main; main()"]])
 def test_who_stops_a_command_while_it_is_imported_sees_no_traceback(
     start: list[str], module: str, tmp_path: Path

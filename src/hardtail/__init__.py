@@ -9,21 +9,22 @@
     ht.report(trace, "mine.html")
 
 These names are imported when they are first used, so that `import hardtail` stays fast and free of torch and numpy.
+Almost nothing is imported here: `__main__` can end quietly at Ctrl-C only once this file has been read.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from hardtail.core.cores import wait_asleep
+from hardtail.core.asleep import wait_asleep
 from hardtail.core.errors import HardtailError
-from hardtail.core.registry import TASKS
 from hardtail.core.version import __version__
 
+TYPE_CHECKING = False  # type checkers take it for true; `typing` takes as long to import as all of this
 if TYPE_CHECKING:
     from hardtail.api.hub import push
     from hardtail.api.models import decode, evaluate, load
     from hardtail.api.traces import diagnose, load_canvases, load_trace, report
     from hardtail.core.files import load_instances, save_instances
+    from hardtail.core.registry import TASKS
     from hardtail.core.seeds import Stream, Streams
     from hardtail.core.types import Instances, Trace
     from hardtail.tasks.base import Task
@@ -54,6 +55,7 @@ _LAZY = {
     "push": "hardtail.api.hub",
     **dict.fromkeys(("diagnose", "load_canvases", "load_trace", "report"), "hardtail.api.traces"),
     **dict.fromkeys(("load_instances", "save_instances"), "hardtail.core.files"),
+    "TASKS": "hardtail.core.registry",
     **dict.fromkeys(("Stream", "Streams"), "hardtail.core.seeds"),
     **dict.fromkeys(("Instances", "Trace"), "hardtail.core.types"),
 }

@@ -1,4 +1,4 @@
-"""Processor cores shared with others: how many this process may really use, and that waiting threads do not spin."""
+"""Processor cores shared with others: how many this process may really use."""
 
 import math
 import os
@@ -8,15 +8,6 @@ from pathlib import Path, PurePosixPath
 
 GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
-
-
-def wait_asleep() -> None:
-    """Let torch's threads wait for each other asleep, unless the user has said how; before torch is imported.
-
-    By default they spin, and so take the core from the very thread that they wait for when other programs run too.
-    """
-    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & set(os.environ):
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 def usable_cores(groups: Path = GROUPS, own: Path = OWN_GROUPS) -> int:
