@@ -20,7 +20,7 @@ from hardtail.study.advance import work
 from hardtail.study.unit import Result, Unit, Watching
 from hardtail.tasks.base import Part
 from hardtail.training.step import Step
-from tests.test_study import _diagnosed
+from tests.study_toys import _diagnosed
 
 PARTS = [(Part("natural", 5), ("top1", "lsb")), (Part("chain>=4", 5), ("top1", "lsb"))]
 

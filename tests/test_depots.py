@@ -24,7 +24,7 @@ from hardtail.study.workplaces import BucketRuns
 from tests.bucket_server import Buckets, Request, serving
 from tests.conftest import Command
 from tests.grid_toys import little
-from tests.test_study import entry
+from tests.study_toys import entry
 
 pytestmark = pytest.mark.xdist_group("buckets")  # one server
 

@@ -17,7 +17,7 @@ from hardtail.study.unit import Limits, Result, Seen, Unit, Watching
 from hardtail.study.worker import Order, perform
 from hardtail.study.workplaces import FolderRuns
 from hardtail.training.estimate import estimate
-from tests.test_study import entry
+from tests.study_toys import entry
 
 
 class RayError(Exception):

@@ -27,7 +27,7 @@ from hardtail.study.unit import Seen
 from tests.bucket_server import KEYS, Request, serving
 from tests.conftest import Command
 from tests.grid_toys import Faulty, die, little, untimed
-from tests.test_study import entry
+from tests.study_toys import entry
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("ray")]  # Ray warns; one cluster for all
 

@@ -23,7 +23,7 @@ from hardtail.study.store import Store
 from hardtail.study.unit import Unit
 from hardtail.tasks import datasets as data
 from hardtail.training.run import train
-from tests import test_study
+from tests import study_toys
 from tests.conftest import Command
 from tests.diagnose_toys import gold_trace
 from tests.hf_toys import saved
@@ -330,8 +330,8 @@ def test_a_grid_is_trained_on_a_data_set_of_the_hub(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hardtail_command: Command
 ) -> None:
     """At the commit that it has, which the names of its runs and their records say."""
-    plain, file = test_study.entry(), tmp_path / "sums.npz"
-    test_study.measure_little(monkeypatch)
+    plain, file = study_toys.entry(), tmp_path / "sums.npz"
+    study_toys.measure_little(monkeypatch)
     monkeypatch.setattr("hardtail.study.grids.entries_named", lambda names: [plain])
     built = data.build(plain.recipe.task, n=40)
     save_instances(file, built.instances, built.manifest)

@@ -20,7 +20,7 @@ from hardtail.study.leases import Leases
 from hardtail.study.store import Store
 from hardtail.study.unit import Unit, Watching
 from tests.grid_toys import little
-from tests.test_study import entry
+from tests.study_toys import entry
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from hardtail.study.unit import Limits, Result, Unit
 from hardtail.study.workplaces import FolderRuns
 from hardtail.tasks.datasets import KEPT
 from hardtail.tasks.named import make_task
-from tests.test_study import entry
+from tests.study_toys import entry
 
 
 class Alone(Crew):

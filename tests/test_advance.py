@@ -1,10 +1,8 @@
-"""Grids, the store of results, and moving a grid on."""
+"""Grids, and moving them on."""
 
-import errno
-import json
 import signal
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,60 +11,25 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.cli import main
-from hardtail.core.depots import FolderDepot
 from hardtail.core.files import save_instances, sole_writer
 from hardtail.core.provenance import origin
 from hardtail.core.records import LogLine
-from hardtail.measuring.diagnosis import Diagnosis
-from hardtail.measuring.explain import diagnosed
-from hardtail.measuring.subject import Subject
-from hardtail.models.weights import load_weights, save_model
 from hardtail.study import advance as moving
-from hardtail.study.advance import advance, measure, prepare, status
-from hardtail.study.advance import study_parts as whole_study
-from hardtail.study.claims.ledger import printed_accuracy
-from hardtail.study.grids import GRIDS, Entry, entries_named, grid_named
-from hardtail.study.recipes import recipe_named
+from hardtail.study.advance import advance, prepare, status
+from hardtail.study.grids import GRIDS, entries_named, grid_named
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks import datasets as data
-from hardtail.tasks.base import Part
-from hardtail.tasks.named import task_named
 from hardtail.training import checkpoint
 from hardtail.training.probe import Probe, Probed
 from hardtail.training.run import train
 from tests.conftest import Command
-from tests.planted_results import diagnosis_of
-
-
-def entry(arm: str = "addition-random-smoke", steps: int = 12) -> Entry:
-    recipe = recipe_named(arm)
-    watch = replace(recipe.watch, log_every=2, eval_every=5, gen_every=6, save_every=4, probe_size=20, decoded=4)
-    return Entry(arm, replace(recipe, steps=steps, watch=watch, train_size=50, batch=4))
-
-
-def read_records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def _diagnosed(subject: Subject, *given: object, **also: object) -> list[Diagnosis]:
-    parts = diagnosed(subject.task, (), None)
-    strata, instances = [part.stratum for part in parts], sum(part.n for part in parts)
-    return [diagnosis_of("addition", strata, instances, **asdict(subject.origin))]
+from tests.study_toys import entry, full_disk, measure_little
 
 
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     measure_little(monkeypatch)
-
-
-def measure_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure a finished run on little."""
-    orders = ("top1", "lsb")
-    parts = [(Part("natural", 5), orders), (Part("chain>=4", 5), orders), (Part("natural", 8), orders[:1])]
-    monkeypatch.setattr(moving, "study_parts", lambda task, n, **_: parts)
-    monkeypatch.setattr(moving, "explain_model", _diagnosed)
-    monkeypatch.setattr(moving, "to_decode", lambda *given: 0)
 
 
 def test_names_are_unique_over_all_grids() -> None:
@@ -169,81 +132,6 @@ def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.M
     assert (cut / "last.safetensors").read_bytes() == (tmp_path / "whole" / "last.safetensors").read_bytes()
 
 
-def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "_same_weights", lambda one, two: False)
-    run = entry()
-    train(run.recipe, tmp_path)
-    late = iter([False] * 4 + [True])  # three parts, one diagnosis, then it is late
-    seen: list[tuple[int, int]] = []
-    assert not measure(tmp_path, device="cpu", n=5, over=lambda: next(late), progress=lambda *at: seen.append(at))
-    assert 2 * seen[-1][0] == seen[-1][1]  # one of two kinds of weights
-    first = (tmp_path / "evaluations.jsonl").read_bytes()
-    assert {record["checkpoint"] for record in read_records(tmp_path / "evaluations.jsonl")} == {"last"}
-    assert measure(tmp_path, device="cpu", n=5, progress=lambda *at: seen.append(at))
-    assert seen[-1][0] == seen[-1][1] == seen[0][1]
-    assert (tmp_path / "evaluations.jsonl").read_bytes().startswith(first)
-    found = [
-        (record["checkpoint"], record["stratum"], record["n"], record["policy"])
-        for record in read_records(tmp_path / "evaluations.jsonl")
-        if record["kind"] == "accuracy"
-    ]
-    assert len(found) == len(set(found)) == 2 * (2 * 2 + 1)
-    assert [record["checkpoint"] for record in read_records(tmp_path / "diagnoses.jsonl")] == ["last", "best_probe"]
-
-
-def test_weights_that_are_the_last_and_the_best_are_measured_once(tmp_path: Path) -> None:
-    train(entry().recipe, tmp_path)
-    looks = iter([False] * 4)  # three parts, one diagnosis
-    assert measure(tmp_path, device="cpu", n=5, over=lambda: next(looks))
-    for name in ("evaluations.jsonl", "diagnoses.jsonl"):
-        records = read_records(tmp_path / name)
-        last, best = (
-            [record | {"checkpoint": None} for record in records if record["checkpoint"] == kind]
-            for kind in ("last", "best_probe")
-        )
-        assert last == best
-        assert last
-    assert measure(tmp_path, device="cpu", n=5)
-    assert read_records(tmp_path / "diagnoses.jsonl") == records
-
-
-def test_weights_of_the_same_step_that_differ_are_measured_apart(tmp_path: Path) -> None:
-    train(entry().recipe, tmp_path)
-    path = tmp_path / "best_probe.safetensors"
-    model, about = load_weights(path)
-    held = {name: tensor + 1e-3 for name, tensor in model.state_dict().items()}
-    save_model(path, model, held, about)
-    looks = iter([False] * 8)
-    assert measure(tmp_path, device="cpu", n=5, over=lambda: next(looks))
-    assert next(looks, True)  # it asked eight times
-
-
-def test_the_ledger_alone_asks_for_less() -> None:
-    """Every figure of the paper that is an accuracy is still measured."""
-    for task in map(task_named, ("addition", "maze", "listops", "countdown", "sudoku")):
-        every = {(part.stratum, part.n): set(orders) for part, orders in whole_study(task, 50)}
-        few = {(part.stratum, part.n): set(orders) for part, orders in whole_study(task, 50, ledger_only=True)}
-        assert all(orders <= every[at] for at, orders in few.items())
-        assert sum(map(len, few.values())) < sum(map(len, every.values()))
-        for (of, _, policy), strata in printed_accuracy().items():
-            if of == task.name:
-                assert all(policy in few[stratum, 50] | {"one pass, half revealed"} for stratum in strata)
-        assert "top1" in few["natural", 50]
-
-
-def test_what_was_measured_of_other_weights_or_of_less_is_measured_again(tmp_path: Path) -> None:
-    """Whoever looks into a run before it has ended leaves records of weights that are gone."""
-    train(entry().recipe, tmp_path)
-    assert measure(tmp_path, device="cpu", n=5)
-    files = [tmp_path / name for name in ("evaluations.jsonl", "diagnoses.jsonl")]
-    whole = [read_records(path) for path in files]
-    for other in ({"step": 8}, {"decode_precision": "bf16"}, {"result": {"instances": 9}, "n": 3}):
-        for path, records in zip(files, whole, strict=True):
-            path.write_text("".join(json.dumps(record | other) + "\n" for record in records))
-        assert measure(tmp_path, device="cpu", n=5)
-        assert [len(read_records(path)) for path in files] == [2 * len(records) for records in whole], other
-
-
 def test_what_is_prepared_is_all_that_a_run_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that cannot draw trains and measures; nothing is drawn there, not even to see that it can be."""
     run = entry()
@@ -298,48 +186,6 @@ def test_a_run_out_of_patience_without_its_best_weights_trains_on(
     (runs / run.name / "finished.json").unlink()
     (found,) = advance([run], runs, store, minutes=5, n=5, patience=5)
     assert (found.state, found.step, found.failure) == ("recorded", 12, "")
-
-
-@pytest.mark.parametrize("patience", [0, True, "5"])
-def test_a_damaged_patience_in_the_index_is_named(tmp_path: Path, patience: Any) -> None:
-    line = {
-        "name": "a",
-        "arm": "a",
-        "task": "addition",
-        "seed": 1,
-        "steps": 5,
-        "commit": "c",
-        "device": "d",
-        "wall": 1.0,
-    }
-    (tmp_path / "index.jsonl").write_text(json.dumps(line | {"patience": patience}) + "\n")
-    with pytest.raises(HardtailError, match=r"line 1: patience: expected `int"):
-        Store(tmp_path).index()
-
-
-def test_the_best_probe_stays_in_a_thinned_log(tmp_path: Path) -> None:
-    """The ledger takes its weights, so that their step must be seen."""
-    train(entry().recipe, tmp_path / "run")
-    log = [{"step": step, "probe_nll": 1.0 + (step != 777)} for step in range(2003)] + [{"step": 12}]
-    (tmp_path / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
-    store = Store(tmp_path / "results")
-    store.add("long", "addition-random", tmp_path / "run")
-    kept = [line.step for line in store.runs()[0].log]
-    assert {0, 777} <= set(kept)
-    assert kept[-1] == 12
-    assert len(kept) < 500
-
-
-def test_every_session_of_a_run_stays_in_a_thinned_log(tmp_path: Path) -> None:
-    """Each may have run on another commit and machine, and the index names the last one's alone."""
-    train(entry().recipe, tmp_path / "run")
-    log: list[dict[str, Any]] = [{"step": step, "loss": 1.0} for step in range(2000)] + [{"step": 12}]
-    log[501] |= {"how": "compiled", "commit": "abc", "device": "gpu"}
-    (tmp_path / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
-    store = Store(tmp_path / "results")
-    store.add("long", "addition-random", tmp_path / "run")
-    assert LogLine(**log[501]) in store.runs()[0].log
-    assert LogLine(**log[502]) not in store.runs()[0].log
 
 
 def test_a_run_that_another_process_is_at_is_passed_over(tmp_path: Path) -> None:
@@ -434,94 +280,6 @@ def test_time_or_instances_that_are_none_are_refused(
     assert words[0] in capsys.readouterr().err
 
 
-def test_results_are_never_rewritten(tmp_path: Path) -> None:
-    store = Store(tmp_path / "results")
-    advance([entry()], tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
-    with pytest.raises(HardtailError, match="never rewritten"):
-        store.add(entry().name, entry().arm, tmp_path / "runs" / entry().name)
-    with pytest.raises(HardtailError, match="only a finished run"):
-        store.add("other", "other", tmp_path)
-
-
-def test_a_slow_writer_does_not_replace_the_files_of_a_recorded_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It looked before the other recorded the run, and writes afterwards."""
-    store, run = Store(tmp_path / "results"), tmp_path / "runs" / entry().name
-    advance([entry()], tmp_path / "runs", store, minutes=5, n=5, say=lambda words: None)
-    files = {path: path.read_bytes() for path in (store.folder / entry().name).iterdir()}
-    (run / "evaluations.jsonl").write_text((run / "evaluations.jsonl").read_text().replace("lsb", "LSB"))
-    recorded = store.names()
-    looks = iter([set[str](), recorded])
-    monkeypatch.setattr(Store, "names", lambda self: next(looks))
-    with pytest.raises(HardtailError, match="never rewritten"):
-        store.add(entry().name, entry().arm, run)
-    assert {path: path.read_bytes() for path in (store.folder / entry().name).iterdir()} == files
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "told"),
-    [
-        ("finished.json", "{}", "missing required field `step`; the record is damaged; move finished.json away"),
-        ("finished.json", '{"step": 12}', "missing required field `wall`"),
-        ("log.jsonl", "", "log.jsonl does not end at step 12"),
-        ("log.jsonl", '{"step": 4}\n', "log.jsonl does not end at step 12"),
-        ("coverage.json", None, "coverage.json is missing"),
-        ("best_probe.safetensors", None, "best_probe.safetensors is missing; put it back, or move finished.json away"),
-    ],
-)
-def test_a_run_whose_files_are_damaged_is_not_recorded_before_they_are_mended(
-    tmp_path: Path, file: str, content: str | None, told: str
-) -> None:
-    """What is recorded stays as it is, so that it must be whole."""
-    run, store = entry(), Store(tmp_path / "results")
-    folder = tmp_path / "runs" / run.name
-    train(run.recipe, folder)
-    weights = (folder / "last.safetensors").read_bytes()
-    (folder / file).unlink() if content is None else (folder / file).write_text(content)
-    (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
-    assert told in found.failure
-    assert not (tmp_path / "results" / run.name).exists()
-    (folder / "finished.json").unlink()
-    (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
-    assert (found.state, found.failure) == ("recorded", "")
-    (kept,) = store.runs()
-    assert kept.log[-1].step == 12
-    assert kept.coverage is not None
-    assert (folder / "last.safetensors").read_bytes() == weights
-
-
-def test_weights_of_another_run_or_step_are_not_measured_as_this_one(tmp_path: Path) -> None:
-    run, other = entry(), entry("addition-puma-smoke")
-    train(run.recipe, tmp_path / "run")
-    train(other.recipe, tmp_path / "other")
-    path = tmp_path / "run" / "last.safetensors"
-    own = path.read_bytes()
-    path.write_bytes((tmp_path / "other" / "last.safetensors").read_bytes())
-    with pytest.raises(HardtailError, match=r"is from a different run than the recipe.json next to it"):
-        measure(tmp_path / "run", device="cpu", n=5)
-    path.write_bytes(own)
-    (tmp_path / "run" / "finished.json").write_text('{"step": 20, "wall": 1, "commit": "c", "device": "d"}')
-    with pytest.raises(HardtailError, match=r"is of step 12, and finished.json says that the run ended at step 20"):
-        measure(tmp_path / "run", device="cpu", n=5)
-    assert not (tmp_path / "run" / "evaluations.jsonl").exists()
-
-
-@pytest.mark.parametrize("file", ["evaluations.jsonl", "diagnoses.jsonl"])
-@pytest.mark.parametrize("key", ["kind", "stratum", "policy", "n", "strata", "result"])
-def test_a_damaged_record_of_a_run_is_named(tmp_path: Path, file: str, key: str) -> None:
-    train(entry().recipe, tmp_path)
-    assert measure(tmp_path, device="cpu", n=5)
-    first = read_records(tmp_path / file)[0]
-    wanted = ("policy", "strata", "result") if file == "diagnoses.jsonl" else ("kind", "stratum", "policy", "n")
-    (tmp_path / file).write_text(json.dumps({name: first[name] for name in first if name != key}) + "\n")
-    if key in wanted:
-        with pytest.raises(HardtailError, match=rf"{file}, line 1: .*`{key}`"):
-            measure(tmp_path, device="cpu", n=5)
-    else:
-        assert measure(tmp_path, device="cpu", n=5)
-
-
 def test_the_step_of_a_started_run_is_that_of_its_saved_state(tmp_path: Path) -> None:
     """The log may be ahead of it, or torn where the power went: the next call writes it anew."""
     run = entry()
@@ -538,24 +296,8 @@ def test_the_step_of_a_started_run_is_that_of_its_saved_state(tmp_path: Path) ->
         assert (found.state, found.step) == ("started", 0)
 
 
-def test_a_full_disk_records_nothing_and_names_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, store = entry(), Store(tmp_path / "results")
-    real = FolderDepot.write
-
-    def write(depot: FolderDepot, key: str, content: bytes) -> None:
-        (_full if key.startswith(f"{run.name}/") else real)(depot, key, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FolderDepot, "write", write)
-        with pytest.raises(HardtailError, match=r"results cannot be written: No space left.*is not recorded yet"):
-            advance([run], tmp_path / "runs", store, minutes=5, n=5)
-    assert store.names() == set()
-    (found,) = advance([run], tmp_path / "runs", store, minutes=5, n=5)
-    assert found.state == "recorded"
-
-
 def test_a_full_disk_stops_the_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "atomic", _full)
+    monkeypatch.setattr(checkpoint, "atomic", full_disk)
     said: list[str] = []
     with pytest.raises(HardtailError, match=f"{entry().name} cannot be written: No space left"):
         advance([entry(), entry("addition-puma-smoke")], tmp_path, Store(tmp_path), minutes=5, n=5, say=said.append)
@@ -575,18 +317,3 @@ def test_missing_data_is_refused_once_and_before_any_run(tmp_path: Path, hardtai
     assert (code, out) == (2, "")
     assert err == "hardtail: --data missing.npz: there is no such file; `hardtail data` builds one\n"
     assert not list(tmp_path.iterdir())
-
-
-def _full(*given: Any) -> Any:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.mark.parametrize("words", [(), ("addition-smoke",)])
-def test_a_folder_without_results_is_said(tmp_path: Path, hardtail_command: Command, words: tuple[str, ...]) -> None:
-    """A wrong name shows as a study that has not begun."""
-    given = ("study", *words, "--runs", str(tmp_path), "--results")
-    told = "no runs are recorded in"
-    code, out, _ = hardtail_command(*given, str(tmp_path / "typo"))
-    assert (code, f"{told} {tmp_path / 'typo'};" in out) == (0, True)
-    code, out, _ = hardtail_command(*given, str(Path(__file__).parents[1] / "results-small"))
-    assert (code, told in out) == (0, False)
