@@ -1,4 +1,4 @@
-"""Of several tries, which one to keep? By energy, by the model's own probability, or by vote (docs/remedy.md).
+"""Of several tries, which one to keep? By energy, by the model's own probability, or by vote (docs/remedy-details.md).
 
     python benchmarks/best_of.py zoo:countdown-little --strata natural -n 200 --out build/best-of.jsonl
 

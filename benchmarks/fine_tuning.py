@@ -1,4 +1,4 @@
-"""Fine-tune shipped models on states that they write themselves, and measure what that does (docs/remedy.md).
+"""Fine-tune shipped models on states that they write themselves, and measure what that does (docs/remedy-details.md).
 
     HARDTAIL_DATA=data/remedy python benchmarks/fine_tuning.py --draw                                # where numba is
     HARDTAIL_DATA=data/remedy python benchmarks/fine_tuning.py --device cuda --jobs 8 --minutes 6    # on a GPU

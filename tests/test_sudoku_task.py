@@ -217,7 +217,7 @@ def test_the_highest_rating_that_is_promised_is_made() -> None:
 def test_medium_puzzles_do_not_confound_rating_and_technique() -> None:
     strata = TASK.sample(60, Streams(1).named("mixed"), "tier=medium").strata
     beyond = strata["tl4"] >= 0.95
-    assert beyond.mean() == pytest.approx(0.5, abs=0.2)
+    assert beyond.mean() == pytest.approx(0.2, abs=0.15)
     assert strata["rating"][beyond].min() < strata["rating"][~beyond].max()
 
 

@@ -73,9 +73,17 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     def plainly_decoded(self) -> bool:
         """Whether decoding committed one cell per step, without sampling or restriction, on the instances and random
         orders of the run's own seed; in any precision."""
-        own = self.data is None and self.data_seed in (None, self.seed) and self.decode_seed == 0
-        rule = self.commit_rule, self.restrict, self.temperature
-        return own and rule == (ONE_A_STEP, False, 0.0)
+        return self.data is None and self.data_seed in (None, self.seed) and self._plain
+
+    @property
+    def plainly_decoded_from_file(self) -> bool:
+        """The same on all problems of a file."""
+        return self.data is not None and self._plain
+
+    @property
+    def _plain(self) -> bool:
+        rule = self.commit_rule, self.restrict, self.temperature, self.decode_seed
+        return rule == (ONE_A_STEP, False, 0.0, 0)
 
 
 class _Measured(Head, frozen=True, kw_only=True):

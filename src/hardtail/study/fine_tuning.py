@@ -1,4 +1,4 @@
-"""Fine-tuning recipes: a shipped model, then a tenth of its training with another scheme (docs/remedy.md).
+"""Fine-tuning recipes: a shipped model, then a tenth of its training with another scheme (docs/remedy-details.md).
 
 `own`, `hot` and `whole` show it its own tokens, wrong ones included, so that it learns to overwrite them: next to gold
 tokens; with more wrong ones; or alone, in whole answers. `path` shows half-hidden answers along its own decoding path,

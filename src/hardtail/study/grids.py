@@ -18,7 +18,7 @@ from hardtail.core.hub import HF, called
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
-from hardtail.study.names import LITTLE, QUARTER, THREE
+from hardtail.study.names import LITTLE, ON, QUARTER, THREE
 from hardtail.study.recipes import recipe_named
 from hardtail.training.recipe import Recipe
 
@@ -37,9 +37,9 @@ class Entry:
         return f"{self.arm}-s{self.recipe.seed}"
 
     def on(self, data_file: Path) -> "Entry":
-        """The same run on other training data, which its name then says; no claim about the study's runs reads it."""
+        """The same run on other training data, which its name then says; of these the ledger reads `-on-published`."""
         stem = called(data_file) if str(data_file).startswith(HF) else data_file.stem
-        arm = f"{self.arm}-on-{re.sub(r'[^a-zA-Z0-9.]+', '-', stem).strip('-.')}"
+        arm = f"{self.arm}{ON}{re.sub(r'[^a-zA-Z0-9.]+', '-', stem).strip('-.')}"
         return Entry(arm, replace(self.recipe, name=arm))
 
 

@@ -16,6 +16,10 @@ SCHEMES = (*THREE, "oracle", "mixture")
 VERSIONS = ("", "-paper", "-smoke")
 QUARTER, LITTLE = "-quarter", "-little"
 """A quarter of the paper's steps, and a model small enough to be shipped."""
+ON = "-on-"
+"""Between an arm and the file of problems that its runs were trained on."""
+PUBLISHED = f"{ON}published"
+"""Trained and measured on published problems, as the study's are (`benchmarks/published_sudokus.py`)."""
 MORE_VERSIONS = {
     "addition": ("-small", "-small-paper"),
     "countdown": (QUARTER, LITTLE),

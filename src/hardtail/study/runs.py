@@ -2,7 +2,8 @@
 
 Which records count: one cell per step, no sampling, every token allowed, which is how the paper decodes, in any
 precision (`results/agreement.jsonl` says how far the answers agree). Of several records of the same thing in one run,
-the latest weights count, then the most instances, then fp32, then the last record.
+the latest weights count, then the most instances, then fp32, then the last record. Problems are those that the task
+draws; for a run that was trained on a file, those of a file come first.
 
 Which diagnosis counts: one that covers every stratum that a run of the study is diagnosed on (`diagnosed_strata`),
 preferably no others. Diagnoses of single strata are not combined, because they hold medians, which cannot be pooled.
@@ -31,6 +32,7 @@ from hardtail.core.records import (
     read_measurements,
 )
 from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
+from hardtail.study.names import ON
 from hardtail.tasks.named import kind_named, task_of
 
 R = TypeVar("R", bound=Head)
@@ -81,6 +83,11 @@ class Run:
         """The arm without the task's name."""
         return self.entry.arm.removeprefix(f"{self.task}-")
 
+    @property
+    def on_file(self) -> bool:
+        """Whether it was trained on a file of problems (`study advance --data`)."""
+        return ON in self.entry.arm
+
     @cached_property
     def log(self) -> list[LogLine]:
         """What the run measured during training."""
@@ -102,8 +109,13 @@ class Run:
     @cached_property
     def measured(self) -> dict[tuple[type[Measurement], str, str, str | None], Measurement]:
         """The measurements that count, by kind, policy, stratum and kind of weights."""
-        plain = [record for record in self.evaluations if record.plainly_decoded]
-        return largest(plain, lambda of: (type(of), of.policy, of.stratum, of.checkpoint), lambda of: of.n)
+        drawn = [record for record in self.evaluations if record.plainly_decoded]
+        filed = [record for record in self.evaluations if record.plainly_decoded_from_file] if self.on_file else []
+        chosen = [
+            largest(held, lambda of: (type(of), of.policy, of.stratum, of.checkpoint), lambda of: of.n)
+            for held in (drawn, filed)
+        ]
+        return chosen[0] | chosen[1]
 
     @property
     def accuracies(self) -> list[Accuracy]:

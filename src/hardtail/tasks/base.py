@@ -56,6 +56,8 @@ class Task(ABC):
     """Whether the study also measures the task with half of the answer shown."""
     max_attempts: ClassVar[int] = 20_000
     """How often an instance is proposed before its stratum counts as out of reach."""
+    edition: ClassVar[int] = 1
+    """Goes up when the same stream begins to give other instances, so that instances kept from before are not read."""
     patience: ClassVar[float] = 20.0
     """Seconds without a hit after which a stratum also counts as out of reach."""
     scene_extras: ClassVar[tuple[str, ...]] = ()
@@ -216,6 +218,12 @@ class Task(ABC):
             what = "words" if vocabulary.separator else "characters"
             raise HardtailError(f"{self.name}: the answer has {given} {what}; give {self.answer_len}")
         return vocabulary.encode(text)
+
+    def kin(self, instances: Instances) -> list[bytes]:
+        """What each problem shares with its close relatives; those with the same value are all trained or all measured
+        on. By default a problem has no relatives but itself.
+        """
+        return [instances.prompt(i).tobytes() for i in range(len(instances))]
 
     # -- judgement ----------------------------------------------------------------------------------------------
 

@@ -29,8 +29,8 @@ from hardtail.tasks.stored import refuse_misshapen
 CHUNK = 1000
 TRAIN = "train"
 MEASURED = 4
-"""One problem in this many, chosen by a hash of its tokens, belongs to the splits that are measured on, the others to
-training. So the two never meet, whatever their sizes and seeds, and difficulty keeps its distribution."""
+"""One problem in this many, chosen by a hash of what it shares with its relatives (`Task.kin`), belongs to the splits
+that are measured on, the others to training. So the two never meet, whatever their sizes and seeds."""
 
 WHOLE = "all"
 """In place of a stratum: a split with all its parts, in its own proportions."""
@@ -81,7 +81,7 @@ def build(
         instances = Instances.concat([made for made, _ in drawn])
         apart = "not kept apart" if keep_overlap else "by construction"
         if not keep_overlap and any(_meets_other_side(task, split, part) for part in parts):
-            apart = f"by a hash of the problem, 1 in {MEASURED} for measuring"
+            apart = f"by a hash of the problem and its close relatives, 1 in {MEASURED} for measuring"
         manifest = structs.replace(
             _manifest(task, split, seed, instances),
             streams=tuple(_stream_name(task, split, part) for part in parts),
@@ -118,7 +118,8 @@ def _kept(
     folder = os.environ.get(KEPT)
     if not folder:
         return make()
-    drawn_from = [__version__, task.name, task.config(), split, [list(part) for part in parts], seed, keep_overlap]
+    drawn_as = [__version__, task.edition, task.name, task.config()]
+    drawn_from = [*drawn_as, split, [list(part) for part in parts], seed, keep_overlap]
     digest = hashlib.sha256(json.dumps(drawn_from, sort_keys=True).encode()).hexdigest()[:16]
     path = Path(folder) / f"{task.name}-{split}-{digest}.npz"
     if path.exists():
@@ -207,9 +208,7 @@ def _draw(
         for chunk in pool.map(sample, range(asked, end, CHUNK)):
             ours_C = np.ones(len(chunk), dtype=np.bool_)
             if filtered:
-                ours_C = np.array(
-                    [(zlib.crc32(problem) % MEASURED == 0) != (split == TRAIN) for problem in _problems(chunk)]
-                )
+                ours_C = np.array([measured_on(kin) != (split == TRAIN) for kin in task.kin(chunk)])
             place_K = np.flatnonzero(ours_C)[: part.n - got]
             seen = len(chunk) if got + place_K.size < part.n else int(place_K[-1]) + 1 if place_K.size else 0
             passed += seen - place_K.size
@@ -223,6 +222,11 @@ def _draw(
                 "use larger problems, or keep the overlap"
             )
     return Instances.concat(kept), passed
+
+
+def measured_on(kin: bytes) -> bool:
+    """Whether problems with this value of `Task.kin` belong to the splits that are measured on."""
+    return zlib.crc32(kin) % MEASURED == 0
 
 
 def _problems(instances: Instances) -> list[bytes]:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from hardtail.core.records import Accuracy
 from hardtail.measuring.statistics import Interval, t_interval, wilson
-from hardtail.study.names import QUARTER, THREE
+from hardtail.study.names import ON, PUBLISHED, QUARTER, THREE
 from hardtail.study.runs import Run
 from hardtail.study.store import Fact, Store
 
@@ -21,8 +21,13 @@ Checkpoint = Literal["last", "best_probe"]
 UNIT = Interval(0.0, 1.0)
 ENOUGH = 10
 """A figure is about at least this many cases, over all seeds together."""
-VARIANTS: dict[Reading, tuple[str, ...]] = {"release": ("-tf32", "", QUARTER), "paper": ("-paper",)}
-"""The endings of the arms that can represent a scheme: for addition, tf32 before fp32; the last resort is the last."""
+SHORTENED = (f"{QUARTER}{PUBLISHED}", QUARTER)
+VARIANTS: dict[Reading, tuple[str, ...]] = {
+    "release": ("-tf32", PUBLISHED, "", *SHORTENED),
+    "paper": ("-paper",),
+}
+"""The endings of the arms that can represent a scheme, the first one first: for addition, tf32 before fp32; published
+problems, as in the study, before generated ones; shortened runs last."""
 
 
 class LeftOut(NamedTuple):
@@ -228,14 +233,14 @@ def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) 
     held = {ending: [f"{task}-{one}{ending}" in recorded for one in THREE] for ending in endings}
     whole, partly = ([ending for ending in endings if enough(held[ending])] for enough in (all, any))
     first = (whole or partly)[:1]
-    others = [ending for ending in endings if ending != QUARTER or not first]
+    others = [ending for ending in endings if ending not in SHORTENED or not first]
     arms = (f"{task}-{scheme}{ending}" for ending in (*first, *others))
     return next((arm for arm in arms if arm in recorded), None)
 
 
 def is_shortened(run: Run) -> bool:
     """Whether a run trained for a quarter of the paper's steps, on the study's data or on other data."""
-    return run.entry.arm.partition("-on-")[0].endswith(QUARTER)
+    return run.entry.arm.partition(ON)[0].endswith(QUARTER)
 
 
 def limit_of_steps(runs: Iterable[Run]) -> str:
@@ -250,4 +255,4 @@ def limit_of_steps(runs: Iterable[Run]) -> str:
 def repeats_the_paper(variant: str) -> bool:
     """Whether arms with this ending repeat the paper's own runs, so that its numbers belong next to them."""
     ending = f"-{variant}" if variant else ""
-    return ending != QUARTER and any(ending in endings for endings in VARIANTS.values())
+    return ending not in SHORTENED and any(ending in endings for endings in VARIANTS.values())
