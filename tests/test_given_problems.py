@@ -3,16 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 import hardtail
 from hardtail import HardtailError, Instances
 from hardtail.core import hub
 from hardtail.core.files import save_instances
-from hardtail.core.records import Accuracy, read_measurements
+from hardtail.core.records import Accuracy, Measurement, read_measurements
+from hardtail.core.trace_files import load_trace
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import Found, chosen_policies, evaluate_all, records_of
 from hardtail.measuring.given import GivenProblems
+from hardtail.measuring.models import subject_of
 from hardtail.tasks import datasets as data
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.stored import refuse_unsolved
@@ -46,8 +52,42 @@ def test_a_model_is_measured_on_the_problems_of_a_file(tmp_path: Path, sums: Pat
         assert not record.plainly_decoded, "the ledger counts drawn instances only"
     every = GivenProblems.read(TASK, sums)
     assert every.strata(["natural", "chain>=28", "chain=2"]) == ["natural", "chain>=28"]
-    assert every.count(["natural", "chain>=28"], 2) == 3
+    together, inside = every.together(["natural", "chain>=28"], 1)
+    assert TASK.render(together) == TASK.render(every.of("natural", 2))
+    assert {name: rows_K.tolist() for name, rows_K in inside.items()} == {
+        "natural": [True, False],
+        "chain>=28": [False, True],
+    }
     assert TASK.render(every.of("natural", 2)) == TASK.render(every.of("natural", None))[:2]
+
+
+def test_a_problem_in_several_strata_is_decoded_once_for_each_policy(sums: Path, tmp_path: Path) -> None:
+    """What is measured of a stratum is what its problems alone would give."""
+    subject, policies = subject_of("zoo:addition-papl-paper"), chosen_policies(TASK, ["lsb", "check"])
+    given, decoded = GivenProblems.read(TASK, sums), list[int]()
+    strata = ["natural", "chain>=28"]
+
+    def measured(*strata: str) -> list[Found]:
+        options: Any = {"given": given, "traces": tmp_path / str(len(strata)), "failures": 1, "trust": True}
+        return list(
+            evaluate_all(subject, policies, strata, None, Decoding(), data_seed=0, progress=decoded.append, **options)
+        )
+
+    together = records_of(measured(*strata))
+    assert sum(decoded) == 3 * len(policies)
+    alone = [record for stratum in strata for record in records_of(measured(stratum))]
+    assert [_timeless(record) for record in together] == [_timeless(record) for record in alone]
+    for name in ("natural.lsb.npz", "chain-ge-28.check.npz"):
+        assert _written(tmp_path / "2" / name) == _written(tmp_path / "1" / name)
+
+
+def _timeless(record: Measurement) -> Measurement:
+    return structs.replace(record, wall=None) if isinstance(record, Accuracy) else record
+
+
+def _written(path: Path) -> list[object]:
+    trace = load_trace(path)
+    return [trace.about, trace.to_frame().to_csv(), trace.notes["comb energy"].tolist()]
 
 
 @pytest.mark.parametrize(

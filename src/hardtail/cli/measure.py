@@ -122,18 +122,22 @@ def evaluate(
     decodes = len(chosen) + subject.task.reveals
     if data is None:
         given, total = None, len(wanted) * (n or DEFAULT_N) * decodes
+        what = (
+            f"{n or DEFAULT_N:,} instances × {common.counted(len(wanted), 'stratum', 'strata')} × "
+            f"{common.counted(decodes, 'policy', 'policies')}"
+        )
     else:
         with common.busy(f"reading {data}"):
             given = GivenProblems.read(subject.task, data)
         wanted = wanted if strata else given.strata(wanted)
-        total = given.count(wanted, n) * decodes
+        problems, inside = given.together(wanted, n)
+        half = sum(int(own.sum()) for own in inside.values()) * subject.task.reveals
+        total = len(problems) * len(chosen) + half
+        what = f"{len(problems):,} problems × {common.counted(len(chosen), 'policy', 'policies')}"
+        what += f" + {half:,} half revealed" * bool(half)
     into = out or subject.record_file("evaluations.jsonl")
     common.refuse_other_records(into)
-    common.say_decodes(
-        f"{subject.name}: {total:,} decodes = {total // (len(wanted) * decodes):,} instances × "
-        f"{common.counted(len(wanted), 'stratum', 'strata')} × {common.counted(decodes, 'policy', 'policies')}",
-        [(subject, total)],
-    )
+    common.say_decodes(f"{subject.name}: {total:,} decodes = {what}", [(subject, total)])
     found: list[Found] = []
     with (
         passes(launcher, address, device, subject, partial(load, compiled=compiled)) as (makers, where),

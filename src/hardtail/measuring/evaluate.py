@@ -4,7 +4,7 @@ Shapes: N instances, A answer cells.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -89,52 +89,85 @@ def evaluate(
     progress: Progress = lambda done: None,
     passes: Passes = HERE,
 ) -> Outcome:
-    """Decode `instances` under one policy and measure it, holding one part of the trace at a time.
+    """Decode `instances` of one stratum under one policy and measure it."""
+    inside = {stratum: np.ones(len(instances), dtype=np.bool_)}
+    paths = {stratum: traces} if traces else {}
+    options: dict[str, Any] = {"failures": failures, "trust": trust, "progress": progress, "passes": passes}
+    return evaluate_strata(subject, name, policy, instances, inside, decoding, traces=paths, **options)[stratum]
 
-    With `trust`, every score of trust is measured too and goes into the trace; `passes` and `wall` count the decode.
+
+def evaluate_strata(
+    subject: Subject,
+    name: str,
+    policy: Policy,
+    instances: Instances,
+    inside: Mapping[str, NDArray[np.bool_]],
+    decoding: Decoding,
+    *,
+    traces: Mapping[str, Path],
+    failures: int,
+    trust: bool,
+    progress: Progress,
+    passes: Passes,
+) -> dict[str, Outcome]:
+    """Decode `instances` once under one policy and measure each stratum, holding one part of the trace at a time.
+
+    `inside` says which instances are in a stratum. With `trust`, every score of trust is measured too and goes into the
+    trace; `passes` and `wall` count the decode, of which each stratum has its share.
     """
     task = subject.task
-    began, aside = monotonic(), 0.0
-    exact: list[NDArray[np.bool_]] = []
-    wrong: list[Trace] = []
-    scores: list[Mapping[str, Array]] = []
-    valid = cells = right_cells = steps = made = 0
+    began, aside, at = monotonic(), 0.0, 0
+    rows: list[dict[str, Array]] = []
+    wrong: dict[str, list[Trace]] = {stratum: [] for stratum in inside}
     head = _head(subject, name, decoding, passes)
-    about = _about(subject, head, stratum)
-    decoded = closing(passes.traces(subject, policy, instances, decoding, about, trust=trust, progress=progress))
-    with trace_writer(traces) if traces else nullcontext() as writer, decoded as parts:
-        for part, asking in parts:
-            if trust:
-                scores.append({name: part.notes[name] for name in SCORES})
-                aside += asking
-            if writer is not None:
-                writer.add(part)
-            exact.append(part.exact_N)
+    with ExitStack() as opened:
+        writers = {stratum: opened.enter_context(trace_writer(path)) for stratum, path in traces.items()}
+        decoded = passes.traces(
+            subject, policy, instances, decoding, _about(subject, head, ""), trust=trust, progress=progress
+        )
+        for part, asking in opened.enter_context(closing(decoded)):
+            aside += asking if trust else 0.0
             judged_NA = part.instances.maskable_NA & part.instances.scored_NA
-            right_cells += int((judged_NA & (part.answer_NA == part.instances.answer_NA)).sum())
-            cells += int(judged_NA.sum())
-            valid += int(task.check(part.instances, part.answer_NA).sum())
-            steps = max(steps, int(part.step_NT.max(initial=-1)) + 1)
             assert part.passes_N is not None  # every decode counts them
-            made += int(part.passes_N.sum())
-            if len(wrong) < failures:
-                wrong.extend(part.take(slice(i, i + 1)) for i in np.flatnonzero(~part.exact_N)[: failures - len(wrong)])
-    exact_N = np.concatenate(exact)
-    n, right = len(exact_N), int(exact_N.sum())
-    record = Accuracy(
-        **structs.asdict(head),
-        stratum=stratum,
-        n=n,
-        exact_match=right / n,
-        **wilson(right, n)._asdict(),
-        cell_accuracy=right_cells / cells if cells else None,
-        valid=valid / n,
-        steps=steps,
-        passes=made / n,
-        wall=round(monotonic() - began - aside, 3),
-    )
-    found = trust_records(head, stratum, exact_N, concatenated(scores)) if trust else ()
-    return Outcome(record, exact_N, Trace.concat(wrong) if wrong else None, tuple(found))
+            rows.append(
+                {
+                    "exact": part.exact_N,
+                    "right": (judged_NA & (part.answer_NA == part.instances.answer_NA)).sum(axis=1),
+                    "cells": judged_NA.sum(axis=1),
+                    "valid": task.check(part.instances, part.answer_NA),
+                    "steps": part.step_NT.max(axis=1, initial=-1) + 1,
+                    "passes": part.passes_N,
+                }
+                | {score: part.notes[score] for score in SCORES if trust}
+            )
+            for stratum, inside_N in inside.items():
+                own = replace(part.take(inside_N[at : at + len(part)]), about={**part.about, "stratum": stratum})
+                if stratum in writers and len(own):
+                    writers[stratum].add(own)
+                lacking = failures - len(wrong[stratum])
+                wrong[stratum] += [own.take(slice(i, i + 1)) for i in np.flatnonzero(~own.exact_N)[:lacking]]
+            at += len(part)
+    every, wall = concatenated(rows), monotonic() - began - aside
+    found = {}
+    for stratum, inside_N in inside.items():
+        held = {key: array[inside_N] for key, array in every.items()}
+        n, right, cells = len(held["exact"]), int(held["exact"].sum()), int(held["cells"].sum())
+        record = Accuracy(
+            **structs.asdict(head),
+            stratum=stratum,
+            n=n,
+            exact_match=right / n,
+            **wilson(right, n)._asdict(),
+            cell_accuracy=int(held["right"].sum()) / cells if cells else None,
+            valid=int(held["valid"].sum()) / n,
+            steps=int(held["steps"].max()),
+            passes=int(held["passes"].sum()) / n,
+            wall=round(wall * n / len(instances), 3),
+        )
+        trusts = trust_records(head, stratum, held["exact"], held) if trust else ()
+        shown = Trace.concat(wrong[stratum]) if wrong[stratum] else None
+        found[stratum] = Outcome(record, held["exact"], shown, tuple(trusts))
+    return found
 
 
 def traced(
@@ -248,26 +281,32 @@ def evaluate_all(
         origin, draw = replace(subject.origin, data_seed=data_seed), partial(_drawn, task, data_seed)
     else:
         origin, draw = replace(subject.origin, data=given.file), given.of
+        together, inside = given.together(strata, n)
     subject = replace(subject, origin=origin)
+    measured: dict[tuple[str, str], Outcome] = {}
     for stratum in strata[1:]:  # refuse impossible strata before decoding; the first is drawn at once anyway
         draw(stratum, 1)
     for stratum in strata:
         instances = draw(stratum, n)
         yield probe(subject, instances, stratum, decoding, passes)
         run = partial(
-            evaluate,
+            evaluate_strata,
             subject,
-            stratum=stratum,
             decoding=decoding,
             failures=failures,
             trust=trust,
             progress=progress,
             passes=passes,
         )
+        if given is None:
+            together, inside = instances, {stratum: np.ones(len(instances), dtype=np.bool_)}
         outcomes: dict[str, Outcome] = {}
         for name, policy in policies.items():
-            path = trace_path(traces, stratum, name) if traces else None
-            outcomes[name] = run(name, policy, instances, traces=path)
+            if (name, stratum) not in measured:  # a file's problems are decoded once for all of its strata
+                paths = {of: trace_path(traces, of, name) for of in inside} if traces else {}
+                found = run(name, policy, together, inside, traces=paths)
+                measured |= {(name, of): outcome for of, outcome in found.items()}
+            outcomes[name] = measured.pop((name, stratum))
             yield outcomes[name]
         first, *others = outcomes.items()
         for other in others:
@@ -276,8 +315,9 @@ def evaluate_all(
             yield reveal(subject, instances, stratum, decoding, passes)
             half = half_reveal(task, instances, decoding.seed)
             name, policy = next(iter(policies.items()))
-            path = trace_path(traces, stratum, name, "half-revealed") if traces else None
-            yield run(f"{name}, half revealed", policy, half, traces=path)
+            paths = {stratum: trace_path(traces, stratum, name, "half-revealed")} if traces else {}
+            alone = {stratum: np.ones(len(half), dtype=np.bool_)}
+            yield run(f"{name}, half revealed", policy, half, alone, traces=paths)[stratum]
 
 
 def trace_path(folder: Path, stratum: str, policy: str, *marks: str) -> Path:

@@ -55,9 +55,11 @@ class GivenProblems:
         """Those of the named strata that the file has problems of."""
         return [name for name in names if len(self._inside(name))]
 
-    def count(self, strata: Sequence[str], n: int | None) -> int:
-        """How many problems `of` gives for these strata in total."""
-        return sum(len(self._inside(name)[:n]) for name in strata)
+    def together(self, strata: Sequence[str], n: int | None) -> tuple[Instances, dict[str, NDArray[np.bool_]]]:
+        """All problems that `of` gives for these strata, each once, and for each stratum which of them are in it."""
+        inside = {name: self._inside(name)[:n] for name in strata}
+        every_K = np.unique(np.concatenate(list(inside.values())))
+        return self.instances.take(every_K), {name: np.isin(every_K, rows_K) for name, rows_K in inside.items()}
 
     def _inside(self, stratum: str) -> NDArray[np.intp]:
         wanted, strata = self.task.stratum(stratum), self.instances.strata
