@@ -174,7 +174,7 @@ class Sudoku(Task):
 
     def kin(self, instances: Instances) -> list[bytes]:
         """What all disguises of a solution share: neither a solution nor a library's family is on both sides."""
-        return [shape_K.tobytes() for shape_K in shapes_many(instances.answer_NA)]
+        return [shape_K.tobytes() for shape_K in shapes_many(instances.answer_NA.astype(np.uint8))]
 
     # -- laying out ---------------------------------------------------------------------------------------------
 
