@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hardtail import Instances
 from hardtail.core.records import Accuracy, Trust, append_jsonl
+from hardtail.tasks.sudoku.solver.generate import disguise, state_of
+from hardtail.tasks.sudoku.task import TIERS, Sudoku
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -81,3 +85,27 @@ def test_of_several_tries_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["best of 2 by vote"] == (0.5, 20.0)
     assert found["best of 3 by vote"] == (0.5, 36.0)
     assert found["any of 3"] == (1.0, 36.0)
+
+
+def test_published_sudokus_to_train_on_have_nothing_in_common_with_the_test_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The test file has one easy puzzle of the list in a disguise and one hard one, whose family is in the list."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    training = import_module("published_sudokus").training
+    task = Sudoku()
+    easy, medium, hard = (task.sample(n, f"tier={tier}", seed=1) for tier, n in zip(TIERS, (20, 12, 24), strict=False))
+    puzzle_81 = easy.tokens_NL[0, :81].astype(np.uint8)
+    disguise(state_of(np.uint64(1)), puzzle_81, disguised_81 := np.empty_like(puzzle_81))
+    listed = Instances.concat([hard, easy, medium])
+    test = Instances.concat([task.parse(["".join(map(str, disguised_81.tolist()))]), hard.take(slice(1))])
+    assert set(task.kin(test)) < set(task.kin(listed))
+    assert len(set(task.kin(hard))) < len(hard)
+
+    made = training(task, listed, test, (24, 8, 3, 0, 0, 1), seed=0)
+    assert not set(task.kin(made)) & set(task.kin(test))
+    texts = task.render(made)
+    tiers = Counter(task.parse(texts).strata["tier"].tolist())
+    assert tiers == {"easy": 24, "medium": 8, "hard": 3}  # the list has none of the hardest tier, and none is made up
+    assert len(set(texts) - set(task.render(listed))) == 24 - 19  # generated in addition
+    assert (list(made.orders), made.strata, made.extras) == ([task.order_names[0]], {}, {})

@@ -27,6 +27,11 @@ from tests.planted_results import Planted, as_printed, together
 BEHIND = claim_named("countdown.puma.overall")
 """Random masking and PAPL are ahead of PUMA."""
 FULL, QUARTER = "", "-quarter"
+SHORT, PUBLISHED, SHORT_PUBLISHED = (
+    " ".join(f"{scheme}{ending}" for scheme in ("random", "papl", "puma"))
+    for ending in (QUARTER, "-on-published", f"{QUARTER}-on-published")
+)
+"""Complete sets of arms: shortened, on published problems, and both."""
 
 
 def planted(made: Planted, ending: str, figures: dict[Figure, float], seeds: tuple[int, ...] = (42, 43)) -> None:
@@ -70,10 +75,22 @@ def judged_by(folder: Path, *endings: str, seeds: tuple[int, ...] = (42, 43)) ->
         ("random papl puma puma-tf32", "random papl puma"),
         ("random papl puma random-tf32 papl-tf32 puma-tf32", "random-tf32 papl-tf32 puma-tf32"),
         ("random-tf32 papl puma-quarter", "random-tf32 papl –"),
+        (f"random papl puma {PUBLISHED}", PUBLISHED),
+        (f"random papl puma {SHORT} {SHORT_PUBLISHED}", "random papl puma"),
+        (f"{SHORT} {SHORT_PUBLISHED}", SHORT_PUBLISHED),
+        (f"{SHORT_PUBLISHED} {PUBLISHED}", PUBLISHED),
+        ("random papl puma puma-on-published", "random papl puma"),
+        (f"{SHORT} puma-quarter-on-published", SHORT),
+        ("random-on-published papl-quarter-on-published puma-quarter", "random-on-published – –"),
+        ("random-quarter puma-quarter-on-published", "– – puma-quarter-on-published"),
+        ("random-on-mine papl-on-mine puma-on-mine", "– – –"),
     ],
 )
 def test_the_three_schemes_are_of_one_length(recorded: str, chosen: str) -> None:
-    """All three have the first ending that all have; without one, no shortened run is put next to a full one."""
+    """All three have the first ending that all have; without one, no shortened run is put next to a full one.
+
+    Published problems come before generated ones of the same length.
+    """
     arms = {f"countdown-{arm}" for arm in recorded.split()}
     found = [arm_of("countdown", scheme, "release", arms) for scheme in ("random", "papl", "puma")]
     assert found == [None if arm == "–" else f"countdown-{arm}" for arm in chosen.split()]
@@ -89,6 +106,8 @@ def test_the_three_schemes_are_of_one_length(recorded: str, chosen: str) -> None
         ("mixture", "mixture-quarter", "mixture-quarter"),
         ("puma-quarter", "random papl puma puma-quarter", "puma-quarter"),
         ("puma-quarter", "random-quarter papl-quarter puma-quarter", "puma-quarter"),
+        ("puma-quarter", f"{SHORT} {SHORT_PUBLISHED}", "puma-quarter-on-published"),
+        ("mixture", f"{PUBLISHED} mixture mixture-quarter-on-published", "mixture"),
     ],
 )
 def test_another_scheme_has_its_first_ending(scheme: str, recorded: str, chosen: str | None) -> None:

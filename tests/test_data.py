@@ -10,7 +10,7 @@ from hardtail import HardtailError, Streams
 from hardtail.core.types import Instances
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Part
-from hardtail.tasks.datasets import KEPT, build, draw, load, parts_of
+from hardtail.tasks.datasets import KEPT, build, draw, load, measured_on, parts_of
 from hardtail.testing import same
 
 
@@ -38,6 +38,28 @@ def test_train_and_test_never_meet() -> None:
     assert train.manifest.removed == pytest.approx(10_000 / 3, rel=0.1)
     assert "1 in 4" in str(train.manifest.train_and_test)
     assert (overlapping.manifest.removed, overlapping.manifest.train_and_test) == (0, "not kept apart")
+
+
+def test_relatives_are_on_one_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a sum is related to the one with its numbers exchanged."""
+
+    def pairs(task: Addition, instances: Instances) -> list[bytes]:
+        prompts = map(instances.prompt, range(len(instances)))
+        return [b"".join(sorted((prompt[:2].tobytes(), prompt[3:5].tobytes()))) for prompt in prompts]
+
+    def sides() -> tuple[set[bytes], set[bytes]]:
+        train, test = (build(task, split, seed=0, n=3000).instances for split in ("train", "test"))
+        assert not problems(train) & problems(test)
+        return set(pairs(task, train)), set(pairs(task, test))
+
+    task = Addition(digits=2)
+    train, test = sides()
+    assert train & test
+    monkeypatch.setattr(Addition, "kin", pairs)
+    train, test = sides()
+    assert not train & test
+    assert all(map(measured_on, test))
+    assert not any(map(measured_on, train))
 
 
 def test_keeping_apart_leaves_the_law_alone() -> None:
@@ -115,6 +137,10 @@ def test_kept_instances_are_read_where_nothing_can_be_drawn(tmp_path: Path, monk
     for other in ((task, "test", Part("depth=2", 8), 1), (task, "test", Part("depth=2", 7), 2)):
         with pytest.raises(AssertionError, match="drawn again"):
             draw(*other)
+    monkeypatch.setattr(type(task), "edition", task.edition + 1)
+    for again in (lambda: draw(task, "test", Part("depth=2", 7), 1), lambda: build(task, "train", 1, 20)):
+        with pytest.raises(AssertionError, match="drawn again"):
+            again()
 
 
 @pytest.mark.parametrize("split", ["train", "test"])

@@ -187,6 +187,17 @@ def test_what_counts_as_plainly_decoded() -> None:
     assert not any(structs.replace(plain, **other).plainly_decoded for other in others)
 
 
+def test_what_counts_as_plainly_decoded_from_a_file() -> None:
+    """Its problems are the same for every seed, so that the seed of the data does not matter."""
+    drawn = Accuracy(policy="top1", stratum="natural", n=1, exact_match=1.0, seed=7)
+    plain = structs.replace(drawn, data=DataFile(file="x", sha256="y"))
+    assert not drawn.plainly_decoded_from_file
+    for same in ({}, {"data_seed": 8}, {"decode_precision": "bf16"}):
+        assert structs.replace(plain, **same).plainly_decoded_from_file, same
+    for other in ({"decode_seed": 1}, {"commit_rule": "2 a step"}, {"restrict": True}, {"temperature": 0.5}):
+        assert not structs.replace(plain, **other).plainly_decoded_from_file, other
+
+
 def test_names_that_folders_can_have() -> None:
     for name in ("a", "a b", "é" * 100, ".hidden", "x" * 200):
         assert names_a_folder(name), name
