@@ -1,13 +1,14 @@
-"""Train and measure Sudoku on published puzzles, as the study does: two files from a list of rated ones.
+r"""Train and measure Sudoku on published puzzles, as the study does: two files from a list of rated ones.
 
     python benchmarks/published_sudokus.py rated_puzzles.csv.gz --out build/published
     hardtail study advance sudoku-quarter --data build/published.npz        # the runs are called …-on-published
-    hardtail eval runs/sudoku-random-quarter-on-published-s42 --data build/published-test.npz
+    hardtail eval runs/sudoku-random-quarter-on-published-s42 --data build/published-test.npz \
+        --policies top1 constraint_propagation technique random
 
 `…-test.npz` has the study's numbers of puzzles of every tier. `….npz` has its numbers for training: all easy puzzles of
 the list, generated ones in addition until there are 554,000, 16,000 of the tier *medium*, 100 *hard*, and one of each
-higher tier. Puzzles whose solution occurs in the test file, in whatever disguise, are left out. Of the logical orders
-the training file has only the one that a run counts its coverage by.
+higher tier, as far as the list has them. Puzzles of the list whose solution occurs in the test file, in whatever
+disguise, are left out. Of the logical orders the training file has only the one that a run counts its coverage by.
 """
 
 import argparse
@@ -63,7 +64,7 @@ def main() -> None:
         (made, structs.replace(everything.manifest, split=TRAIN), given.out.with_suffix(".npz")),
     ):
         distinct = len(np.unique(instances.tokens_NL, axis=0))
-        apart = "by the solution, in any disguise"
+        apart = "the list by the solution, in any disguise"
         save_instances(path, instances, structs.replace(manifest, distinct=distinct, train_and_test=apart))
         print(f"{path}: {len(instances):,} puzzles")
 

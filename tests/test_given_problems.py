@@ -49,7 +49,7 @@ def test_a_model_is_measured_on_the_problems_of_a_file(tmp_path: Path, sums: Pat
     for record in found:
         assert record.data is not None
         assert (record.data.file, record.data.count) == ("sums.txt", 3)
-        assert not record.plainly_decoded, "the ledger counts drawn instances only"
+        assert not record.plainly_decoded, "the ledger counts drawn instances"
     every = GivenProblems.read(TASK, sums)
     assert every.strata(["natural", "chain>=28", "chain=2"]) == ["natural", "chain>=28"]
     together, inside = every.together(["natural", "chain>=28"], 1)

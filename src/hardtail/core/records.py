@@ -75,10 +75,9 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         orders of the run's own seed; in any precision."""
         return self.data is None and self.data_seed in (None, self.seed) and self._plain
 
-    @property
-    def plainly_decoded_from_file(self) -> bool:
-        """The same on all problems of a file."""
-        return self.data is not None and self._plain
+    def plainly_decoded_from(self, file: str) -> bool:
+        """The same on problems of the file with this name."""
+        return self.data is not None and self.data.file == file and self._plain
 
     @property
     def _plain(self) -> bool:

@@ -3,10 +3,11 @@
 Which records count: one cell per step, no sampling, every token allowed, which is how the paper decodes, in any
 precision (`results/agreement.jsonl` says how far the answers agree). Of several records of the same thing in one run,
 the latest weights count, then the most instances, then fp32, then the last record. Problems are those that the task
-draws; for a run that was trained on a file, those of a file come first.
+draws; those of a run that was trained on the file `NAME` are the ones of `NAME-test.npz`, if it was measured on them.
 
-Which diagnosis counts: one that covers every stratum that a run of the study is diagnosed on (`diagnosed_strata`),
-preferably no others. Diagnoses of single strata are not combined, because they hold medians, which cannot be pooled.
+Which diagnosis counts: one on drawn problems that covers every stratum that a run of the study is diagnosed on
+(`diagnosed_strata`), preferably no others. Diagnoses of single strata are not combined, because they hold medians,
+which cannot be pooled.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -84,9 +85,11 @@ class Run:
         return self.entry.arm.removeprefix(f"{self.task}-")
 
     @property
-    def on_file(self) -> bool:
-        """Whether it was trained on a file of problems (`study advance --data`)."""
-        return ON in self.entry.arm
+    def test_file(self) -> str:
+        """The name of the file that a run on a file of problems is measured on: `NAME-test.npz` if it was trained on
+        `NAME`. Empty for other runs."""
+        trained_on = self.entry.arm.partition(ON)[2]
+        return f"{trained_on}-test.npz" if trained_on else ""
 
     @cached_property
     def log(self) -> list[LogLine]:
@@ -109,13 +112,11 @@ class Run:
     @cached_property
     def measured(self) -> dict[tuple[type[Measurement], str, str, str | None], Measurement]:
         """The measurements that count, by kind, policy, stratum and kind of weights."""
-        drawn = [record for record in self.evaluations if record.plainly_decoded]
-        filed = [record for record in self.evaluations if record.plainly_decoded_from_file] if self.on_file else []
-        chosen = [
-            largest(held, lambda of: (type(of), of.policy, of.stratum, of.checkpoint), lambda of: of.n)
-            for held in (drawn, filed)
-        ]
-        return chosen[0] | chosen[1]
+        filed = [record for record in self.evaluations if record.plainly_decoded_from(self.test_file)]
+        # `natural` is all of a file there, in whatever proportions, and not what the task draws.
+        held = [record for record in filed if record.stratum != "natural"]
+        held = held or [record for record in self.evaluations if record.plainly_decoded]
+        return largest(held, lambda of: (type(of), of.policy, of.stratum, of.checkpoint), lambda of: of.n)
 
     @property
     def accuracies(self) -> list[Accuracy]:

@@ -221,7 +221,7 @@ class Task(ABC):
 
     def kin(self, instances: Instances) -> list[bytes]:
         """What each problem shares with its close relatives; those with the same value are all trained or all measured
-        on. By default a problem has no relatives but itself.
+        on. By default a problem has no relatives but itself. Relatives must not be in strata that only one side has.
         """
         return [instances.prompt(i).tobytes() for i in range(len(instances))]
 

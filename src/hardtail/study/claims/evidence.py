@@ -28,6 +28,8 @@ VARIANTS: dict[Reading, tuple[str, ...]] = {
 }
 """The endings of the arms that can represent a scheme, the first one first: for addition, tf32 before fp32; published
 problems, as in the study, before generated ones; shortened runs last."""
+FROM_LISTS = ("countdown", "sudoku")
+"""The tasks whose problems the study took from published lists."""
 
 
 class LeftOut(NamedTuple):
@@ -227,13 +229,18 @@ def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) 
 
     Schemes are compared with each other, so the first ending under which all three are recorded comes first. If there
     is none, each scheme has its own first ending. Shortened runs count only if they are such a set, or if none of the
-    three schemes has a full run: a shortened PUMA is not compared with a full random masking.
+    three schemes has a full run: a shortened PUMA is not compared with a full random masking. Runs on published
+    problems count only as such a set, and then no others do: they are measured on other problems.
     """
-    endings = VARIANTS[reading]
+    endings = [ending for ending in VARIANTS[reading] if ON not in ending or task in FROM_LISTS]
+    drawn = [ending for ending in endings if ON not in ending]
     held = {ending: [f"{task}-{one}{ending}" in recorded for one in THREE] for ending in endings}
-    whole, partly = ([ending for ending in endings if enough(held[ending])] for enough in (all, any))
-    first = (whole or partly)[:1]
-    others = [ending for ending in endings if ending not in SHORTENED or not first]
+    first = ([ending for ending in endings if all(held[ending])] or [ending for ending in drawn if any(held[ending])])[
+        :1
+    ]
+    others = [ending for ending in drawn if ending not in SHORTENED or not first]
+    if first and first[0] not in drawn and "-" not in scheme:  # an arm that is named with its ending is meant as it is
+        others = []
     arms = (f"{task}-{scheme}{ending}" for ending in (*first, *others))
     return next((arm for arm in arms if arm in recorded), None)
 

@@ -173,7 +173,8 @@ class Sudoku(Task):
         return float(beyond)
 
     def kin(self, instances: Instances) -> list[bytes]:
-        """What all disguises of a solution share: neither a solution nor a library's family is on both sides."""
+        """What all disguises of a solution share, so that no solution is on both sides. That no family of the library
+        is, either, depends on the puzzles in it."""
         return [shape_K.tobytes() for shape_K in shapes_many(instances.answer_NA.astype(np.uint8))]
 
     # -- laying out ---------------------------------------------------------------------------------------------

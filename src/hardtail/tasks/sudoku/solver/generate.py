@@ -9,9 +9,9 @@ is kept if the puzzle is still in the range and beyond technique.
 
 A model can learn what the disguises and neighbours of one puzzle have in common. So the library has two sides that are
 not related: the puzzles whose solutions are for measuring (`Task.kin`) come first and are of two families, those for
-training are of ten. Five families began with published puzzles (Inkala's of 2012, AI Escargot, Golden Nugget, Easter
-Monster, Inkala's of 2010) and grew by swaps of clues, chosen for high ratings, one for each solution; the others are
-single puzzles that annealing found from random minimal ones.
+training are of ten. A puzzle that is added must keep them apart. Five families began with published puzzles (Inkala's
+of 2012, AI Escargot, Golden Nugget, Easter Monster, Inkala's of 2010) and grew by swaps of clues, chosen for high
+ratings; the others are single puzzles that annealing found from random minimal ones.
 
 Shapes: N puzzles, P starting points, D search depth, G words of a grid (see `search`).
 """
@@ -79,7 +79,7 @@ def disguise(state: rng.State, board_81: Board, disguised_81: Board) -> None:
 
 
 @jit
-def step(state: rng.State, stack_DG: Words, puzzle_81: Board, solution_81: Board) -> None:
+def _step(state: rng.State, stack_DG: Words, puzzle_81: Board, solution_81: Board) -> None:
     """Change to another minimal puzzle with the same solution, without one or two of the clues."""
     clue_M = np.flatnonzero(puzzle_81)
     rng.shuffle(state, clue_M)
@@ -98,7 +98,7 @@ def step(state: rng.State, stack_DG: Words, puzzle_81: Board, solution_81: Board
 
 
 @jit
-def is_beyond(puzzle_81: Board) -> bool:
+def _is_beyond(puzzle_81: Board) -> bool:
     level_1C, _ = level_boards(puzzle_81.reshape(1, 81), True)
     return (level_1C == SEARCH).sum() >= BEYOND * (puzzle_81 == 0).sum()
 
@@ -114,8 +114,8 @@ def _walk(
         if moves == MOVES or not low <= rating <= high:
             break
         trial_81[:] = puzzle_81
-        step(state, stack_DG, trial_81, solution_81)
-        if np.all(trial_81 == puzzle_81) or not is_beyond(trial_81):
+        _step(state, stack_DG, trial_81, solution_81)
+        if np.all(trial_81 == puzzle_81) or not _is_beyond(trial_81):
             continue
         trial = rate(trial_81)
         if low <= trial <= high:
@@ -140,7 +140,7 @@ def _thicken(state: rng.State, low: int, extra: int, puzzle_81: Board, solution_
         if given == extra:
             break
         puzzle_81[cell] = solution_81[cell]
-        if rate(puzzle_81) >= low and is_beyond(puzzle_81):
+        if rate(puzzle_81) >= low and _is_beyond(puzzle_81):
             given += 1
         else:
             puzzle_81[cell] = 0

@@ -2,8 +2,8 @@
 
 Between two lines of a band every digit of the one lies over a digit of the other. That is a permutation of the digits,
 and the lengths of its cycles stay the same when digits are renamed and lines are moved or mirrored. The lengths of
-all pairs of lines, sorted where a disguise can change their order, are alike for all disguises of a grid, and differ
-between nearly all others.
+all pairs of lines, sorted where a disguise can change their order, are the same for all disguises of a grid, and differ
+between nearly all other grids.
 
 Shapes: N grids, K = 18 pairs of lines.
 """

@@ -152,7 +152,7 @@ def _refute_all(cand_C: Masks, out_C: Masks, trial_C: Masks, work: Masks) -> Non
 
 
 @jit
-def closure_pass(cand_C: Masks, level: int, next_C: Masks, trial_C: Masks, work: Masks) -> bool:
+def _closure_pass(cand_C: Masks, level: int, next_C: Masks, trial_C: Masks, work: Masks) -> bool:
     """All techniques up to `level` once, then full propagation of their deletions."""
     copy(cand_C, next_C)
     _subsets(next_C, True)
@@ -189,7 +189,7 @@ def level_boards(board_NC: Board, closure: bool) -> tuple[Ranks, Masks]:
                 if left == 0:
                     break
                 if closure:
-                    changed = closure_pass(cand_C, level, next_C, trial_C, work)
+                    changed = _closure_pass(cand_C, level, next_C, trial_C, work)
                 else:
                     changed = _released_pass(cand_C, level, trial_C, work)
                 if not changed:
