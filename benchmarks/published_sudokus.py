@@ -1,9 +1,7 @@
-r"""Train and measure Sudoku on published puzzles, as the study does: two files from a list of rated ones.
+"""Train and measure Sudoku on published puzzles, as the study does: two files from a list of rated ones.
 
     python benchmarks/published_sudokus.py rated_puzzles.csv.gz --out build/published
-    hardtail study advance sudoku-quarter --data build/published.npz        # the runs are called …-on-published
-    hardtail eval runs/sudoku-random-quarter-on-published-s42 --data build/published-test.npz \
-        --policies top1 constraint_propagation technique random
+    hardtail study advance sudoku-quarter --data build/published.npz   # the runs are called …-on-published
 
 `…-test.npz` has the study's numbers of puzzles of every tier. `….npz` has its numbers for training: all easy puzzles of
 the list, generated ones in addition until there are 554,000, 16,000 of the tier *medium*, 100 *hard*, and one of each

@@ -3,6 +3,7 @@
 import signal
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,9 @@ from hardtail import HardtailError
 from hardtail.cli import main
 from hardtail.core.files import save_instances, sole_writer
 from hardtail.core.provenance import origin
-from hardtail.core.records import LogLine
+from hardtail.core.records import Accuracy, LogLine
 from hardtail.study import advance as moving
-from hardtail.study.advance import advance, prepare, status
+from hardtail.study.advance import advance, measure, measured_file, prepare, status, study_policies
 from hardtail.study.grids import GRIDS, entries_named, grid_named
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
@@ -107,6 +108,32 @@ def test_runs_on_other_training_data_have_names_of_their_own(tmp_path: Path) -> 
     trained_on = store.runs()[0].log[0].data
     assert trained_on is not None
     assert (trained_on.file, trained_on.count) == ("my sums.npz", 40)
+
+
+def test_runs_on_a_file_are_measured_on_the_test_file_beside_it(tmp_path: Path) -> None:
+    """Every problem in every order, with both kinds of weights; what is there is not measured again."""
+    plain, file = entry(), tmp_path / "sums.npz"
+    for split, name in (("train", "sums.npz"), ("sweep", "sums-test.npz")):
+        built = data.build(plain.recipe.task, split, n=40 if split == "train" else 12)
+        save_instances(tmp_path / name, built.instances, built.manifest)
+    assert measured_file(file) == tmp_path / "sums-test.npz"
+    assert measured_file(tmp_path / "others.npz") is None
+    store = Store(tmp_path / "results")
+    on_file = plain.on(file)
+    advance([on_file], tmp_path / "runs", store, minutes=5, n=5, data_file=file, say=lambda words: None)
+    (run,) = store.runs()
+    filed = [record for record in run.evaluations if isinstance(record, Accuracy) and record.data]
+    assert {(record.data.file, record.n) for record in filed if record.data and record.stratum == "natural"} == {
+        ("sums-test.npz", 12)
+    }
+    orders = set(study_policies(plain.recipe.task))
+    assert {(record.checkpoint, record.policy) for record in filed} == set(product(("last", "best_probe"), orders))
+    assert run.accuracies
+    assert all(record.data and record.stratum != "natural" for record in run.accuracies)
+    folder = tmp_path / "runs" / on_file.name
+    before = (folder / "evaluations.jsonl").read_bytes()
+    assert measure(folder, device="cpu", n=5, test_file=measured_file(file))
+    assert (folder / "evaluations.jsonl").read_bytes() == before
 
 
 def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

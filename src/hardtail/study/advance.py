@@ -15,11 +15,13 @@ from msgspec.structs import replace as replace_fields
 from hardtail.core.depots import Depot
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
-from hardtail.core.records import FINISHED, Accuracy, Head, LogLine, read_measurements
+from hardtail.core.hub import HF
+from hardtail.core.records import FINISHED, Accuracy, Head, LogLine, Measurement, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
 from hardtail.measuring.explain import diagnosed, explain_model, to_decode
+from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.subject import Kind, Subject, load_subject
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.precision import Precision
@@ -168,6 +170,7 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
             n=unit.n,
             precision=unit.precision,
             ledger_only=unit.ledger_only,
+            test_file=measured_file(unit.data_file),
             over=stop,
             progress=partial(watching.progress, entry, "measuring"),
         ):
@@ -200,12 +203,14 @@ def measure(
     n: int,
     precision: Precision = "fp32",
     ledger_only: bool = False,
+    test_file: Path | None = None,
     over: Callable[[], bool] = lambda: False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> bool:
     """Evaluate and diagnose a finished run, in every order, on every stratum, for both kinds of weights.
 
-    `ledger_only` leaves out what no claim is about. If the best weights are the last, they are measured once.
+    `ledger_only` leaves out what no claim is about. The problems of a `test_file` are measured on in addition, all of
+    them in every order. If the best weights are the last, they are measured once.
     If the run ran out of patience, its last weights are not those of its whole training: only the best are measured.
     Each stratum is kept once it is measured and not measured again. False if time was `over` before all was done.
     `progress` gets the number of decodes that are done, and of all there are.
@@ -232,21 +237,24 @@ def measure(
         parts = study_parts(subject.task, n, ledger_only=ledger_only)
         decodes = {part: part.n * (len(names) + subject.task.reveals) for part, names in parts}
         explaining = to_decode(subject.task, (), (), None)
-        count.total = len(remedies) * (sum(decodes.values()) + explaining)
+        given = GivenProblems.read(subject.task, test_file) if test_file else None
+        orders = study_policies(subject.task)
+        from_file = len(given.instances) * len(orders) if given else 0
+        count.total = len(remedies) * (sum(decodes.values()) + from_file + explaining)
         ended, step = finished and finished.step, subject.origin.step
         if kind == "last" and step != ended:  # older weights may have been put in their place
             steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
             raise HardtailError(f"{folder / 'last.safetensors'} {steps}; {HOW_TO_REWRITE}")
-        held = [record for record in read_measurements(evaluations) if record.plainly_decoded]
+        drawn, filed = _plain(read_measurements(evaluations), given)
         explained = [record for record in read_diagnoses(diagnoses) if record.plainly_decoded]
         if measured is not None and _same_weights(measured, subject):
-            keep(evaluations, _copied(held, measured, subject))
+            keep(evaluations, _copied(drawn + filed, measured, subject))
             keep(diagnoses, _copied(explained, measured, subject))
             count(count.total // len(remedies))
             continue
         done = [
             (record.stratum, record.policy, record.n)
-            for record in held
+            for record in drawn
             if isinstance(record, Accuracy) and _is_of(record, subject)
         ]
         for part, names in parts:
@@ -259,6 +267,13 @@ def measure(
             seed = subject.seed
             found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=seed, progress=count)
             keep(evaluations, records_of(list(found)))
+        if given is not None and not any(_is_of(record, subject) for record in filed):
+            if over():
+                return False
+            policies, strata = chosen_policies(subject.task, orders), given.strata(chosen_strata(subject.task, ()))
+            found = evaluate_all(subject, policies, strata, None, decoding, data_seed=subject.seed, given=given)
+            keep(evaluations, records_of(list(found)))
+        count(from_file)
         wanted = diagnosed(subject.task, (), None)
         if any(_explains(record, wanted) for record in explained if _is_of(record, subject)):
             count(explaining)
@@ -268,6 +283,21 @@ def measure(
             keep(diagnoses, explain_model(subject, (), (), None, decoding, progress=count))
         measured = subject
     return True
+
+
+def measured_file(data_file: Path | None) -> Path | None:
+    """`NAME-test.npz` next to the file `NAME` that a run is trained on, if there is one."""
+    if data_file is None or str(data_file).startswith(HF):
+        return None
+    beside = data_file.with_name(f"{data_file.stem}-test.npz")
+    return beside if beside.exists() else None
+
+
+def _plain(records: Sequence[Measurement], given: GivenProblems | None) -> tuple[list[Measurement], list[Measurement]]:
+    """The plain decodes of drawn problems, and those of the given ones."""
+    drawn = [record for record in records if record.plainly_decoded]
+    filed = [record for record in records if given and record.data == given.file]
+    return drawn, [record for record in filed if record.data and record.plainly_decoded_from(record.data.file)]
 
 
 class _Count:
