@@ -196,6 +196,7 @@ def kill_train(killer: Killer, folder: Path, recipe: Sequence[str], kills: int) 
 def advance(folder: Path) -> None:
     """`study advance` on two small runs, measured on little."""
     moving: Any = import_module("hardtail.study.advance")
+    measuring: Any = import_module("hardtail.study.measure")
     from hardtail.study.grids import Entry
     from hardtail.study.recipes import recipe_named
     from hardtail.study.store import Store
@@ -207,10 +208,12 @@ def advance(folder: Path) -> None:
         watch = replace(recipe.watch, log_every=2, eval_every=4, gen_every=4, save_every=2, probe_size=6, decoded=2)
         entries.append(Entry(arm, replace(recipe, steps=4, watch=watch, train_size=30, batch=4)))
     few = [Part("natural", 3)]
-    real = moving.explain_model
-    moving.study_parts = lambda task, n, **_: [(part, ("top1", "lsb")) for part in (*few, Part("chain>=4", 3))]
-    moving.diagnosed = lambda task, strata, n: few
-    moving.explain_model = lambda subject, orders, strata, n, decoding, **_: real(subject, (), ["natural"], 3, decoding)
+    real = measuring.explain_model
+    measuring.study_parts = lambda task, n, **_: [(part, ("top1", "lsb")) for part in (*few, Part("chain>=4", 3))]
+    measuring.diagnosed = lambda task, strata, n: few
+    measuring.explain_model = lambda subject, orders, strata, n, decoding, **_: real(
+        subject, (), ["natural"], 3, decoding
+    )
     found = moving.advance(entries, folder / "runs", Store(folder / "results"), minutes=5, device="cpu")
     if failed := [(item.entry.name, item.state, item.failure) for item in found if item.state != "recorded"]:
         raise RuntimeError(failed)

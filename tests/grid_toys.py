@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from hardtail.core.buckets import BucketDepot
 from hardtail.core.depots import FolderDepot
-from hardtail.study import advance as moving
+from hardtail.study import measure as measuring
 from hardtail.study.advance import work
 from hardtail.study.unit import Result, Unit, Watching
 from hardtail.tasks.base import Part
@@ -29,8 +29,8 @@ PARTS = [(Part("natural", 5), ("top1", "lsb")), (Part("chain>=4", 5), ("top1", "
 def little() -> Iterator[None]:
     """Measure a finished run on little."""
     with (
-        patch.object(moving, "study_parts", lambda task, n, **_: PARTS),
-        patch.object(moving, "explain_model", _diagnosed),
+        patch.object(measuring, "study_parts", lambda task, n, **_: PARTS),
+        patch.object(measuring, "explain_model", _diagnosed),
     ):
         yield
 
@@ -84,13 +84,13 @@ def at_step(then: Callable[[Path], None], mark: Path, unit: Unit) -> Any:
 
 
 def while_measuring(mark: Path, unit: Unit) -> Any:
-    real: Callable[..., Any] = vars(moving)["keep"]
+    real: Callable[..., Any] = vars(measuring)["keep"]
 
     def keep(*given: Any) -> Any:
         real(*given)
         die(mark)
 
-    return patch.object(moving, "keep", keep)
+    return patch.object(measuring, "keep", keep)
 
 
 def while_recording(file: str, mark: Path, unit: Unit) -> Any:

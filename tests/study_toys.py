@@ -11,7 +11,7 @@ import pytest
 from hardtail.measuring.diagnosis import Diagnosis
 from hardtail.measuring.explain import diagnosed
 from hardtail.measuring.subject import Subject
-from hardtail.study import advance as moving
+from hardtail.study import measure as measuring
 from hardtail.study.grids import Entry
 from hardtail.study.recipes import recipe_named
 from hardtail.tasks.base import Part
@@ -38,9 +38,9 @@ def measure_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure a finished run on little."""
     orders = ("top1", "lsb")
     parts = [(Part("natural", 5), orders), (Part("chain>=4", 5), orders), (Part("natural", 8), orders[:1])]
-    monkeypatch.setattr(moving, "study_parts", lambda task, n, **_: parts)
-    monkeypatch.setattr(moving, "explain_model", _diagnosed)
-    monkeypatch.setattr(moving, "to_decode", lambda *given: 0)
+    monkeypatch.setattr(measuring, "study_parts", lambda task, n, **_: parts)
+    monkeypatch.setattr(measuring, "explain_model", _diagnosed)
+    monkeypatch.setattr(measuring, "to_decode", lambda *given: 0)
 
 
 def full_disk(*given: Any) -> Any:

@@ -16,8 +16,9 @@ from hardtail.core.files import save_instances, sole_writer
 from hardtail.core.provenance import origin
 from hardtail.core.records import Accuracy, LogLine
 from hardtail.study import advance as moving
-from hardtail.study.advance import advance, measure, measured_file, prepare, status, study_policies
+from hardtail.study.advance import advance, prepare, status
 from hardtail.study.grids import GRIDS, entries_named, grid_named
+from hardtail.study.measure import measure, measured_file, study_policies
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks import datasets as data

@@ -13,13 +13,13 @@ from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import chosen_policies, evaluate_all, keep, records_of
 from hardtail.measuring.explain import diagnosed, explain_model
 from hardtail.measuring.subject import load_subject
-from hardtail.study.advance import study_policies
 from hardtail.study.claims import Results, Verdict, all_claims
 from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.evidence import GATES, Gate
 from hardtail.study.claims.facts import Unseen
 from hardtail.study.claims.figures import Accuracy, Figure, PerRun, Profiled, Reached
 from hardtail.study.grids import GRIDS
+from hardtail.study.measure import study_policies
 from hardtail.study.recipes import recipe_named
 from hardtail.study.runs import diagnosed_strata
 from hardtail.study.store import Store

@@ -17,6 +17,7 @@ from hardtail.study import advance as moving
 from hardtail.study import leases
 from hardtail.study.advance import advance, work
 from hardtail.study.leases import Leases
+from hardtail.study.measure import measure
 from hardtail.study.store import Store
 from hardtail.study.unit import Unit, Watching
 from tests.grid_toys import little
@@ -172,7 +173,7 @@ def test_a_renewal_whose_answer_is_lost_does_not_cost_the_lease(store: Store, mo
 def test_a_worker_whose_lease_was_taken_over_records_nothing(store: Store, tmp_path: Path) -> None:
     """It was stopped for longer than a lease lasts, while it measured."""
     unit = Unit(entry(), tmp_path / "runs", store, 5, "cpu")
-    measured: Callable[..., bool] = moving.measure
+    measured: Callable[..., bool] = measure
 
     def slow(*given: Any, **also: Any) -> bool:
         done = measured(*given, **also)

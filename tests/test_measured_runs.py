@@ -7,10 +7,10 @@ import pytest
 
 from hardtail import HardtailError
 from hardtail.models.weights import load_weights, save_model
-from hardtail.study import advance as moving
-from hardtail.study.advance import measure
-from hardtail.study.advance import study_parts as whole_study
+from hardtail.study import measure as measuring
 from hardtail.study.claims.ledger import printed_accuracy
+from hardtail.study.measure import measure
+from hardtail.study.measure import study_parts as whole_study
 from hardtail.tasks.named import task_named
 from hardtail.training.run import train
 from tests.study_toys import entry, measure_little, read_records
@@ -22,7 +22,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_measuring_stops_in_time_and_repeats_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "_same_weights", lambda one, two: False)
+    monkeypatch.setattr(measuring, "_same_weights", lambda one, two: False)
     run = entry()
     train(run.recipe, tmp_path)
     late = iter([False] * 4 + [True])  # three parts, one diagnosis, then it is late

@@ -9,8 +9,8 @@ import pytest
 
 from hardtail.core.errors import HardtailError
 from hardtail.measuring.explain import diagnosed
-from hardtail.study.advance import study_parts
 from hardtail.study.grids import Entry, entries_named
+from hardtail.study.measure import study_parts
 from hardtail.study.plan import COUNTED, DIAGNOSED_ORDERS, KINDS_OF_WEIGHTS, _counted_decode, _Known, makespan, plan
 from hardtail.study.store import Store
 from hardtail.study.workplaces import FolderRuns

@@ -20,8 +20,9 @@ from hardtail.core.parsing import converted
 from hardtail.core.recipes import RecipeFile, recipe_of
 from hardtail.core.records import Accuracy
 from hardtail.measuring.explain import diagnosed
-from hardtail.study.advance import status, study_parts
+from hardtail.study.advance import status
 from hardtail.study.grids import Entry
+from hardtail.study.measure import study_parts
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.training.estimate import GPU_RATE, estimate

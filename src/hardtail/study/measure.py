@@ -1,0 +1,198 @@
+"""Measuring a finished run: every order on every stratum, for both kinds of weights, and why it fails."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from msgspec.structs import replace as replace_fields
+
+from hardtail.core.errors import HardtailError
+from hardtail.core.hub import HF
+from hardtail.core.records import FINISHED, Accuracy, Head, Measurement, read_measurements
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
+from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
+from hardtail.measuring.explain import diagnosed, explain_model, to_decode
+from hardtail.measuring.given import GivenProblems
+from hardtail.measuring.subject import Kind, Subject, load_subject
+from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.precision import Precision
+from hardtail.study.claims.ledger import judged_orders
+from hardtail.study.store import HOW_TO_REWRITE, finished_of
+from hardtail.tasks.base import Part, Task
+
+R = TypeVar("R", bound=Head)
+CONFIDENCE = ("top1", "max-logit", "margin", "entropy")
+
+
+def measure(
+    folder: Path,
+    *,
+    device: str,
+    n: int,
+    precision: Precision = "fp32",
+    ledger_only: bool = False,
+    test_file: Path | None = None,
+    over: Callable[[], bool] = lambda: False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> bool:
+    """Evaluate and diagnose a finished run, in every order, on every stratum, for both kinds of weights.
+
+    `ledger_only` leaves out what no claim is about. The problems of a `test_file` are measured on in addition, all of
+    them in every order. If the best weights are the last, they are measured once.
+    If the run ran out of patience, its last weights are not those of its whole training: only the best are measured.
+    Each stratum is kept once it is measured and not measured again. False if time was `over` before all was done.
+    `progress` gets the number of decodes that are done, and of all there are.
+    """
+    evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
+    finished = finished_of(folder)
+    remedies: dict[Kind, str] = {
+        "last": HOW_TO_REWRITE,
+        "best_probe": f"{HOW_TO_REWRITE}, with the last weights as the best",
+    }
+    if finished is not None and finished.patience is not None:
+        onward = "the same command continues training from the saved state; the next probe is then the best"
+        remedies = {"best_probe": f"move {FINISHED} away, and {onward}"}
+    decoding = Decoding(device=device)
+    for kind, remedy in remedies.items():
+        if not (weights := folder / f"{kind}.safetensors").exists():
+            raise HardtailError(f"{weights} is missing; put it back, or {remedy}")
+    count = _Count(progress)
+    measured: Subject | None = None
+    for kind in remedies:
+        subject = load_subject(
+            str(folder), kind=kind, device=device, precision=precision, compiled=torch.device(device).type == "cuda"
+        )
+        parts = study_parts(subject.task, n, ledger_only=ledger_only)
+        decodes = {part: part.n * (len(names) + subject.task.reveals) for part, names in parts}
+        explaining = to_decode(subject.task, (), (), None)
+        given = GivenProblems.read(subject.task, test_file) if test_file else None
+        orders = study_policies(subject.task)
+        from_file = len(given.instances) * len(orders) if given else 0
+        count.total = len(remedies) * (sum(decodes.values()) + from_file + explaining)
+        ended, step = finished and finished.step, subject.origin.step
+        if kind == "last" and step != ended:  # older weights may have been put in their place
+            steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
+            raise HardtailError(f"{folder / 'last.safetensors'} {steps}; {HOW_TO_REWRITE}")
+        drawn, filed = _plain(read_measurements(evaluations), given)
+        explained = [record for record in read_diagnoses(diagnoses) if record.plainly_decoded]
+        if measured is not None and _same_weights(measured, subject):
+            keep(evaluations, _copied(drawn + filed, measured, subject))
+            keep(diagnoses, _copied(explained, measured, subject))
+            count(count.total // len(remedies))
+            continue
+        done = [
+            (record.stratum, record.policy, record.n)
+            for record in drawn
+            if isinstance(record, Accuracy) and _is_of(record, subject)
+        ]
+        for part, names in parts:
+            if all((part.stratum, name, part.n) in done for name in names):
+                count(decodes[part])
+                continue
+            if over():
+                return False
+            policies = chosen_policies(subject.task, names)
+            seed = subject.seed
+            found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=seed, progress=count)
+            keep(evaluations, records_of(list(found)))
+        if given is not None and not any(_is_of(record, subject) for record in filed):
+            if over():
+                return False
+            policies, strata = chosen_policies(subject.task, orders), given.strata(chosen_strata(subject.task, ()))
+            found = evaluate_all(subject, policies, strata, None, decoding, data_seed=subject.seed, given=given)
+            keep(evaluations, records_of(list(found)))
+        count(from_file)
+        wanted = diagnosed(subject.task, (), None)
+        if any(_explains(record, wanted) for record in explained if _is_of(record, subject)):
+            count(explaining)
+        elif over():
+            return False
+        else:
+            keep(diagnoses, explain_model(subject, (), (), None, decoding, progress=count))
+        measured = subject
+    return True
+
+
+def measured_file(data_file: Path | None) -> Path | None:
+    """`NAME-test.npz` next to the file `NAME` that a run is trained on, if there is one."""
+    if data_file is None or str(data_file).startswith(HF):
+        return None
+    beside = data_file.with_name(f"{data_file.stem}-test.npz")
+    return beside if beside.exists() else None
+
+
+def _plain(records: Sequence[Measurement], given: GivenProblems | None) -> tuple[list[Measurement], list[Measurement]]:
+    """The plain decodes of drawn problems, and those of the given ones."""
+    drawn = [record for record in records if record.plainly_decoded]
+    filed = [record for record in records if given and record.data == given.file]
+    return drawn, [record for record in filed if record.data and record.plainly_decoded_from(record.data.file)]
+
+
+class _Count:
+    """Counts the decodes of a measurement, also those of earlier calls."""
+
+    def __init__(self, progress: Callable[[int, int], None]) -> None:
+        self.progress, self.done, self.total = progress, 0, 0
+
+    def __call__(self, made: int) -> None:
+        self.done += made
+        self.progress(self.done, self.total)
+
+
+def _is_of(record: Head, subject: Subject) -> bool:
+    """Whether a record is about these very weights, not those of an earlier step, in the same precision."""
+    origin = subject.origin
+    alike = (record.checkpoint, record.step, record.decode_precision)
+    return alike == (origin.checkpoint, origin.step, origin.decode_precision)
+
+
+def _same_weights(one: Subject, two: Subject) -> bool:
+    """Whether the weights of two kinds are the same: the last step may also have had the best probe."""
+    assert isinstance(one.denoiser, ModelDenoiser)
+    assert isinstance(two.denoiser, ModelDenoiser)
+    pairs = zip(one.denoiser.model.parameters(), two.denoiser.model.parameters(), strict=True)
+    return one.origin.step == two.origin.step and all(torch.equal(mine, other) for mine, other in pairs)
+
+
+def _copied(records: Sequence[R], source: Subject, target: Subject) -> list[R]:
+    """The records of the one as records of the other, without those that it has already."""
+    copies = [replace_fields(of, checkpoint=target.origin.checkpoint) for of in records if _is_of(of, source)]
+    return [copy for copy in copies if copy not in records]
+
+
+def _explains(record: Diagnosis, wanted: Sequence[Part]) -> bool:
+    """Whether a diagnosis is of confidence and covers every stratum with as many instances as the study does."""
+    enough = record.result.instances >= sum(part.n for part in wanted)
+    return record.policy == CONFIDENCE[0] and enough and all(part.stratum in record.strata for part in wanted)
+
+
+def study_parts(task: Task, n: int, *, ledger_only: bool = False) -> list[tuple[Part, tuple[str, ...]]]:
+    """What every run is measured on, with the orders it is decoded in: every stratum in all orders.
+
+    The natural problems of the study's own test set are also decoded by top-1 confidence, since only a large number of
+    them shows rare failures. `ledger_only` keeps the natural problems, confidence and what claims are about.
+    """
+    natural = [part for part in task.splits()["test"] if part.stratum == "natural" and part.n > n]
+    orders = study_policies(task)
+    everything = [(Part(name, n), orders) for name in chosen_strata(task, ())]
+    if ledger_only:
+        asked = {"natural": set(orders[:1])} | judged_orders(task.name)
+        everything = [
+            (part, tuple(name for name in orders if name in asked[part.stratum] or name == orders[0]))
+            for part, _ in everything
+            if part.stratum in asked
+        ]
+    return everything + [(part, CONFIDENCE[:1]) for part in natural]
+
+
+def drawn_parts(task: Task, n: int) -> list[tuple[str, Part]]:
+    """Split and part of every set of instances that measuring a run draws."""
+    parts = [part for part, _ in study_parts(task, n)] + diagnosed(task, (), None)
+    return [(measured_split(task, part.stratum), part) for part in parts]
+
+
+def study_policies(task: Task) -> tuple[str, ...]:
+    """The confidence family, the task's logical orders, random order."""
+    return (*CONFIDENCE, *task.order_names, "random")
