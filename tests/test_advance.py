@@ -18,9 +18,10 @@ from hardtail.core.records import Accuracy, LogLine
 from hardtail.study import advance as moving
 from hardtail.study.advance import advance, prepare, status
 from hardtail.study.grids import GRIDS, entries_named, grid_named
-from hardtail.study.measure import measure, measured_file, study_policies
+from hardtail.study.measure import measure, study_policies
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
+from hardtail.study.unit import Unit, measured_file
 from hardtail.tasks import datasets as data
 from hardtail.training import checkpoint
 from hardtail.training.probe import Probe, Probed
@@ -121,6 +122,11 @@ def test_runs_on_a_file_are_measured_on_the_test_file_beside_it(tmp_path: Path) 
     assert measured_file(tmp_path / "others.npz") is None
     store = Store(tmp_path / "results")
     on_file = plain.on(file)
+    unit = Unit(on_file, tmp_path / "runs", store, 5, "cpu", data_file=file)
+    identity = unit.identity
+    (tmp_path / "sums-test.npz").rename(tmp_path / "away.npz")
+    assert replace(unit).identity != identity
+    (tmp_path / "away.npz").rename(tmp_path / "sums-test.npz")
     advance([on_file], tmp_path / "runs", store, minutes=5, n=5, data_file=file, say=lambda words: None)
     (run,) = store.runs()
     filed = [record for record in run.evaluations if isinstance(record, Accuracy) and record.data]

@@ -15,9 +15,20 @@ from hardtail.core.records import LogLine
 from hardtail.models.precision import Precision
 from hardtail.study.grids import Entry
 from hardtail.study.leases import Lease
-from hardtail.study.measure import drawn_parts, measure, measured_file
+from hardtail.study.measure import drawn_parts, measure
 from hardtail.study.store import Store
-from hardtail.study.unit import Inline, Launcher, Limits, Progress, Report, Result, State, Unit, Watching
+from hardtail.study.unit import (
+    Inline,
+    Launcher,
+    Limits,
+    Progress,
+    Report,
+    Result,
+    State,
+    Unit,
+    Watching,
+    measured_file,
+)
 from hardtail.study.workplaces import Desk, runs_at
 from hardtail.tasks import datasets as data
 from hardtail.training.run import refuse_no_patience, train, usual_device

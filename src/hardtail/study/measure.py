@@ -8,7 +8,6 @@ import torch
 from msgspec.structs import replace as replace_fields
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.hub import HF
 from hardtail.core.records import FINISHED, Accuracy, Head, Measurement, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
@@ -113,14 +112,6 @@ def measure(
             keep(diagnoses, explain_model(subject, (), (), None, decoding, progress=count))
         measured = subject
     return True
-
-
-def measured_file(data_file: Path | None) -> Path | None:
-    """`NAME-test.npz` next to the file `NAME` that a run is trained on, if there is one."""
-    if data_file is None or str(data_file).startswith(HF):
-        return None
-    beside = data_file.with_name(f"{data_file.stem}-test.npz")
-    return beside if beside.exists() else None
 
 
 def _plain(records: Sequence[Measurement], given: GivenProblems | None) -> tuple[list[Measurement], list[Measurement]]:

@@ -29,6 +29,14 @@ State = Literal["recorded", "stopped", "busy", "failed", "refused", "unwritable"
 `full`: there is no space left."""
 
 
+def measured_file(data_file: Path | None) -> Path | None:
+    """`NAME-test.npz` next to the file `NAME` that a run is trained on, if there is one."""
+    if data_file is None or str(data_file).startswith(HF):
+        return None
+    beside = data_file.with_name(f"{data_file.stem}-test.npz")
+    return beside if beside.exists() else None
+
+
 @dataclass(frozen=True)
 class Unit:
     """One run of a grid: what is trained and measured, and where it is kept."""
@@ -65,7 +73,9 @@ class Unit:
     @cached_property
     def identity(self) -> str:
         """A hash of everything that its results depend on, except for the code."""
-        data = file_hash(local_data(self.data_file)) if self.data_file else ""
+        files = [local_data(self.data_file)] if self.data_file else []
+        files += [test] if (test := measured_file(self.data_file)) else []
+        data = " ".join(file_hash(file) for file in files)
         measured = [self.n, self.precision, self.ledger_only]
         content = [self.name, self.entry.recipe.as_json(), measured, self.patience, data]
         return hashlib.sha256(encode(content)).hexdigest()
