@@ -23,6 +23,7 @@ from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.study.unit import Unit, measured_file
 from hardtail.tasks import datasets as data
+from hardtail.tasks.named import make_task
 from hardtail.training import checkpoint
 from hardtail.training.probe import Probe, Probed
 from hardtail.training.run import train
@@ -141,6 +142,22 @@ def test_runs_on_a_file_are_measured_on_the_test_file_beside_it(tmp_path: Path) 
     before = (folder / "evaluations.jsonl").read_bytes()
     assert measure(folder, device="cpu", n=5, test_file=measured_file(file))
     assert (folder / "evaluations.jsonl").read_bytes() == before
+
+
+def test_a_test_file_of_another_task_is_refused_before_training(tmp_path: Path) -> None:
+    plain, file = entry(), tmp_path / "sums.npz"
+    for task, split, name in (
+        (plain.recipe.task, "train", "sums.npz"),
+        (make_task("listops"), "test", "sums-test.npz"),
+    ):
+        built = data.build(task, split, n=40)
+        save_instances(tmp_path / name, built.instances, built.manifest)
+    on_file, said = plain.on(file), list[str]()
+    store = Store(tmp_path / "results")
+    (found,) = advance([on_file], tmp_path / "runs", store, minutes=5, n=5, data_file=file, say=said.append)
+    assert (found.state, found.step) == ("missing", 0)
+    assert "sums-test.npz" in found.failure
+    assert "listops" in found.failure
 
 
 def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from hardtail.core.depots import Depot
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
 from hardtail.core.records import LogLine
+from hardtail.measuring.given import GivenProblems
 from hardtail.models.precision import Precision
 from hardtail.study.grids import Entry
 from hardtail.study.leases import Lease
@@ -143,6 +144,8 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
 
     if entry.name in unit.store.names():  # recorded by someone else since it was looked for
         return Result(entry.name, "recorded")
+    if test_file := measured_file(unit.data_file):
+        GivenProblems.read(entry.recipe.task, test_file)  # what cannot be measured on is refused before training
     outcome = train(
         entry.recipe,
         folder,
@@ -166,7 +169,7 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
             n=unit.n,
             precision=unit.precision,
             ledger_only=unit.ledger_only,
-            test_file=measured_file(unit.data_file),
+            test_file=test_file,
             over=stop,
             progress=partial(watching.progress, entry, "measuring"),
         ):
