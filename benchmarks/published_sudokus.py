@@ -33,7 +33,7 @@ def lean(instances: Instances) -> Instances:
 
 
 def training(task: Sudoku, listed: Instances, test: Instances, sizes: tuple[int, ...], seed: int) -> Instances:
-    """Puzzles of every tier that have nothing in common with the test file, shuffled."""
+    """Listed puzzles of every tier that share no solution with the test file, and generated easy ones, shuffled."""
     held = set(task.kin(test))
     listed = listed.take(np.array([kin not in held for kin in task.kin(listed)]))
     rng = Streams(seed).named("sudoku/published")

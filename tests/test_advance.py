@@ -14,7 +14,7 @@ from hardtail import HardtailError
 from hardtail.cli import main
 from hardtail.core.files import save_instances, sole_writer
 from hardtail.core.provenance import origin
-from hardtail.core.records import Accuracy, LogLine
+from hardtail.core.records import Accuracy, LogLine, read_measurements
 from hardtail.study import advance as moving
 from hardtail.study.advance import advance, prepare, status
 from hardtail.study.grids import GRIDS, entries_named, grid_named
@@ -115,24 +115,24 @@ def test_runs_on_other_training_data_have_names_of_their_own(tmp_path: Path) -> 
 
 def test_runs_on_a_file_are_measured_on_the_test_file_beside_it(tmp_path: Path) -> None:
     """Every problem in every order, with both kinds of weights; what is there is not measured again."""
-    plain, file = entry(), tmp_path / "sums.npz"
-    for split, name in (("train", "sums.npz"), ("sweep", "sums-test.npz")):
+    plain, file = entry(), tmp_path / "my_sums.npz"
+    for split, name in (("train", "my_sums.npz"), ("sweep", "my_sums-test.npz")):
         built = data.build(plain.recipe.task, split, n=40 if split == "train" else 12)
         save_instances(tmp_path / name, built.instances, built.manifest)
-    assert measured_file(file) == tmp_path / "sums-test.npz"
+    assert measured_file(file) == tmp_path / "my_sums-test.npz"
     assert measured_file(tmp_path / "others.npz") is None
     store = Store(tmp_path / "results")
     on_file = plain.on(file)
     unit = Unit(on_file, tmp_path / "runs", store, 5, "cpu", data_file=file)
     identity = unit.identity
-    (tmp_path / "sums-test.npz").rename(tmp_path / "away.npz")
+    (tmp_path / "my_sums-test.npz").rename(tmp_path / "away.npz")
     assert replace(unit).identity != identity
-    (tmp_path / "away.npz").rename(tmp_path / "sums-test.npz")
+    (tmp_path / "away.npz").rename(tmp_path / "my_sums-test.npz")
     advance([on_file], tmp_path / "runs", store, minutes=5, n=5, data_file=file, say=lambda words: None)
     (run,) = store.runs()
     filed = [record for record in run.evaluations if isinstance(record, Accuracy) and record.data]
     assert {(record.data.file, record.n) for record in filed if record.data and record.stratum == "natural"} == {
-        ("sums-test.npz", 12)
+        ("my_sums-test.npz", 12)
     }
     orders = set(study_policies(plain.recipe.task))
     assert {(record.checkpoint, record.policy) for record in filed} == set(product(("last", "best_probe"), orders))
@@ -142,22 +142,30 @@ def test_runs_on_a_file_are_measured_on_the_test_file_beside_it(tmp_path: Path) 
     before = (folder / "evaluations.jsonl").read_bytes()
     assert measure(folder, device="cpu", n=5, test_file=measured_file(file))
     assert (folder / "evaluations.jsonl").read_bytes() == before
+    lines = [line for line in before.splitlines(keepends=True) if b"my_sums-test" not in line or b"top1" in line]
+    (folder / "evaluations.jsonl").write_bytes(b"".join(lines))  # as if it had been evaluated in one order before
+    assert measure(folder, device="cpu", n=5, test_file=measured_file(file))
+    again = [record for record in read_measurements(folder / "evaluations.jsonl") if record.data]
+    assert {record.policy for record in again if isinstance(record, Accuracy)} == orders
 
 
-def test_a_test_file_of_another_task_is_refused_before_training(tmp_path: Path) -> None:
-    plain, file = entry(), tmp_path / "sums.npz"
-    for task, split, name in (
-        (plain.recipe.task, "train", "sums.npz"),
-        (make_task("listops"), "test", "sums-test.npz"),
-    ):
-        built = data.build(task, split, n=40)
-        save_instances(tmp_path / name, built.instances, built.manifest)
-    on_file, said = plain.on(file), list[str]()
-    store = Store(tmp_path / "results")
-    (found,) = advance([on_file], tmp_path / "runs", store, minutes=5, n=5, data_file=file, say=said.append)
-    assert (found.state, found.step) == ("missing", 0)
-    assert "sums-test.npz" in found.failure
-    assert "listops" in found.failure
+def test_a_test_file_that_cannot_be_measured_on_is_refused_before_training(tmp_path: Path) -> None:
+    plain, file = entry(), tmp_path / "my_sums.npz"
+    task = plain.recipe.task
+    built, sweep, trees = (
+        data.build(task, n=40),
+        data.build(task, "sweep", n=12),
+        data.build(make_task("listops"), "test", n=9),
+    )
+    save_instances(file, built.instances, built.manifest)
+    on_file, store = plain.on(file), Store(tmp_path / "results")
+    others = ((trees.instances, trees.manifest, "listops"), (sweep.instances.bare(), sweep.manifest, "--bare"))
+    for instances, manifest, why in others:
+        save_instances(tmp_path / "my_sums-test.npz", instances, manifest)
+        (found,) = advance([on_file], tmp_path / "runs", store, minutes=5, n=5, data_file=file, say=lambda words: None)
+        assert (found.state, found.step) == ("missing", 0)
+        assert "my_sums-test.npz" in found.failure
+        assert why in found.failure
 
 
 def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,12 +191,11 @@ def test_what_counts_as_plainly_decoded_from_a_file() -> None:
     """Its problems are the same for every seed, so that the seed of the data does not matter."""
     drawn = Accuracy(policy="top1", stratum="natural", n=1, exact_match=1.0, seed=7)
     plain = structs.replace(drawn, data=DataFile(file="x", sha256="y"))
-    assert not drawn.plainly_decoded_from("x")
-    assert not plain.plainly_decoded_from("z")
+    assert not drawn.plainly_decoded_from
     for same in ({}, {"data_seed": 8}, {"decode_precision": "bf16"}):
-        assert structs.replace(plain, **same).plainly_decoded_from("x"), same
+        assert structs.replace(plain, **same).plainly_decoded_from == "x", same
     for other in ({"decode_seed": 1}, {"commit_rule": "2 a step"}, {"restrict": True}, {"temperature": 0.5}):
-        assert not structs.replace(plain, **other).plainly_decoded_from("x"), other
+        assert not structs.replace(plain, **other).plainly_decoded_from, other
 
 
 def test_names_that_folders_can_have() -> None:

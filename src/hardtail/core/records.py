@@ -75,9 +75,10 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         orders of the run's own seed; in any precision."""
         return self.data is None and self.data_seed in (None, self.seed) and self._plain
 
-    def plainly_decoded_from(self, file: str) -> bool:
-        """The same on problems of the file with this name."""
-        return self.data is not None and self.data.file == file and self._plain
+    @property
+    def plainly_decoded_from(self) -> str:
+        """The name of the file whose problems were decoded the same way; empty for drawn ones and other ways."""
+        return self.data.file if self.data is not None and self._plain else ""
 
     @property
     def _plain(self) -> bool:

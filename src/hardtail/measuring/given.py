@@ -53,7 +53,16 @@ class GivenProblems:
 
     def strata(self, names: Sequence[str]) -> list[str]:
         """Those of the named strata that the file has problems of."""
-        return [name for name in names if len(self._inside(name))]
+        return [name for name in names if self.count(name)]
+
+    def count(self, stratum: str) -> int:
+        """How many problems of a stratum the file has."""
+        return len(self._inside(stratum))
+
+    def refuse_unmeasurable(self) -> None:
+        """Raise HardtailError if the file says nothing of strata, or has problems without a solution."""
+        self.strata(self.task.strata())
+        refuse_unsolved(self.task, self.instances, self.file.file)
 
     def together(self, strata: Sequence[str], n: int | None) -> tuple[Instances, dict[str, NDArray[np.bool_]]]:
         """All problems that `of` gives for these strata, each once, and for each stratum which of them are in it."""

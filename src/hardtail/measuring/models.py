@@ -68,6 +68,9 @@ def is_own_object(source: str) -> bool:
     return ":" in source and not source.startswith((ZOO, HF)) and not Path(source).exists()
 
 
+PLAINLY = Reading()
+
+
 def needs_task(source: str) -> bool:
     """Whether what a text names does not say its task itself."""
     return is_own_object(source) or (source.startswith(HF) and hub.model_of(source) is None)
@@ -82,7 +85,7 @@ def subject_of(
     device: str | None = None,
     precision: Precision = "fp32",
     compiled: bool = False,
-    reading: Reading = Reading(),  # noqa: B008 (it is frozen)
+    reading: Reading = PLAINLY,
 ) -> Subject:
     """The subject of whatever a user gives as a model.
 

@@ -145,7 +145,7 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
     if entry.name in unit.store.names():  # recorded by someone else since it was looked for
         return Result(entry.name, "recorded")
     if test_file := measured_file(unit.data_file):
-        GivenProblems.read(entry.recipe.task, test_file)  # what cannot be measured on is refused before training
+        GivenProblems.read(entry.recipe.task, test_file).refuse_unmeasurable()  # before anything is trained
     outcome = train(
         entry.recipe,
         folder,

@@ -4,7 +4,6 @@ An entry is a recipe under a name, which is also its folder in `runs/` and in `r
 limited GPU time first gives one seed of everything.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -18,7 +17,7 @@ from hardtail.core.hub import HF, called
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
-from hardtail.study.names import LITTLE, ON, QUARTER, THREE
+from hardtail.study.names import LITTLE, ON, QUARTER, THREE, in_a_name
 from hardtail.study.recipes import recipe_named
 from hardtail.training.recipe import Recipe
 
@@ -39,7 +38,7 @@ class Entry:
     def on(self, data_file: Path) -> "Entry":
         """The same run on other training data, which its name then says; of these the ledger reads `-on-published`."""
         stem = called(data_file) if str(data_file).startswith(HF) else data_file.stem
-        arm = f"{self.arm}{ON}{re.sub(r'[^a-zA-Z0-9.]+', '-', stem).strip('-.')}"
+        arm = f"{self.arm}{ON}{in_a_name(stem)}"
         return Entry(arm, replace(self.recipe, name=arm))
 
 

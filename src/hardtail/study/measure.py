@@ -41,7 +41,8 @@ def measure(
     `ledger_only` leaves out what no claim is about. The problems of a `test_file` are measured on in addition, all of
     them in every order. If the best weights are the last, they are measured once.
     If the run ran out of patience, its last weights are not those of its whole training: only the best are measured.
-    Each stratum is kept once it is measured and not measured again. False if time was `over` before all was done.
+    Each stratum is kept once it is measured and not measured again, the file as a whole. False if time was `over`
+    before all was done.
     `progress` gets the number of decodes that are done, and of all there are.
     """
     evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
@@ -96,7 +97,7 @@ def measure(
             seed = subject.seed
             found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=seed, progress=count)
             keep(evaluations, records_of(list(found)))
-        if given is not None and not any(_is_of(record, subject) for record in filed):
+        if given is not None and not _is_measured(given, orders, [of for of in filed if _is_of(of, subject)]):
             if over():
                 return False
             policies, strata = chosen_policies(subject.task, orders), given.strata(chosen_strata(subject.task, ()))
@@ -117,8 +118,14 @@ def measure(
 def _plain(records: Sequence[Measurement], given: GivenProblems | None) -> tuple[list[Measurement], list[Measurement]]:
     """The plain decodes of drawn problems, and those of the given ones."""
     drawn = [record for record in records if record.plainly_decoded]
-    filed = [record for record in records if given and record.data == given.file]
-    return drawn, [record for record in filed if record.data and record.plainly_decoded_from(record.data.file)]
+    return drawn, [record for record in records if given and record.data == given.file and record.plainly_decoded_from]
+
+
+def _is_measured(given: GivenProblems, orders: Sequence[str], records: Sequence[Measurement]) -> bool:
+    """Whether every stratum of the given problems was decoded in every order."""
+    done = {(record.stratum, record.policy, record.n) for record in records if isinstance(record, Accuracy)}
+    strata = given.strata(chosen_strata(given.task, ()))
+    return done >= {(stratum, order, given.count(stratum)) for stratum in strata for order in orders}
 
 
 class _Count:

@@ -1,5 +1,6 @@
 """The names of the recipes, which can be listed without loading torch; `study.recipes` makes the recipes."""
 
+import re
 from collections.abc import Callable
 from inspect import signature
 from typing import TYPE_CHECKING
@@ -18,6 +19,13 @@ QUARTER, LITTLE = "-quarter", "-little"
 """A quarter of the paper's steps, and a model small enough to be shipped."""
 ON = "-on-"
 """Between an arm and the file of problems that its runs were trained on."""
+
+
+def in_a_name(stem: str) -> str:
+    """A file's name without its ending as a part of an arm's name."""
+    return re.sub(r"[^a-zA-Z0-9.]+", "-", stem).strip("-.")
+
+
 PUBLISHED = f"{ON}published"
 """Trained and measured on published problems, as the study's are (`benchmarks/published_sudokus.py`)."""
 MORE_VERSIONS = {

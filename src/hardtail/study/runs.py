@@ -33,7 +33,7 @@ from hardtail.core.records import (
     read_measurements,
 )
 from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
-from hardtail.study.names import ON
+from hardtail.study.names import ON, PUBLISHED, in_a_name
 from hardtail.tasks.named import kind_named, task_of
 
 R = TypeVar("R", bound=Head)
@@ -86,10 +86,10 @@ class Run:
 
     @property
     def test_file(self) -> str:
-        """The name of the file that a run on a file of problems is measured on: `NAME-test.npz` if it was trained on
-        `NAME`. Empty for other runs."""
+        """The file that a run on the file `NAME` is measured on, `NAME-test`, as names of arms have it; empty for other
+        runs."""
         trained_on = self.entry.arm.partition(ON)[2]
-        return f"{trained_on}-test.npz" if trained_on else ""
+        return f"{trained_on}-test" if trained_on else ""
 
     @cached_property
     def log(self) -> list[LogLine]:
@@ -112,11 +112,16 @@ class Run:
     @cached_property
     def measured(self) -> dict[tuple[type[Measurement], str, str, str | None], Measurement]:
         """The measurements that count, by kind, policy, stratum and kind of weights."""
-        filed = [record for record in self.evaluations if record.plainly_decoded_from(self.test_file)]
-        # `natural` is all of a file there, in whatever proportions, and not what the task draws.
-        held = [record for record in filed if record.stratum != "natural"]
-        held = held or [record for record in self.evaluations if record.plainly_decoded]
+        held = [record for record in self.evaluations if self._is_of_test_file(record)]
+        if not held and not self.entry.arm.endswith(PUBLISHED):
+            held = [record for record in self.evaluations if record.plainly_decoded]
         return largest(held, lambda of: (type(of), of.policy, of.stratum, of.checkpoint), lambda of: of.n)
+
+    def _is_of_test_file(self, record: Measurement) -> bool:
+        """Whether it is a plain decode of the test file; not of `natural`, which is all of a file, in whatever
+        proportions, and not what the task draws."""
+        stem = in_a_name(Path(record.plainly_decoded_from).stem)
+        return bool(self.test_file) and stem == self.test_file and record.stratum != "natural"
 
     @property
     def accuracies(self) -> list[Accuracy]:

@@ -216,7 +216,7 @@ def _draw(
             got += place_K.size
             progress(place_K.size)
         asked = end
-        if asked > 1000 and got < asked / 500:
+        if got < part.n and asked > 1000 and got < asked / 500:
             raise HardtailError(
                 f"{task.name}: there are too few different problems with {part.stratum} to keep some for {split} only; "
                 "use larger problems, or keep the overlap"

@@ -104,7 +104,10 @@ class Fit(Checked):
     seed: int = 0
 
 
-def fitted(subject: Subject, teacher: Teacher, how: Fit = Fit()) -> tuple[Head, list[float]]:  # noqa: B008 (frozen)
+USUAL = Fit()
+
+
+def fitted(subject: Subject, teacher: Teacher, how: Fit = USUAL) -> tuple[Head, list[float]]:
     """A head for the subject's model, and its losses."""
     denoiser = subject.denoiser
     model = denoiser.model if isinstance(denoiser, ModelDenoiser) else None
