@@ -16,6 +16,7 @@ from hardtail.models.precision import Precision
 from hardtail.schemes import Focal, Mixture, Papl, Puma, Random, Scheme
 from hardtail.schemes.stages import Fixed, Ramp, Stairs
 from hardtail.study.grids import entries_named
+from hardtail.study.names import ON
 from hardtail.study.recipes import recipe_named
 from hardtail.training.estimate import estimate
 from hardtail.training.optimiser import AdamW
@@ -95,9 +96,9 @@ def test_recorded_runs_are_of_these_recipes() -> None:
     assert found
     for path in found:
         held = json.loads(path.read_text())
-        (entry,) = entries_named(
-            ["{name}-s{seed}".format_map(held["fields"])]
-        )  # a run that was set aside has another folder
+        arm, _, file = held["fields"]["name"].partition(ON)  # a run that was set aside has another folder
+        (entry,) = entries_named([f"{arm}-s{held['fields']['seed']}"])
+        entry = entry.on(Path(f"{file}.npz")) if file else entry
         assert differences(held, entry.recipe.as_json()) == [], path.parent.name
 
 
