@@ -19,13 +19,6 @@ QUARTER, LITTLE = "-quarter", "-little"
 """A quarter of the paper's steps, and a model small enough to be shipped."""
 ON = "-on-"
 """Between an arm and the file of problems that its runs were trained on."""
-
-
-def in_a_name(stem: str) -> str:
-    """A file's name without its ending as a part of an arm's name."""
-    return re.sub(r"[^a-zA-Z0-9.]+", "-", stem).strip("-.")
-
-
 PUBLISHED = f"{ON}published"
 """Trained and measured on published problems, as the study's are (`benchmarks/published_sudokus.py`)."""
 MORE_VERSIONS = {
@@ -38,6 +31,11 @@ SHIPPED = ("addition-papl-paper", "addition-random")
 """The models of the zoo that recipes fine-tune."""
 TUNED = ("own", "hot", "whole", "path", "mixture", "more")
 """What they are fine-tuned with; `study.fine_tuning` makes these recipes."""
+
+
+def in_a_name(stem: str) -> str:
+    """A file's name without its ending as a part of an arm's name."""
+    return re.sub(r"[^a-zA-Z0-9.]+", "-", stem).strip("-.")
 
 
 def recipe_parts() -> dict[str, tuple[str, str, str]]:

@@ -235,9 +235,9 @@ def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) 
     endings = [ending for ending in VARIANTS[reading] if ON not in ending or task in FROM_LISTS]
     drawn = [ending for ending in endings if ON not in ending]
     held = {ending: [f"{task}-{one}{ending}" in recorded for one in THREE] for ending in endings}
-    first = ([ending for ending in endings if all(held[ending])] or [ending for ending in drawn if any(held[ending])])[
-        :1
-    ]
+    whole = [ending for ending in endings if all(held[ending])]
+    partly = [ending for ending in drawn if any(held[ending])]
+    first = (whole or partly)[:1]
     others = [ending for ending in drawn if ending not in SHORTENED or not first]
     if first and first[0] not in drawn and "-" not in scheme:  # an arm that is named with its ending is meant as it is
         others = []
