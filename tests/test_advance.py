@@ -15,13 +15,14 @@ from hardtail.cli import main
 from hardtail.core.files import save_instances, sole_writer
 from hardtail.core.provenance import origin
 from hardtail.core.records import Accuracy, LogLine, read_measurements
+from hardtail.measuring.given import problems_beside
 from hardtail.study import advance as moving
 from hardtail.study.advance import advance, prepare, status
 from hardtail.study.grids import GRIDS, entries_named, grid_named
 from hardtail.study.measure import measure, study_policies
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
-from hardtail.study.unit import Unit, measured_file
+from hardtail.study.unit import Unit
 from hardtail.tasks import datasets as data
 from hardtail.tasks.named import make_task
 from hardtail.training import checkpoint
@@ -119,8 +120,8 @@ def test_runs_on_a_file_are_measured_on_the_test_file_beside_it(tmp_path: Path) 
     for split, name in (("train", "my_sums.npz"), ("sweep", "my_sums-test.npz")):
         built = data.build(plain.recipe.task, split, n=40 if split == "train" else 12)
         save_instances(tmp_path / name, built.instances, built.manifest)
-    assert measured_file(file) == tmp_path / "my_sums-test.npz"
-    assert measured_file(tmp_path / "others.npz") is None
+    assert problems_beside(file) == tmp_path / "my_sums-test.npz"
+    assert problems_beside(tmp_path / "others.npz") is None
     store = Store(tmp_path / "results")
     on_file = plain.on(file)
     unit = Unit(on_file, tmp_path / "runs", store, 5, "cpu", data_file=file)
@@ -136,15 +137,16 @@ def test_runs_on_a_file_are_measured_on_the_test_file_beside_it(tmp_path: Path) 
     }
     orders = set(study_policies(plain.recipe.task))
     assert {(record.checkpoint, record.policy) for record in filed} == set(product(("last", "best_probe"), orders))
+    assert run.log[0].watched == filed[0].data
     assert run.accuracies
     assert all(record.data and record.stratum != "natural" for record in run.accuracies)
     folder = tmp_path / "runs" / on_file.name
     before = (folder / "evaluations.jsonl").read_bytes()
-    assert measure(folder, device="cpu", n=5, test_file=measured_file(file))
+    assert measure(folder, device="cpu", n=5, test_file=problems_beside(file))
     assert (folder / "evaluations.jsonl").read_bytes() == before
     lines = [line for line in before.splitlines(keepends=True) if b"my_sums-test" not in line or b"top1" in line]
     (folder / "evaluations.jsonl").write_bytes(b"".join(lines))  # as if it had been evaluated in one order before
-    assert measure(folder, device="cpu", n=5, test_file=measured_file(file))
+    assert measure(folder, device="cpu", n=5, test_file=problems_beside(file))
     again = [record for record in read_measurements(folder / "evaluations.jsonl") if record.data]
     assert {record.policy for record in again if isinstance(record, Accuracy)} == orders
 

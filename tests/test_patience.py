@@ -86,13 +86,13 @@ def test_a_run_out_of_patience_continues_only_with_more(tmp_path: Path) -> None:
     assert keeper.ended(None, None) is None
     (tmp_path / STATE).touch()
     keeper.progress.step = 9
-    keeper.finish("somehow", origin("cpu"), None, 5)
+    keeper.finish("somehow", origin("cpu"), None, None, 5)
     ends = {patience: keeper.ended(patience, None) for patience in (1, 5, 6, None)}
     assert [patience for patience, ended in ends.items() if ended is not None] == [1, 5]
     (tmp_path / STATE).unlink()
     with pytest.raises(HardtailError, match="ended at step 9, when a patience of 5 steps had run out, and cannot cont"):
         keeper.ended(6, None)
-    keeper.finish("somehow", origin("cpu"), None, None)
+    keeper.finish("somehow", origin("cpu"), None, None, None)
     assert all(keeper.ended(patience, None) for patience in (1, 6, None))
 
 

@@ -1,6 +1,7 @@
 """What a run directory promises: which weights are kept, and on what data."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -234,6 +235,30 @@ def test_data_from_a_file_is_what_is_trained_on(built: Path, tmp_path: Path) -> 
     train(recipe, tmp_path / "other", data_file=tmp_path / "other.npz")
     other = load_file(tmp_path / "other" / "last.safetensors")
     assert not torch.equal(other["embed.weight"], weights[0]["embed.weight"])
+
+
+def test_a_run_watches_itself_on_the_test_file_beside_its_data(built: Path, tmp_path: Path) -> None:
+    """The probe is of that file, records name it, and a run is not continued with another one."""
+    recipe, file, test = quick(), tmp_path / "sums.npz", tmp_path / "sums-test.npz"
+    shutil.copy(built, file)
+    shutil.copy(built.with_suffix(".json"), file.with_suffix(".json"))
+    made = data.build(recipe.task, "sweep", 5, 12)
+    save_instances(test, made.instances, made.manifest)
+    train(recipe, tmp_path / "drawn", data_file=built)
+    assert not train(recipe, tmp_path / "filed", data_file=file, should_stop=stop_after(9)).finished
+    test.rename(tmp_path / "away.npz")
+    with pytest.raises(HardtailError, match="other problems to measure itself on"):
+        train(recipe, tmp_path / "filed", data_file=file)
+    (tmp_path / "away.npz").rename(test)
+    train(recipe, tmp_path / "filed", data_file=file)
+    drawn, filed = log_of(tmp_path / "drawn"), log_of(tmp_path / "filed")
+    said = {"file": "sums-test.npz", "sha256": load_instances(test)[1].sha256, "count": 12}
+    assert filed[0]["watched"] == said
+    assert json.loads((tmp_path / "filed" / "finished.json").read_text())["watched"] == said
+    assert "watched" not in drawn[0]
+    assert drawn[1]["probe_nll"] != filed[1]["probe_nll"]
+    weights = [load_file(tmp_path / run / "last.safetensors") for run in ("drawn", "filed")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0]), "training is the same"
 
 
 def test_a_run_goes_on_with_its_own_data_only(built: Path, tmp_path: Path) -> None:

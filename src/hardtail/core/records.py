@@ -175,6 +175,8 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     decode_precision: str | None = None
     """In which precision this session decodes, if it is not fp32."""
     data: DataFile | None = None
+    watched: DataFile | None = None
+    """The file whose problems the run measures itself on, if they are not drawn."""
     rounded: Count | None = None
     """How often the optimiser's moments were rounded to bf16 before this session, if they were."""
     wall: Seconds | None = None
@@ -193,6 +195,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     how: str | None = None
     data: DataFile | None = None
+    watched: DataFile | None = None
+    """The file whose problems it measured itself on, and so chose its weights by, if they were not drawn."""
     patience: Positive | None = None
     """The patience that ran out before the last step, if one did."""
 

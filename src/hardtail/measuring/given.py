@@ -19,6 +19,14 @@ from hardtail.tasks.named import said_task, task_to_json
 from hardtail.tasks.stored import refuse_misshapen, refuse_unsolved
 
 
+def problems_beside(data_file: Path | None) -> Path | None:
+    """`NAME-test.npz` next to the file `NAME` that a run is trained on, if there is one."""
+    if data_file is None or str(data_file).startswith(hub.HF):
+        return None
+    beside = data_file.with_name(f"{data_file.stem}-test.npz")
+    return beside if beside.exists() else None
+
+
 @dataclass(frozen=True)
 class GivenProblems:
     """The problems of one file, and what every record about them says of it."""
@@ -44,12 +52,12 @@ class GivenProblems:
 
     def of(self, stratum: str, n: int | None) -> Instances:
         """The first `n` problems of a stratum in the order of the file, or all; `natural` is the whole file."""
-        inside_K = self._inside(stratum)[:n]
-        if not len(inside_K):
-            raise HardtailError(f"{self.file.file} has no problem of the stratum {stratum}; leave it out")
-        chosen = self.instances.take(inside_K)
-        refuse_unsolved(self.task, chosen, self.file.file)
-        return chosen
+        return self._solved(self._some(stratum)[:n])
+
+    def spread(self, stratum: str, n: int) -> Instances:
+        """At most `n` problems of a stratum, from all parts of the file, which may be in the order of difficulty."""
+        inside_K = self._some(stratum)
+        return self._solved(inside_K[np.linspace(0, len(inside_K), min(n, len(inside_K)), endpoint=False, dtype=int)])
 
     def strata(self, names: Sequence[str]) -> list[str]:
         """Those of the named strata that the file has problems of."""
@@ -69,6 +77,16 @@ class GivenProblems:
         inside = {name: self._inside(name)[:n] for name in strata}
         every_K = np.unique(np.concatenate(list(inside.values())))
         return self.instances.take(every_K), {name: np.isin(every_K, rows_K) for name, rows_K in inside.items()}
+
+    def _some(self, stratum: str) -> NDArray[np.intp]:
+        if not len(inside_K := self._inside(stratum)):
+            raise HardtailError(f"{self.file.file} has no problem of the stratum {stratum}; leave it out")
+        return inside_K
+
+    def _solved(self, rows_K: NDArray[np.intp]) -> Instances:
+        chosen = self.instances.take(rows_K)
+        refuse_unsolved(self.task, chosen, self.file.file)
+        return chosen
 
     def _inside(self, stratum: str) -> NDArray[np.intp]:
         wanted, strata = self.task.stratum(stratum), self.instances.strata

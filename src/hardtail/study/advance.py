@@ -12,7 +12,7 @@ from hardtail.core.depots import Depot
 from hardtail.core.errors import BusyError, HardtailError
 from hardtail.core.files import sole_writer
 from hardtail.core.records import LogLine
-from hardtail.measuring.given import GivenProblems
+from hardtail.measuring.given import GivenProblems, problems_beside
 from hardtail.models.precision import Precision
 from hardtail.study.grids import Entry
 from hardtail.study.leases import Lease
@@ -28,7 +28,6 @@ from hardtail.study.unit import (
     State,
     Unit,
     Watching,
-    measured_file,
 )
 from hardtail.study.workplaces import Desk, runs_at
 from hardtail.tasks import datasets as data
@@ -144,7 +143,7 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
 
     if entry.name in unit.store.names():  # recorded by someone else since it was looked for
         return Result(entry.name, "recorded")
-    if test_file := measured_file(unit.data_file):
+    if test_file := problems_beside(unit.data_file):
         GivenProblems.read(entry.recipe.task, test_file).refuse_unmeasurable()  # before anything is trained
     outcome = train(
         entry.recipe,

@@ -18,6 +18,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import file_hash, local_data
 from hardtail.core.hub import HF
 from hardtail.core.records import LogLine
+from hardtail.measuring.given import problems_beside
 from hardtail.models.precision import Precision
 from hardtail.study.grids import Entry
 from hardtail.study.store import Store
@@ -27,14 +28,6 @@ State = Literal["recorded", "stopped", "busy", "failed", "refused", "unwritable"
 """How work on a unit ended. `stopped`: it is saved and continues another time; `busy`: someone else works on it;
 `failed`: by its own fault; `refused`: a file could not be written; `unwritable`: results could not be recorded at all;
 `full`: there is no space left."""
-
-
-def measured_file(data_file: Path | None) -> Path | None:
-    """`NAME-test.npz` next to the file `NAME` that a run is trained on, if there is one."""
-    if data_file is None or str(data_file).startswith(HF):
-        return None
-    beside = data_file.with_name(f"{data_file.stem}-test.npz")
-    return beside if beside.exists() else None
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,7 @@ class Unit:
     def identity(self) -> str:
         """A hash of everything that its results depend on, except for the code."""
         files = [local_data(self.data_file)] if self.data_file else []
-        files += [test] if (test := measured_file(self.data_file)) else []
+        files += [test] if (test := problems_beside(self.data_file)) else []
         data = " ".join(file_hash(file) for file in files)
         measured = [self.n, self.precision, self.ledger_only]
         content = [self.name, self.entry.recipe.as_json(), measured, self.patience, data]

@@ -50,6 +50,8 @@ class Progress:
     best_step: int = -1
     data: str = ""
     """Hash of the training data, where it came from a file."""
+    watched: str = ""
+    """Hash of the problems that the run measures itself on, where they come from a file."""
     recipe: Any = None
     """What is trained, as `describe` writes it; None in states from before it was kept."""
     log: list[LogLine] = field(default_factory=list)

@@ -101,10 +101,11 @@ class Keeper:
             )
         return None
 
-    def resume(self, step: Step, data: str) -> None:
+    def resume(self, step: Step, data: str, watched: str) -> None:
         """Put a saved state, if there is one, back into the step's tensors, and start writing this run.
 
-        `data` is the hash of the training data, empty if it does not come from a file.
+        `data` is the hash of the training data, `watched` that of the problems that the run measures itself on; each is
+        empty if they do not come from a file.
         """
         write_json(self.folder / RECIPE, self.described)  # only now: a recipe that cannot run claims nothing
         self._refuse_other_processes(step.ranks)
@@ -114,6 +115,11 @@ class Keeper:
         if held is not None:
             self._refuse_another_state(held)
             self._refuse_other_data(held.data, data)
+            if held.watched != watched:
+                raise HardtailError(
+                    f"{self.folder} was started with other problems to measure itself on; put the same NAME-test.npz "
+                    f"next to the training data, or {ELSEWHERE}"
+                )
             if held.step > self.recipe.steps or not step.knows_its_rows():
                 raise HardtailError(
                     f"{self.folder / STATE} is damaged: it has steps or rows that the run does not have; remove it to "
@@ -121,7 +127,7 @@ class Keeper:
                 )
             vars(self.progress).update(vars(held) | {"recipe": self.described})
             self.others = others
-        self.progress.data, self.progress.world = data, step.ranks.world
+        self.progress.data, self.progress.watched, self.progress.world = data, watched, step.ranks.world
         if saved_step(self.folder / BEST) != self.progress.best_step:
             # These weights are from after the saved step. Those steps run again, with slightly different results on a
             # GPU. The best weights from before are gone, so the next probe is the best.
@@ -184,9 +190,11 @@ class Keeper:
         views = step.flat.views(step.flat.ema_P)
         save_model(self.folder / f"{kind}.safetensors", step.model, views, about)
 
-    def finish(self, how: str, origin: Origin, data: DataFile | None, patience: int | None) -> None:
+    def finish(
+        self, how: str, origin: Origin, data: DataFile | None, watched: DataFile | None, patience: int | None
+    ) -> None:
         step, wall = self.progress.step, round(self.progress.wall, 3)
-        done = Finished(step=step, wall=wall, how=how, data=data, patience=patience, **origin)
+        done = Finished(step=step, wall=wall, how=how, data=data, watched=watched, patience=patience, **origin)
         write_record(self.folder / FINISHED, done)
 
 

@@ -17,6 +17,7 @@ from hardtail.core.provenance import origin
 from hardtail.core.records import DataFile, LogLine
 from hardtail.core.types import Instances
 from hardtail.decoding.workers import computing_threads
+from hardtail.measuring.given import GivenProblems, problems_beside
 from hardtail.models.precision import matmul_precision
 from hardtail.schemes.base import Corpus
 from hardtail.tasks import datasets as data
@@ -65,10 +66,11 @@ def train(
 ) -> Outcome:
     """Train `recipe` in `folder`: start the run, continue it where it stopped, or return at once if it has finished.
 
-    `patience` ends the run at the first probe that is this many steps or more after the best one; without it, or with
-    a larger one, a run that ended this way continues. `report` gets every line of the log, `progress`
-    the number of every finished step; `should_stop` is called between steps, and the run is saved before it stops. This
-    seeds torch's global generator, or restores it from the saved state.
+    `data_file` replaces the recipe's training data; with `NAME-test.npz` next to `NAME`, the run also measures itself,
+    and so chooses its weights, on problems of that file. `patience` ends the run at the first probe that is this many
+    steps or more after the best one; without it, or with a larger one, a run that ended this way continues. `report`
+    gets every line of the log, `progress` the number of every finished step; `should_stop` is called between steps, and
+    the run is saved before it stops. This seeds torch's global generator, or restores it from the saved state.
 
     Several processes (`ranks`) train one run if each calls this: every one has its share of the batch and of the data,
     and the first alone measures, reports and writes.
@@ -135,9 +137,9 @@ class _Run:
         self.recipe, self.keeper, self.progress, self.device = recipe, keeper, keeper.progress, device
         self.source: DataFile | None = None
         """The file of the training data, if it comes from one."""
-        task, watch = recipe.task, recipe.watch
-        parts = watch.parts(task).items() if ranks.first else ()
-        measured = {name: data.draw(task, *part, recipe.seed) for name, part in parts}
+        given = GivenProblems.read(recipe.task, test) if (test := problems_beside(data_file)) else None
+        self.watched = given.file if given else None
+        measured = self._measured(given) if ranks.first else {}
         torch.manual_seed(ranks.seed(recipe.seed))
         self.step = Step(
             begun(recipe).to(device).train(),
@@ -153,6 +155,15 @@ class _Run:
             ranks=ranks,
         )
         self.monitor = Monitor(recipe, measured, self.step, keeper) if ranks.first else None
+
+    def _measured(self, given: GivenProblems | None) -> dict[str, Instances]:
+        """What the run measures itself on: drawn, or from the given problems."""
+        task, seed = self.recipe.task, self.recipe.seed
+        parts = self.recipe.watch.parts(task).items()
+        if given is None:
+            return {name: data.draw(task, *part, seed) for name, part in parts}
+        whole = {data.WHOLE: "natural"}  # in a file, natural problems are all there are
+        return {name: given.spread(whole.get(part.stratum, part.stratum), part.n) for name, (_, part) in parts}
 
     def _corpus(self, data_file: Path | None) -> Corpus:
         mask_id, order = self.recipe.task.vocabulary.mask_id, self.recipe.watch.order
@@ -176,7 +187,7 @@ class _Run:
         """Continue from the saved state, if there is one: the first process reads it and hands out what is others'."""
         step, keeper = self.step, self.keeper
         if self.ranks.first:
-            keeper.resume(step, self.source.sha256 if self.source else "")
+            keeper.resume(step, *(file.sha256 if file else "" for file in (self.source, self.watched)))
         if self.ranks.most(int(self.progress.step > 0)):
             own = step.own() | generators(self.device)
             self.ranks.hand_out(step.common(), own, keeper.others)
@@ -196,6 +207,7 @@ class _Run:
             step=progress.step,
             how=how,
             data=self.source,
+            watched=self.watched,
             rounded=progress.rounded or None,
             decode_precision=None if (precision := decode_precision(self.recipe, self.device)) == "fp32" else precision,
             **origin(str(self.device)),
@@ -255,5 +267,5 @@ class _Run:
     def _finish(self, how: str, patience: int | None) -> Outcome:
         self._save()
         if self.monitor:
-            self.keeper.finish(how, origin(str(self.device)), self.source, patience)
+            self.keeper.finish(how, origin(str(self.device)), self.source, self.watched, patience)
         return Outcome(self.progress.step, True, self.keeper.folder, how, patience)
