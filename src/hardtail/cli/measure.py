@@ -74,6 +74,7 @@ def evaluate(
     traces: Annotated[Path | None, option("also write every trace to this folder", "DIR")] = None,
     gallery: Annotated[int, option("draw N failures of every policy and stratum [1 if N is omitted]", "[N]")] = 0,
     trust: Annotated[bool, option("also ask which answers to distrust: eight more passes for each")] = False,
+    calibrate: Annotated[int | None, option("first set the limit of every ladder by N natural problems", "N")] = None,
     out: Annotated[Path | None, option("a .jsonl to add the records to [evaluations.jsonl in the run]", "FILE")] = None,
     launcher: LauncherName = "inline",
     address: Address = None,
@@ -82,6 +83,7 @@ def evaluate(
     """Measure a model: exact match by decoding order and stratum, with intervals."""
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
+    from hardtail.measuring import calibration
     from hardtail.measuring.evaluate import (
         DEFAULT_N,
         Outcome,
@@ -95,7 +97,7 @@ def evaluate(
     from hardtail.policies.base import Commit
     from hardtail.show.scoreboard import eval_tables, show_failures
 
-    for flag, value in (("-n", n), ("--each", each), ("--steps", steps)):
+    for flag, value in (("-n", n), ("--each", each), ("--steps", steps), ("--calibrate", calibrate)):
         positive(flag, value)
     if gallery < 0:
         raise HardtailError(f"--gallery is {gallery}; give a number of at least 0, or no number")
@@ -115,6 +117,7 @@ def evaluate(
     # On a cluster each worker loads the model; here it is loaded only to know what it is.
     subject = load("cpu") if launcher == "ray" else load(common.usable_device(device), compiled=compiled)
     chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
+    unset = calibration.ladders(chosen) if calibrate else {}
     allowed = subject.task.answer_tokens if restrict else None
     commit = Commit(1 if each is None else each, steps, schedule)
     decoding = Decoding(commit, batch, subject.device, seed, temperature, allowed)
@@ -135,6 +138,9 @@ def evaluate(
         total = len(problems) * len(chosen) + half
         what = f"{len(problems):,} problems × {common.counted(len(chosen), 'policy', 'policies')}"
         what += f" + {half:,} half revealed" * bool(half)
+    if calibrate:
+        total += calibrate * len(unset)
+        what += f" + {calibrate:,} natural problems × {common.counted(len(unset), 'ladder', 'ladders')}"
     into = out or subject.record_file("evaluations.jsonl")
     common.refuse_other_records(into)
     common.say_decodes(f"{subject.name}: {total:,} decodes = {what}", [(subject, total)])
@@ -143,12 +149,20 @@ def evaluate(
         passes(launcher, address, device, subject, partial(load, compiled=compiled)) as (makers, where),
         common.progress_bar(f"decoding {subject.name}", total) as advance,
     ):
+        decoding = replace(decoding, device=where)
+        limits = {
+            name: calibration.calibrate(
+                subject, name, ladder, calibrate or 0, decoding, data_seed=data_seed, passes=makers, progress=advance
+            )
+            for name, ladder in unset.items()
+        }
+        chosen = dict((limits[name][:2] if name in limits else (name, policy)) for name, policy in chosen.items())
         every = evaluate_all(
             subject,
             chosen,
             wanted,
             n,
-            replace(decoding, device=where),
+            decoding,
             data_seed=data_seed,
             given=given,
             traces=traces,
@@ -163,6 +177,8 @@ def evaluate(
         except BaseException:  # after Ctrl-C, a full disk or a faulty policy, earlier measurements are not lost
             keep(into, records_of(found))
             raise
+    for limit in limits.values():
+        common.say(limit.words)
     records = records_of(found)
     try:
         kept = keep(into, records)  # first: `| head` closes the pipe before everything is printed

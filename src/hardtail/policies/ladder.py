@@ -39,7 +39,7 @@ class Ladder(Policy):
 
     rungs: tuple[Policy, ...] = (Threshold(), Check(), Top1())
     limit: NonNegative = 1.0
-    """In nats, over the whole answer; to be set on natural problems (docs/remedy-details.md)."""
+    """In nats, over the whole answer; `hardtail eval --calibrate` sets it for a model, by natural problems."""
     hide: Literal["comb", "random", "block"] = "random"
     """What is hidden together; random groups are drawn anew for every split."""
     parts: AtLeastOne = 2

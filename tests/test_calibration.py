@@ -1,0 +1,78 @@
+"""Ladders whose limit is set by natural problems."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hardtail import HardtailError
+from hardtail.core.records import Accuracy, read_measurements
+from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.calibration import APART, LEAST, calibrate, ladders, rounded_up
+from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.subject import load_subject
+from hardtail.measuring.trust import Question, asked
+from hardtail.policies.confidence import Top1
+from hardtail.policies.ladder import Ladder
+from hardtail.policies.named import policy_named
+from hardtail.policies.parallel import Threshold
+from hardtail.tasks.named import make_task
+from tests.conftest import Command
+
+
+class Clueless:
+    """Finds all tokens equally likely."""
+
+    mask_id = make_task("addition").vocabulary.mask_id
+
+    def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return torch.zeros(*at_BA.shape, self.mask_id + 1)
+
+
+LADDER = "ladder,rungs=threshold/top1,hide=comb,parts=3,splits=1"
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"),
+    [(0.0, 0.0), (0.00149, 0.0015), (0.0015, 0.0015), (0.00995, 0.01), (9.91, 10.0), (1234.0, 1300.0)],
+)
+def test_limits_are_rounded_up_to_two_digits(value: float, limit: float) -> None:
+    assert rounded_up(value) == limit
+
+
+def test_the_limit_is_a_quantile_of_right_answers_to_other_natural_problems() -> None:
+    """By its definition: decode with the last rung, ask as the ladder asks, and leave out the wrong answers."""
+    subject = load_subject("zoo:addition-papl5")
+    ladder = Ladder((Threshold(), Top1()), hide="block", parts=4, splits=1, again=2)
+    found = calibrate(subject, "ladder", ladder, 60, Decoding(), data_seed=3)
+    trace = decode(subject.denoiser, measured_instances(subject.task, "natural", 60, 3 + APART), Top1(), Decoding())
+    energy_N = asked(subject.denoiser, trace, Question("block", 4), Decoding()).energy
+    limit = max(rounded_up(float(np.quantile(energy_N[trace.exact_N], 0.99))), LEAST)
+    assert found.ladder == replace(ladder, limit=limit)
+    assert limit > LEAST, "or the quantile would not be seen"
+    assert found.name == f"ladder,limit={limit:g}"
+    assert found.words.endswith(f"by {int(trace.exact_N.sum())} right answers to 60 natural problems")
+
+
+def test_eval_measures_with_the_limit_and_names_it(hardtail_command: Command, tmp_path: Path) -> None:
+    words = ("eval", "zoo:addition-papl-paper", "--policies", "top1", LADDER, "--strata", "natural", "-n", "8")
+    code, _, said = hardtail_command(*words, "--calibrate", "20", "--out", str(tmp_path / "out.jsonl"))
+    assert code == 0
+    assert f"{LADDER}: limit {LEAST:g} nats, by 20 right answers to 20 natural problems" in " ".join(said.split())
+    records = [record for record in read_measurements(tmp_path / "out.jsonl") if isinstance(record, Accuracy)]
+    assert [record.policy for record in records] == ["top1", f"{LADDER},limit={LEAST:g}"]
+    assert all(policy_named(record.policy) for record in records), "the name can be used again"
+
+
+def test_what_cannot_be_calibrated_is_refused(hardtail_command: Command) -> None:
+    for policies, told in ((["top1"], "no policy is one"), (["ladder,limit=2"], "leave one of them out")):
+        code, _, error = hardtail_command("eval", "zoo:addition-puma", "--calibrate", "9", "--policies", *policies)
+        assert (code, told in " ".join(error.split())) == (2, True)
+    assert list(ladders({"ladder": Ladder(), "top1": Top1()})) == ["ladder"]
+    subject = load_subject("zoo:addition-papl5")
+    with pytest.raises(HardtailError, match=r"solves none of 3 natural problems; give more \(--calibrate\)"):
+        calibrate(replace(subject, denoiser=Clueless()), "ladder", Ladder(), 3, Decoding(), data_seed=1)
