@@ -23,14 +23,18 @@ from hardtail.core.pretrained import ZOO
 from hardtail.core.provenance import origin
 from hardtail.core.records import Accuracy, Trust, read_measurements
 from hardtail.decoding.options import Decoding
+from hardtail.measuring.calibration import APART, calibrate
 from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
 from hardtail.measuring.influence import By, chosen_groups
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.precision import Precision
 from hardtail.policies.base import Commit
+from hardtail.policies.ladder import Ladder
 from hardtail.policies.named import policy_named
 from hardtail.study.claims.ours.remedy import (
     ADDITION,
+    CALIBRATED,
+    COMB_CALIBRATED,
     COMB_LADDER,
     DETECTED,
     HARDEST,
@@ -42,6 +46,9 @@ from hardtail.study.claims.ours.remedy import (
 
 MODELS = {model.name: model for model in zoo.models()}
 SEEDS = (0, 1, 2)
+CALIBRATING = 500
+"""Natural problems that set a limit."""
+ANY_LIMIT = ",limit=*"
 ASKED = ("threshold", "top1")
 """The policies whose answers are looked at again."""
 GPU_BATCH = 2048
@@ -92,6 +99,24 @@ def _of_model(seed: int, model: str) -> Iterator[Work]:
         yield from (Work(model, seed, stratum, policy) for stratum in strata)
     _, again = RESTARTED.get(model, ("", ()))
     yield from (Work(model, seed, stratum, RESTARTS) for stratum in again)
+
+
+def calibrated(models: list[str], seeds: list[int]) -> Iterator[Work]:
+    """Ladders with a limit of their own for each model; what they are compared with, `works` measures."""
+    for seed, model in [(seed, model) for seed in seeds for model in models]:
+        task = MODELS[model].task
+        for stratum in ("natural", HARDEST[task]):
+            yield Work(model, seed, stratum, COMB_CALIBRATED if task == "addition" else CALIBRATED)
+
+
+def with_limit(subject: Subject, policy: str, decoding: Decoding) -> str:
+    """The name of a ladder with the limit that natural problems set."""
+    name = policy.removesuffix(ANY_LIMIT)
+    ladder = policy_named(name)
+    assert isinstance(ladder, Ladder)
+    found = calibrate(subject, name, ladder, CALIBRATING, decoding, data_seed=SEEDS[0])
+    print(found.words, flush=True)
+    return found.name
 
 
 def equal_passes(models: list[str], seeds: list[int]) -> Iterator[Work]:
@@ -146,7 +171,7 @@ def measured(path: Path) -> set[Measured]:
     }
 
 
-PLANS = {"claims": works, "equal": equal_passes, "groups": groups}
+PLANS = {"claims": works, "calibrated": calibrated, "equal": equal_passes, "groups": groups}
 
 
 def subject_on(model: str, device: str, precision: Precision | None) -> Subject:
@@ -174,6 +199,7 @@ def main() -> None:
     asked = parser.parse_args()
     deadline = time.monotonic() + 60 * asked.minutes
     subjects: dict[str, Subject] = {}
+    limited: dict[str, str] = {}
     for work in PLANS[asked.plan](asked.models, asked.seeds):
         if asked.strata and work.stratum not in asked.strata:
             continue
@@ -183,8 +209,15 @@ def main() -> None:
         subject = subjects[work.model]
         if asked.draw:
             measured_instances(subject.task, work.stratum, asked.n, work.seed)
+            if asked.plan == "calibrated":
+                measured_instances(subject.task, "natural", CALIBRATING, SEEDS[0] + APART)
             continue
         name = subject.task.order_names[0] if work.policy == "logical" else work.policy
+        batch = None if asked.device == "cpu" else GPU_BATCH
+        if name.endswith(ANY_LIMIT):
+            if work.model not in limited:
+                limited[work.model] = with_limit(subject, name, Decoding(batch=batch, device=asked.device))
+            name = limited[work.model]
         into = asked.out / f"{MODELS[work.model].run}.jsonl"
         commit, trust = Commit(work.each), work.policy in ASKED and asked.plan == "claims"
         made_with = str(commit), subject.origin.decode_precision, origin(asked.device)["device"]
@@ -196,7 +229,6 @@ def main() -> None:
         began = time.monotonic()
         subject = replace(subject, origin=replace(subject.origin, data_seed=work.seed))
         instances = measured_instances(subject.task, work.stratum, asked.n, work.seed)
-        batch = None if asked.device == "cpu" else GPU_BATCH
         decoding = Decoding(commit, batch, asked.device)
         policy = policy_named(name, subject.task.order_names)
         found = evaluate(subject, name, policy, instances, work.stratum, decoding, trust=trust)

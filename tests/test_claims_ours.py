@@ -120,6 +120,19 @@ def test_a_difference_on_three_sets_of_instances_rests_on_one_training_seed(tmp_
     assert shown.seeds == 1
 
 
+def test_a_calibrated_ladder_is_one_with_any_limit_and_the_same_other_fields(tmp_path: Path) -> None:
+    planted(tmp_path)
+    of_stratum: dict[str, Any] = {"stratum": "chain>=28", "data_seed": 0, "seed": 42, "n": 500, "checkpoint": "last"}
+    names = ("ladder,limit=0.02", "ladder,rungs=threshold/top1,limit=0.02", "ladder")
+    append_jsonl(
+        tmp_path / RUN / "evaluations.jsonl",
+        [Accuracy(policy=name, exact_match=0.1 * at, **of_stratum) for at, name in enumerate(names, 1)],
+    )
+    results = Results(Store(tmp_path))
+    found = [Decoded(RUN, policy, "chain>=28", usual="last").values(results) for policy in ("ladder,limit=*", "ladder")]
+    assert [[sample.value for sample in values.values()] for values in found] == [[0.1], [pytest.approx(0.3)]]
+
+
 def test_other_weights_are_other_figures(tmp_path: Path) -> None:
     """Neither the gate nor a figure takes a record of weights that nobody asked for."""
     claim, results = claim_named("remedy.repair.addition-random", OURS), planted(tmp_path)
@@ -151,7 +164,7 @@ def test_claims_name_policies_strata_and_models_that_exist() -> None:
         assert isinstance(figure, Decoded)
         assert figure.usual == weights.get(figure.run, "best_probe")
         task = hardtail.task(figure.run.partition("-")[0])
-        policy_named(figure.policy, task.order_names)
+        policy_named(figure.policy.replace("limit=*", "limit=1"), task.order_names)
         assert figure.stratum in task.strata(), figure
 
 

@@ -21,6 +21,7 @@ class Decoded(Figure):
 
     run: str
     policy: str
+    """One that ends in `limit=*` is a ladder with whatever limit natural problems gave it (`eval --calibrate`)."""
     stratum: str
     metric: Number = "exact_match"
     score: str = ""
@@ -81,6 +82,9 @@ class Decoded(Figure):
         """How many cases decide the interval: for an area, those of the rarer kind."""
         return min(record.wrong, record.n - record.wrong) if isinstance(record, records.Trust) else record.n
 
+    def _is_of(self, policy: str) -> bool:
+        return policy.startswith(self.policy[:-1]) if self.policy.endswith("limit=*") else policy == self.policy
+
     def _records(self, results: Results) -> dict[int, records.Accuracy | records.Trust]:
         """By seed of the instances, the record with the most of them; of equals, the last."""
         run = results.run(self.run)
@@ -91,8 +95,8 @@ class Decoded(Figure):
             if record.commit_rule != records.ONE_A_STEP:
                 continue
             score = record.score if isinstance(record, records.Trust) else ""
-            at = record.policy, record.stratum, score, record.checkpoint
-            fits = at == (self.policy, self.stratum, self.score, self._weights(results))
+            at = record.stratum, score, record.checkpoint
+            fits = at == (self.stratum, self.score, self._weights(results)) and self._is_of(record.policy)
             held = best.get(record.data_seed)
             if fits and (held is None or record.n >= held.n):
                 best[record.data_seed] = record

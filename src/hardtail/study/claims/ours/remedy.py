@@ -34,6 +34,8 @@ SHIPPED: dict[str, Checkpoint] = dict.fromkeys((*ADDITION.values(), "maze-puma-s
 WEIGHTS = "the weights that ship, else best_probe"
 HALVES, COMB, OWN = "halves energy", "comb energy", "own doubt"
 COMB_LADDER = "ladder,hide=comb,parts=3,splits=1"
+CALIBRATED = "ladder,rungs=threshold/top1,limit=*"
+COMB_CALIBRATED = f"{COMB_LADDER},limit=*"
 RESTARTS = "ladder,rungs=top1/noisy,again=6"
 """Once without noise, then up to seven times with."""
 QUARTERS = {name: f"{name}-quarter-s42" for name in ("sudoku-random", "countdown-random")}
@@ -84,11 +86,13 @@ def _detect(run: str, policies: tuple[str, ...], stratum: str, score: str, bound
     return found
 
 
-def _ladder(run: str, ladder: str, hardest: str) -> list[Check]:
+def _ladder(
+    run: str, ladder: str, hardest: str, rungs: tuple[str, ...] = ("threshold", "check", "top1")
+) -> list[Check]:
     as_good = [
         NotBelow(_accuracy(run, ladder, stratum), _accuracy(run, rung, stratum))
         for stratum in ("natural", hardest)
-        for rung in ("threshold", "check", "top1")
+        for rung in rungs
     ]
     return [
         *as_good,
@@ -114,12 +118,15 @@ def claims() -> list[Claim]:
         checks[f"remedy.repair.{model}"] = _repair(run)
         checks[f"remedy.detect.{model}"] = _detect(run, ("threshold", "top1"), DETECTED["addition"], COMB, 0.99)
         checks[f"remedy.ladder.{model}"] = _ladder(run, COMB_LADDER, HARDEST["addition"])
+        checks[f"remedy.calibrated.{model}"] = _ladder(run, COMB_CALIBRATED, HARDEST["addition"])
     for model, run in (OTHERS | LATER).items():
         task = model.partition("-")[0]
         bound = 0.99 if task == "maze" else 0.9
         drafts = ("threshold", "top1") if model in LATER else ("threshold",)
         checks[f"remedy.detect.{model}"] = _detect(run, drafts, DETECTED[task], HALVES, bound)
         checks[f"remedy.ladder.{model}"] = _ladder(run, "ladder", HARDEST[task])
+        if model not in QUARTERS:  # whose weights are not shipped
+            checks[f"remedy.calibrated.{model}"] = _ladder(run, CALIBRATED, HARDEST[task], ("threshold", "top1"))
     checks["remedy.margin.sudoku-random"] = _margin(QUARTERS["sudoku-random"], "tier=hard")
     checks["remedy.margin.countdown-random"] = _margin(QUARTERS["countdown-random"], "natural")
     for model, (run, strata) in RESTARTED.items():
