@@ -71,7 +71,7 @@ def test_every_look_on_a_cpu_has_the_same_number_of_rows(name: str, n: int) -> N
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_gpu_commits_the_same(name: str) -> None:
-    """In one captured graph a step, or without where the policy remasks; a warning that it cannot be would fail."""
+    """In captured graphs, or without where the policy is not capturable; a warning that it cannot be would fail."""
     cpu, gpu = (
         decode(TOY, problems(150), toy_policy(name), Decoding(device=device, batch=64)) for device in ("cpu", "cuda")
     )

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import hardtail
 from hardtail.core.noise import Moment
@@ -20,6 +21,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import worker_count
 from hardtail.models import attention
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
+from hardtail.policies import check, ladder
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.policies.confidence import Margin, Top1
 from hardtail.policies.named import policy_named
@@ -28,7 +30,7 @@ from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.stages import Fixed
 from hardtail.training import step as training
 from hardtail.training.gradient import Predicted
-from tests.decoding_toys import TOY, problems
+from tests.decoding_toys import NAMES, TOY, problems, same_trace, toy_policy
 
 ON_GPU = Decoding(device="cuda")
 
@@ -157,20 +159,87 @@ def test_a_step_that_cannot_be_captured_runs_step_by_step(monkeypatch: pytest.Mo
     held = loop._Loop(TOY, Top1(), Decoding(), problems(4), 32)
     asked = list[Any]()
 
-    def captured(function: Callable[[], None], device: torch.device, warm_up: int) -> Callable[[], None]:
-        asked.append((function, device, warm_up))
+    def captured(function: Any, device: torch.device, warm_up: int) -> Callable[[], None]:
+        asked.append((function.func, function.args, device, warm_up))
         if len(asked) > 1:
             raise RuntimeError("operation not permitted")
         return lambda: None
 
     monkeypatch.setattr(loop, "captured", captured)
-    assert held._captured() != held._once
+    assert list(held._captured()) == [32]
     with pytest.warns(
         UserWarning, match="could not be captured and runs step by step: operation not permitted"
     ) as told:
-        assert held._captured() == held._once
+        assert held._captured() == {}
     assert told[0].filename == __file__  # whoever asked
-    assert asked == [(held._once, torch.device("cpu"), 1)] * 2
+    assert asked == [(held._once, (32,), torch.device("cpu"), 1)] * 2
+
+
+aten = torch.ops.aten
+WAITS = {aten.nonzero.default, aten._local_scalar_dense.default, aten.masked_select.default}
+BY_MASK = {aten.index.Tensor, aten.index_put_.default, aten._index_put_impl_.default}
+
+
+class NeverWaiting(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses what would make a GPU's host wait, and so cannot be captured."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        masks = func in BY_MASK and any(index is not None and index.dtype == torch.bool for index in args[1])
+        assert func not in WAITS, f"a step waits for the host: {func}"
+        assert not masks, f"a step waits for the host: {func} by a mask"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if toy_policy(name).capturable])
+def test_captured_steps_never_wait_and_commit_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, except that a replay computes anew: nothing waits, and what a graph would hold stays in place."""
+    sizes, most = list[int](), list[int]()
+
+    def captured(work: Any, device: torch.device, warm_up: int) -> Callable[[], None]:
+        most.extend(work.args)
+        memory = work.func.__self__.state.memory
+
+        def replay() -> None:
+            places = {key: tensor.data_ptr() for key, tensor in memory.items()}
+            sizes.extend(work.args)
+            with NeverWaiting():  # type: ignore[no-untyped-call]
+                work()
+            assert {key: tensor.data_ptr() for key, tensor in memory.items()} == places
+
+        for _ in range(warm_up):
+            work()
+        return replay
+
+    policy, instances, decoding = toy_policy(name), problems(150), Decoding(batch=128, workers=1)
+    usual = decode(TOY, instances, policy, decoding)
+    monkeypatch.setattr(loop, "captured", captured)
+    monkeypatch.setattr(loop, "replays", lambda device: True)
+    for policies in (check, ladder):
+        monkeypatch.setattr(policies, "perhaps", lambda rows_B: True)
+    assert same_trace(decode(TOY, instances, policy, decoding), usual)
+    assert most[0] == 128
+    assert set(most) == ({128, 64, 32} if policy.remasks else {128})
+    assert set(sizes) <= set(most)
+
+
+def test_rows_that_are_finished_are_left_out_of_captured_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a ladder end at very different times: the last of them are computed alone."""
+    sizes = list[int]()
+
+    def captured(work: Any, device: torch.device, warm_up: int) -> Callable[[], None]:
+        def replay() -> None:
+            held = work.func.__self__
+            assert int(held._active_B().sum()) <= work.args[0]
+            sizes.extend(work.args)
+            work()
+
+        return replay
+
+    monkeypatch.setattr(loop, "captured", captured)
+    monkeypatch.setattr(loop, "replays", lambda device: True)
+    decode(TOY, problems(128), policy_named("ladder,limit=16,splits=1"), Decoding(batch=128, workers=1))
+    assert sizes == sorted(sizes, reverse=True)
+    assert set(sizes) == {128, 64, 32}
 
 
 def test_a_training_step_is_captured_around_the_sum_of_gradients(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 """The one decoding loop: look, score, commit, until nothing is hidden; everything it does is in the trace.
 
 A row's result depends on nothing but that row. Forward passes always have the same number of rows, because matrix
-products of another shape may round differently. On a GPU the step is captured as one graph, so it computes all rows of
-the batch; a step that cannot be captured, and any step on a CPU, leaves out those that are finished.
+products of another shape may round differently. On a GPU the step is captured as one graph, which computes all rows of
+the batch; where rows end at very different times, because the policy remasks, there are graphs for fewer rows, too. A
+step that cannot be captured, and any step on a CPU, leaves out those that are finished.
 
 Shapes: N instances, B batch, K rows of further passes, L sequence, A answer cells, V vocabulary.
 """
@@ -12,6 +13,7 @@ import reprlib
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from threading import get_ident
 from typing import Any
@@ -195,8 +197,8 @@ class _Loop:
         self.state.vocab_size = len(self.allowed_V)
         self._begin()
         foreign = isinstance(denoiser, ModelDenoiser) and not denoiser.model.capturable
-        self.eager = device.type != "cuda" or policy.remasks or foreign
-        self._step = self._once if self.eager else self._captured()
+        self.graphs = self._captured() if replays(device) and policy.capturable and not foreign else {}
+        """By the number of rows that are computed, the captured step; none if it is not captured."""
 
     # -- one batch ----------------------------------------------------------------------------------------------
 
@@ -207,13 +209,15 @@ class _Loop:
         self._begin()
         n, most = len(instances), self._steps(int(instances.maskable_NA.sum(axis=1).max()))
         segments: list[Segment] = []
-        left = n
+        left = active = n
         for step in range(most):
-            if (self.eager or step % LOOK_EVERY == 0) and not bool(self._active_B().any()):
+            if self.policy.remasks or not self.graphs or step % LOOK_EVERY == 0:
+                active = int(self._active_B().sum())
+            if not active:
                 break
             if self.policy.remasks and self.events.crowded:
                 segments.append(self.events.flush(n))
-            self._step()
+            self._step(active)
             progress(n * (step + 1) // most - n * step // most)
             left = n - n * (step + 1) // most
         segments.append(self.events.flush(n))
@@ -284,11 +288,19 @@ class _Loop:
 
     # -- one step -----------------------------------------------------------------------------------------------
 
-    def _once(self) -> None:
+    def _step(self, active: int) -> None:
+        """One step, of which at least the `active` rows are computed."""
+        if self.graphs:
+            self.graphs[min(rows for rows in self.graphs if rows >= active)]()
+        else:
+            self._once()
+
+    def _once(self, computed: int | None = None) -> None:
+        """One step; of so many rows, the active ones first, or of the active ones alone."""
         state, policy = self.state, self.policy
         active_B = self._active_B()
         self.passes_B.add_(active_B)
-        guess = self._look(active_B)
+        guess = self._look(active_B, computed)
         if policy.remasks and (anew_BA := policy.overwrite(guess, state)) is not None:
             self._hide(fitting(anew_BA, state.hidden_BA, policy, "overwrite"), guess)
         score_BA = only_hidden(fitting(policy.score(guess, state), state.hidden_BA, policy, "score"), state.hidden_BA)
@@ -330,13 +342,13 @@ class _Loop:
         """Change the answer in the sequence."""
         self.state.tokens_BL.scatter_(1, self.state.at_BA, torch.where(where_BA, token_BA, self.state.token_BA))
 
-    def _look(self, active_B: Tensor) -> Guess:
-        if self.eager:
-            row_K = active_B.nonzero()[:, 0]
+    def _look(self, active_B: Tensor, computed: int | None) -> Guess:
+        if computed == self.rows:
+            logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)
+        else:
+            row_K = active_B.nonzero()[:, 0] if computed is None else _first(active_B)[:computed]
             logits_BAV = torch.zeros((self.rows, self.cells, len(self.allowed_V)), device=self.device)
             logits_BAV[row_K] = self._logits(self.state.tokens_BL[row_K], self.state.at_BA[row_K])
-        else:
-            logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)
         log_p_BAV = logits_BAV.log_softmax(dim=-1)
         top_BA, token_BA = log_p_BAV.max(dim=-1)
         if self.temperature > 0:
@@ -388,13 +400,27 @@ class _Loop:
             raise HardtailError("no token may be committed: `allowed` names no token except the mask")
         return allowed_V
 
-    def _captured(self) -> Callable[[], None]:
-        """The step as one CUDA graph; eager, with a warning, if it cannot be captured."""
+    def _captured(self) -> dict[int, Callable[[], None]]:
+        """The step as CUDA graphs, for all rows and, if the policy remasks, for halves of them down to one forward
+        pass; none, with a warning, if it cannot be captured."""
+        sizes = [self.rows]
+        while self.policy.remasks and sizes[-1] > self.tile:
+            sizes.append(max(sizes[-1] // 2, self.tile))
         try:
-            return captured(self._once, self.device, warm_up=1)
+            return {rows: captured(partial(self._once, rows), self.device, warm_up=1) for rows in sizes}
         except RuntimeError as error:
             warnings.warn(f"{self.policy} could not be captured and runs step by step: {error}", stacklevel=2)
-            return self._once
+            return {}
+
+
+def replays(device: torch.device) -> bool:
+    """Whether steps can be captured there and replayed."""
+    return device.type == "cuda"
+
+
+def _first(active_B: Tensor) -> Tensor:
+    """All rows, the active ones first."""
+    return torch.argsort(active_B.to(torch.uint8), descending=True, stable=True)
 
 
 def row_keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:

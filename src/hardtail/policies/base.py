@@ -3,7 +3,7 @@
 Higher scores go first, and ties go to the cell that comes first. Scores are float32. A policy is a frozen
 configuration; what it carries from step to step is in `State.memory`: tensors that `begin` makes and that it changes in
 place. On a GPU a step is captured once and replayed, so a policy never waits for the host: no `.item()`, no `if` on a
-value.
+value (`Policy.capturable`).
 
 Shapes: B batch, K further sequences, L sequence, A answer cells, V vocabulary.
 """
@@ -159,6 +159,12 @@ class Policy(Checked, ABC):
     every step, and `review` after them."""
     inner: ClassVar[tuple[str, ...]] = ()
     """The fields that hold other policies."""
+
+    @property
+    def capturable(self) -> bool:
+        """Whether a GPU can capture a step: it never waits for the host, and makes no further passes. A policy that
+        remasks may do both, unless it says here that it does not."""
+        return not self.remasks
 
     def begin(self, state: State) -> dict[str, Tensor]:
         """What the policy carries from step to step, before the first one; nothing by default."""

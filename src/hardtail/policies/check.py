@@ -17,7 +17,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne
 from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.groups import GROUPINGS, SIGNS, written_out
-from hardtail.policies.nested import begun, nested, only, restart
+from hardtail.policies.nested import begun, nested, only, perhaps, restart
 from hardtail.policies.parallel import Threshold
 
 _DRAFT = "draft"
@@ -74,6 +74,10 @@ class Check(Policy):
                 f"check: hide=none with parts={self.parts} and sweep={self.sweep}; it looks at the whole answer at "
                 "once, so leave both out, or hide groups (hide=comb)"
             )
+
+    @property
+    def capturable(self) -> bool:
+        return self.draft.capturable and self.hide != "given"  # groups that are written out come from the host
 
     def begin(self, state: State) -> dict[str, Tensor]:
         if self.groups and len(self.groups) != state.at_BA.shape[1]:
@@ -141,7 +145,7 @@ class Check(Policy):
         doubted_BA |= differs_BA
         refill_B = over_B & ~done_B & (self.then != "replace")
         refill_BA = refill_B[:, None] & self._region(doubted_BA) & state.maskable_BA
-        if bool(refill_B.any()):
+        if self.then != "replace" and perhaps(refill_B):
             restart(self.draft, state, _DRAFT, refill_B, state.hidden_BA | refill_BA)
         doubted_BA &= ~over_B[:, None]
         drafting_B.copy_((drafting_B & ~drafted_B) | refill_B)

@@ -16,7 +16,7 @@ from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Top1
 from hardtail.policies.groups import GROUPINGS
-from hardtail.policies.nested import begun, nested, only, restart
+from hardtail.policies.nested import begun, nested, only, perhaps, restart
 from hardtail.policies.parallel import Threshold
 
 _RESTORING = -1
@@ -52,6 +52,10 @@ class Ladder(Policy):
         super().__post_init__()
         if len(self.rungs) < 2:
             raise HardtailError(f"a ladder has {len(self.rungs)} rungs; give at least two, such as threshold/top1")
+
+    @property
+    def capturable(self) -> bool:
+        return all(policy.capturable for policy in self.rungs)
 
     def begin(self, state: State) -> dict[str, Tensor]:
         none_B, none_BA = torch.zeros_like(state.key_B), torch.zeros_like(state.at_BA)
@@ -117,7 +121,7 @@ class Ladder(Policy):
         for rung, policy in enumerate(self.rungs):
             here_B = self._working_B(rung, state)
             within = only(here_B, nested(state, str(rung)))
-            if policy.remasks and bool(here_B.any()):
+            if policy.remasks and perhaps(here_B):
                 again_BA |= policy.review(guess, within, logits) & here_B[:, None]
             written_B |= here_B & ~(state.hidden_BA | again_BA).any(dim=1) & policy.finished(within)
         failed_B = self._prove(guess, state)
@@ -138,8 +142,8 @@ class Ladder(Policy):
         proving_B = proving_B & (turn_B != _RESTORING)
         asked_BA = state.maskable_BA & (memory["group_BA"] == (turn_B % self.parts)[:, None])
         log_p_BA = guess.log_p_BAV.gather(-1, memory["kept_BA"][..., None])[..., 0]
-        unlikely_B = -torch.where(asked_BA, log_p_BA, 0.0).sum(dim=1) / self.splits
-        energy_B.add_(torch.where(proving_B, unlikely_B, 0.0))
+        unlikely_B = -log_p_BA.masked_fill(~asked_BA, 0.0).sum(dim=1) / self.splits
+        energy_B.add_(unlikely_B.masked_fill(~proving_B, 0.0))
         turn_B.add_(proving_B)
         proved_B = proving_B & (turn_B == self.parts * self.splits)
         turn_B.mul_(~proved_B)
@@ -175,7 +179,7 @@ class Ladder(Policy):
         again_BA = torch.zeros_like(state.hidden_BA)
         for rung, policy in enumerate(self.rungs):
             here_B = climbs_B & self._on_B(rung, state)
-            if not bool(here_B.any()):
+            if not perhaps(here_B):
                 continue
             if isinstance(policy, Check):
                 restart(policy, state, str(rung), here_B, state.hidden_BA)

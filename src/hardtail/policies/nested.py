@@ -25,6 +25,11 @@ def only(rows_B: Tensor, state: State) -> State:
     return replace(state, hidden_BA=torch.where(rows_B[:, None], state.hidden_BA, state.maskable_BA))
 
 
+def perhaps(rows_B: Tensor) -> bool:
+    """Whether some row is meant; on a GPU, where asking would wait for it, one may always be."""
+    return rows_B.is_cuda or bool(rows_B.any())
+
+
 def begun(policy: Policy, state: State, name: str) -> dict[str, Tensor]:
     """The memory of an inner policy before its first step."""
     return {f"{name}/{key}": fresh for key, fresh in policy.begin(nested(state, name)).items()}
@@ -40,4 +45,5 @@ def restart(policy: Policy, state: State, name: str, rows_B: Tensor, hidden_BA: 
                 f"{policy} keeps {key.rpartition('/')[2]!r} {list(held.shape)}; inside another policy each tensor must "
                 "have one entry for each row of the batch"
             )
-        state.memory[key][rows_B] = held[rows_B]
+        kept = state.memory[key]
+        kept.copy_(torch.where(rows_B.reshape(-1, *(1,) * (kept.dim() - 1)), held, kept))

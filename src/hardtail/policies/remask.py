@@ -1,6 +1,6 @@
 """Remasking: committed cells may be hidden again. Every policy here commits by top-1 and ends with nothing hidden.
 
-They are not captured on a GPU, so they may read values on the host and run the denoiser on sequences of their own.
+Leave-one-out is not captured on a GPU: it reads values on the host and runs the denoiser on sequences of its own.
 
 Shapes: B batch, L sequence, A answer cells, K further looks, V vocabulary.
 """
@@ -98,6 +98,10 @@ class ReMDM(Top1):
     eta: Probability = 0.008
     """η of `cap`; `conf` has none."""
 
+    @property
+    def capturable(self) -> bool:
+        return True
+
     def begin(self, state: State) -> dict[str, Tensor]:
         never_BA = torch.zeros_like(state.hidden_BA)
         return {"again_BA": never_BA, "was_hidden_BA": never_BA.clone(), "psi_BA": never_BA.float()}
@@ -144,6 +148,10 @@ class P2(Top1):
     remasks: ClassVar[bool] = True
 
     eta: Annotated[float, Bounds(ge=0)] = 1.0
+
+    @property
+    def capturable(self) -> bool:
+        return True
 
     def begin(self, state: State) -> dict[str, Tensor]:
         return {"again_BA": torch.zeros_like(state.hidden_BA)}
