@@ -104,6 +104,16 @@ class Curious(Policy):
         return guess.top_BA if guess.top_BA.sum() < 0 else -guess.top_BA
 
 
+class Masking(Policy):
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+    def token(self, guess: Guess, state: State) -> Tensor:
+        token_BA = guess.token_BA.clone()
+        token_BA[~state.hidden_BA] = guess.token_BA[~state.hidden_BA]
+        return token_BA
+
+
 @pytest.mark.parametrize(
     ("policy", "sentence"),
     [
@@ -111,6 +121,7 @@ class Curious(Policy):
         (Neighbourly(), "depends on"),
         (Impatient(), "counts as finished"),
         (Curious(), "score reads a value on the host"),
+        (Masking(), r"token reads a value on the host \(index by a mask\)"),
     ],
 )
 def test_a_policy_that_breaks_its_promise_is_found(policy: Policy, sentence: str) -> None:

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import hardtail
 from hardtail.core.noise import Moment
@@ -28,6 +27,7 @@ from hardtail.policies.named import policy_named
 from hardtail.schemes.base import Corpus
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.stages import Fixed
+from hardtail.testing.host import forbid_host_reads
 from hardtail.training import step as training
 from hardtail.training.gradient import Predicted
 from tests.decoding_toys import NAMES, TOY, problems, same_trace, toy_policy
@@ -175,21 +175,6 @@ def test_a_step_that_cannot_be_captured_runs_step_by_step(monkeypatch: pytest.Mo
     assert asked == [(held._once, (32,), torch.device("cpu"), 1)] * 2
 
 
-aten = torch.ops.aten
-WAITS = {aten.nonzero.default, aten._local_scalar_dense.default, aten.masked_select.default}
-BY_MASK = {aten.index.Tensor, aten.index_put_.default, aten._index_put_impl_.default}
-
-
-class NeverWaiting(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuses what would make a GPU's host wait, and so cannot be captured."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        masks = func in BY_MASK and any(index is not None and index.dtype == torch.bool for index in args[1])
-        assert func not in WAITS, f"a step waits for the host: {func}"
-        assert not masks, f"a step waits for the host: {func} by a mask"
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if toy_policy(name).capturable])
 def test_captured_steps_never_wait_and_commit_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, except that a replay computes anew: nothing waits, and what a graph would hold stays in place."""
@@ -202,7 +187,7 @@ def test_captured_steps_never_wait_and_commit_the_same(name: str, monkeypatch: p
         def replay() -> None:
             places = {key: tensor.data_ptr() for key, tensor in memory.items()}
             sizes.extend(work.args)
-            with NeverWaiting():  # type: ignore[no-untyped-call]
+            with forbid_host_reads("a step"):
                 work()
             assert {key: tensor.data_ptr() for key, tensor in memory.items()} == places
 

@@ -3,6 +3,7 @@
 Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
-from hardtail.policies.base import Guess, Policy, State
+from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import make_task
 from hardtail.testing.host import forbid_host_reads
@@ -36,12 +37,25 @@ def check_policy(policy: Policy, task: Task | None = None) -> None:
 
         def score(self, guess: Guess, state: State) -> Tensor:
             before = (state.tokens_BL.clone(), state.hidden_BA.clone())
-            with forbid_host_reads("score"):
+            with self._captured("score"):
                 score_BA: Tensor = super().score(guess, state)
             assert score_BA.dtype == torch.float32, "scores are not float32"
             assert torch.equal(before[0], state.tokens_BL), "score changes the tokens"
             assert torch.equal(before[1], state.hidden_BA), "score changes what is hidden"
             return score_BA
+
+        def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
+            with self._captured("count"):
+                count_B: Tensor = super().count(guess, score_BA, state, commit)
+            return count_B
+
+        def token(self, guess: Guess, state: State) -> Tensor:
+            with self._captured("token"):
+                token_BA: Tensor = super().token(guess, state)
+            return token_BA
+
+        def _captured(self, method: str) -> AbstractContextManager[object]:
+            return forbid_host_reads(method) if policy.capturable else nullcontext()
 
         def finished(self, state: State) -> Tensor:
             done_B: Tensor = super().finished(state)
