@@ -123,7 +123,7 @@ def test_a_difference_on_three_sets_of_instances_rests_on_one_training_seed(tmp_
 def test_a_calibrated_ladder_is_one_with_any_limit_and_the_same_other_fields(tmp_path: Path) -> None:
     planted(tmp_path)
     of_stratum: dict[str, Any] = {"stratum": "chain>=28", "data_seed": 0, "seed": 42, "n": 500, "checkpoint": "last"}
-    names = ("ladder,limit=0.02", "ladder,rungs=threshold/top1,limit=0.02", "ladder")
+    names = ("ladder,limit=0.02", "ladder,rungs=threshold/top1,limit=0.02", "ladder", "ladder,limit=0.02,again=3")
     append_jsonl(
         tmp_path / RUN / "evaluations.jsonl",
         [Accuracy(policy=name, exact_match=0.1 * at, **of_stratum) for at, name in enumerate(names, 1)],

@@ -11,6 +11,7 @@ import torch
 import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
+from hardtail.decoding import loop
 from hardtail.decoding.loop import CPU_BATCH, WINDOW, decode, decode_stream, in_flight, refuse_strangers, tile
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import batch_rows
@@ -78,6 +79,19 @@ def test_a_gpu_commits_the_same(name: str) -> None:
     for array in ("answer_NA", "cell_NT", "step_NT", "token_NT", "runner_up_NT"):
         np.testing.assert_array_equal(getattr(cpu, array), getattr(gpu, array))
     np.testing.assert_allclose(cpu.prob_NT, gpu.prob_NT, rtol=1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", [name for name in NAMES if toy_policy(name).remasks])
+def test_a_gpu_commits_the_same_with_a_graph_for_fewer_and_fewer_rows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "GPU_TILE_TOKENS", 32 * problems(1).tokens_NL.shape[1])
+    cpu, gpu = (
+        decode(TOY, problems(300), toy_policy(name), Decoding(device=device, batch=256)) for device in ("cpu", "cuda")
+    )
+    for array in ("answer_NA", "cell_NT", "step_NT", "token_NT", "runner_up_NT", "passes_N"):
+        np.testing.assert_array_equal(getattr(cpu, array), getattr(gpu, array))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -166,11 +167,11 @@ def test_a_step_that_cannot_be_captured_runs_step_by_step(monkeypatch: pytest.Mo
         return lambda: None
 
     monkeypatch.setattr(loop, "captured", captured)
-    assert list(held._captured()) == [32]
+    assert list(held._captured(problems(4))) == [32]
     with pytest.warns(
         UserWarning, match="could not be captured and runs step by step: operation not permitted"
     ) as told:
-        assert held._captured() == {}
+        assert held._captured(problems(4)) == {}
     assert told[0].filename == __file__  # whoever asked
     assert asked == [(held._once, (32,), torch.device("cpu"), 1)] * 2
 
@@ -205,6 +206,21 @@ def test_captured_steps_never_wait_and_commit_the_same(name: str, monkeypatch: p
     assert most[0] == 128
     assert set(most) == ({128, 64, 32} if policy.remasks else {128})
     assert set(sizes) <= set(most)
+
+
+def test_warm_ups_of_many_graphs_leave_room_for_their_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a step, which may write every cell three times."""
+
+    def captured(work: Any, device: torch.device, warm_up: int) -> Callable[[], None]:
+        for _ in range(warm_up):
+            work()
+        return partial(work)
+
+    policy, decoding = policy_named("check,draft=threshold+p=0.01,hide=none,rounds=3"), Decoding(batch=1024, workers=1)
+    usual = decode(TOY, problems(1024), policy, decoding)
+    monkeypatch.setattr(loop, "captured", captured)
+    monkeypatch.setattr(loop, "replays", lambda device: True)
+    assert same_trace(decode(TOY, problems(1024), policy, decoding), usual)
 
 
 def test_rows_that_are_finished_are_left_out_of_captured_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,11 @@ from hardtail.study.recipes import recipe_named
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part
 from hardtail.training.checkpoint import Progress, load_state, save_state
+from hardtail.training.keeper import Keeper
 from hardtail.training.probe import Probe, Probed
 from hardtail.training.recipe import Recipe
-from hardtail.training.run import train
-from hardtail.training.step import Step
+from hardtail.training.run import _Run, train
+from hardtail.training.step import ALONE, Step
 from tests.test_train import small
 
 HARDTAIL = [sys.executable, "-m", "hardtail"]
@@ -247,9 +248,12 @@ def test_a_run_watches_itself_on_the_test_file_beside_its_data(built: Path, tmp_
     train(recipe, tmp_path / "drawn", data_file=built)
     assert not train(recipe, tmp_path / "filed", data_file=file, should_stop=stop_after(9)).finished
     test.rename(tmp_path / "away.npz")
-    with pytest.raises(HardtailError, match="other problems to measure itself on"):
+    with pytest.raises(HardtailError, match="on other problems; put the same NAME-test"):
         train(recipe, tmp_path / "filed", data_file=file)
     (tmp_path / "away.npz").rename(test)
+    assert not train(recipe, tmp_path / "alone", data_file=built, should_stop=stop_after(9)).finished
+    with pytest.raises(HardtailError, match="on other problems; move NAME-test"):
+        train(recipe, tmp_path / "alone", data_file=file)
     train(recipe, tmp_path / "filed", data_file=file)
     drawn, filed = log_of(tmp_path / "drawn"), log_of(tmp_path / "filed")
     said = {"file": "sums-test.npz", "sha256": load_instances(test)[1].sha256, "count": 12}
@@ -259,6 +263,27 @@ def test_a_run_watches_itself_on_the_test_file_beside_its_data(built: Path, tmp_
     assert drawn[1]["probe_nll"] != filed[1]["probe_nll"]
     weights = [load_file(tmp_path / run / "last.safetensors") for run in ("drawn", "filed")]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0]), "training is the same"
+
+
+def test_what_a_test_file_lacks_is_drawn_and_its_natural_problems_are_from_all_of_it(
+    built: Path, tmp_path: Path
+) -> None:
+    """Easy problems come first in this file, and it has none of the recipe's hard ones."""
+    recipe, file = quick(), tmp_path / "sums.npz"
+    recipe = replace(recipe, watch=replace(recipe.watch, decoded=20))
+    shutil.copy(built, file)
+    shutil.copy(built.with_suffix(".json"), file.with_suffix(".json"))
+    hard, made = recipe.task.stratum(recipe.watch.hard), data.build(recipe.task, "test", 5, 400)
+    easy_K = np.flatnonzero(~hard.holds(made.instances.strata))
+    sorted_K = easy_K[np.argsort(made.instances.strata["chain"][easy_K], kind="stable")]
+    save_instances(tmp_path / "sums-test.npz", made.instances.take(sorted_K), made.manifest)
+    monitor = _Run(recipe, Keeper(recipe, tmp_path / "run"), torch.device("cpu"), file, ALONE).monitor
+    assert monitor is not None
+    assert len(monitor.natural) == 20
+    chain_N = monitor.natural.strata["chain"]
+    assert (chain_N == np.sort(chain_N)).all()
+    assert int(chain_N[-1]) >= made.instances.strata["chain"][sorted_K[-21]] > chain_N[0]
+    assert hard.holds(monitor.hard.strata).all()
 
 
 def test_a_run_goes_on_with_its_own_data_only(built: Path, tmp_path: Path) -> None:

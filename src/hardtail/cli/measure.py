@@ -74,7 +74,9 @@ def evaluate(
     traces: Annotated[Path | None, option("also write every trace to this folder", "DIR")] = None,
     gallery: Annotated[int, option("draw N failures of every policy and stratum [1 if N is omitted]", "[N]")] = 0,
     trust: Annotated[bool, option("also ask which answers to distrust: eight more passes for each")] = False,
-    calibrate: Annotated[int | None, option("first set the limit of every ladder by N natural problems", "N")] = None,
+    calibrate: Annotated[
+        int | None, option("first set the limit of each ladder that has none by N natural problems", "N")
+    ] = None,
     out: Annotated[Path | None, option("a .jsonl to add the records to [evaluations.jsonl in the run]", "FILE")] = None,
     launcher: LauncherName = "inline",
     address: Address = None,
@@ -150,16 +152,24 @@ def evaluate(
         common.progress_bar(f"decoding {subject.name}", total) as advance,
     ):
         decoding = replace(decoding, device=where)
-        limits = {
-            name: calibration.calibrate(
-                subject, name, ladder, calibrate or 0, decoding, data_seed=data_seed, passes=makers, progress=advance
-            )
-            for name, ladder in unset.items()
-        }
-        chosen = dict((limits[name][:2] if name in limits else (name, policy)) for name, policy in chosen.items())
+        limited = {}
+        for name, policy in chosen.items():
+            if calibrate and name in unset:
+                name, policy, words = calibration.calibrate(
+                    subject,
+                    name,
+                    unset[name],
+                    calibrate,
+                    decoding,
+                    data_seed=data_seed,
+                    passes=makers,
+                    progress=advance,
+                )
+                common.say(words)
+            limited[name] = policy
         every = evaluate_all(
             subject,
-            chosen,
+            limited,
             wanted,
             n,
             decoding,
@@ -177,8 +187,6 @@ def evaluate(
         except BaseException:  # after Ctrl-C, a full disk or a faulty policy, earlier measurements are not lost
             keep(into, records_of(found))
             raise
-    for limit in limits.values():
-        common.say(limit.words)
     records = records_of(found)
     try:
         kept = keep(into, records)  # first: `| head` closes the pipe before everything is printed

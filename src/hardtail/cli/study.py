@@ -53,8 +53,8 @@ def study(
     data: Annotated[
         Path | None,
         option(
-            "train the runs on this file of `hardtail data`, or on hf:USER/NAME, instead, and measure them also on "
-            "FILE-test.npz beside it, if there is one; their names then end in -on-FILE",
+            "train the runs on this file of `hardtail data`, or on hf:USER/NAME, instead; with FILE-test.npz beside "
+            "it, choose their weights by that and measure them on it, too; their names then end in -on-FILE",
             "FILE",
         ),
     ] = None,

@@ -50,7 +50,12 @@ def main(words: Sequence[str]) -> None:
         out: Annotated[Path | None, option("run directory [runs/RECIPE-sSEED]", "DIR")] = None,
         device: Device = None,
         data: Annotated[
-            Path | None, option("training data that `hardtail data` built, or hf:USER/NAME [built here]", "FILE")
+            Path | None,
+            option(
+                "training data that `hardtail data` built, or hf:USER/NAME [built here]; with FILE-test.npz beside it, "
+                "the best weights are chosen by that",
+                "FILE",
+            ),
         ] = None,
         patience: Patience = None,
         log: Annotated[

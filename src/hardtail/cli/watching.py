@@ -70,7 +70,8 @@ class Watcher:
         self.move(name, "step", line.step, steps)
         at = [*filter(None, [name]), f"step {line.step:,}/{steps:,}"]
         if line.how is not None:
-            self.say(filled([*at, line.how], self.width))
+            watched = [f"measures itself on {line.watched.file}"] if line.watched else []
+            self.say(filled([*at, line.how, *watched], self.width))
             return
         rate = line.step / line.wall if line.wall else 0.0
         measured = [f"{said} {value:.4g}" for key, said in _NAMES.items() if (value := getattr(line, key)) is not None]

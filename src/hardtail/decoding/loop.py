@@ -197,7 +197,7 @@ class _Loop:
         self.state.vocab_size = len(self.allowed_V)
         self._begin()
         foreign = isinstance(denoiser, ModelDenoiser) and not denoiser.model.capturable
-        self.graphs = self._captured() if replays(device) and policy.capturable and not foreign else {}
+        self.graphs = self._captured(like) if replays(device) and policy.capturable and not foreign else {}
         """By the number of rows that are computed, the captured step; none if it is not captured."""
 
     # -- one batch ----------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class _Loop:
             self._once()
 
     def _once(self, computed: int | None = None) -> None:
-        """One step; of so many rows, the active ones first, or of the active ones alone."""
+        """One step that computes this many rows, the active ones first; by default the active ones alone."""
         state, policy = self.state, self.policy
         active_B = self._active_B()
         self.passes_B.add_(active_B)
@@ -400,17 +400,22 @@ class _Loop:
             raise HardtailError("no token may be committed: `allowed` names no token except the mask")
         return allowed_V
 
-    def _captured(self) -> dict[int, Callable[[], None]]:
+    def _captured(self, like: Instances) -> dict[int, Callable[[], None]]:
         """The step as CUDA graphs, for all rows and, if the policy remasks, for halves of them down to one forward
         pass; none, with a warning, if it cannot be captured."""
         sizes = [self.rows]
         while self.policy.remasks and sizes[-1] > self.tile:
             sizes.append(max(sizes[-1] // 2, self.tile))
+        graphs = {}
         try:
-            return {rows: captured(partial(self._once, rows), self.device, warm_up=1) for rows in sizes}
+            for rows in sizes:
+                self._fill(like)  # a warm-up takes a step
+                self._begin()
+                graphs[rows] = captured(partial(self._once, rows), self.device, warm_up=1)
         except RuntimeError as error:
             warnings.warn(f"{self.policy} could not be captured and runs step by step: {error}", stacklevel=2)
             return {}
+        return graphs
 
 
 def replays(device: torch.device) -> bool:

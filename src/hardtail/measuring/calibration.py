@@ -35,12 +35,16 @@ class Calibrated(NamedTuple):
 
 
 def ladders(policies: Mapping[str, Policy]) -> dict[str, Ladder]:
-    """Those of the named policies whose limit is to be set; HardtailError if there are none, or if one has a limit."""
-    found = {name: policy for name, policy in policies.items() if isinstance(policy, Ladder)}
+    """The named ladders that no limit was given to; HardtailError if there are none."""
+    found = {
+        name: policy
+        for name, policy in policies.items()
+        if isinstance(policy, Ladder) and not any(word.strip().startswith("limit=") for word in name.split(","))
+    }
     if not found:
-        raise HardtailError("--calibrate sets the limit of ladders, and no policy is one; add `ladder` to --policies")
-    if given := [name for name in found if any(word.startswith("limit=") for word in name.split(","))]:
-        raise HardtailError(f"{given[0]} has a limit, and --calibrate sets one; leave one of them out")
+        raise HardtailError(
+            "--calibrate sets the limit of ladders, and no policy is one without a limit; add `ladder` to --policies"
+        )
     return found
 
 
@@ -63,13 +67,14 @@ def calibrate(
     trusting = replace(ladder, rungs=(slowest, slowest), limit=TRUSTING, again=0)
     instances = measured_instances(subject.task, "natural", n, data_seed + APART)
     parts = passes.traces(subject, trusting, instances, decoding, {}, trust=False, progress=progress)
-    right = np.concatenate([part.notes["energy"][part.exact_N] for part, _ in parts])
+    energy = np.concatenate([part.notes["energy"][part.exact_N] for part, _ in parts])
+    right = energy[np.isfinite(energy)]  # a problem without hidden cells has no energy
     if not len(right):
         raise HardtailError(
             f"a limit is set by right answers, and {subject.name} solves none of {n:,} natural problems; give more "
             "(--calibrate), or a limit of your own (ladder,limit=1)"
         )
-    limit = max(rounded_up(float(np.quantile(right, KEPT))), LEAST)
+    limit = max(rounded_up(float(np.quantile(right, KEPT, method="inverted_cdf"))), LEAST)
     words = f"limit {limit:g} nats, by {len(right):,} right answers to {n:,} natural problems"
     return Calibrated(f"{name},limit={limit:g}", replace(ladder, limit=limit), f"{name}: {words}")
 

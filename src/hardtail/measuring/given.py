@@ -21,7 +21,7 @@ from hardtail.tasks.stored import refuse_misshapen, refuse_unsolved
 
 def problems_beside(data_file: Path | None) -> Path | None:
     """`NAME-test.npz` next to the file `NAME` that a run is trained on, if there is one."""
-    if data_file is None or str(data_file).startswith(hub.HF):
+    if data_file is None or not data_file.name or str(data_file).startswith(hub.HF):
         return None
     beside = data_file.with_name(f"{data_file.stem}-test.npz")
     return beside if beside.exists() else None
@@ -36,12 +36,15 @@ class GivenProblems:
     file: DataFile
 
     @classmethod
-    def read(cls, task: Task, path: Path) -> "GivenProblems":
-        """A data set of `hardtail data`, in a file or on the Hub, or any file of problems that the task reads."""
+    def read(cls, task: Task, path: Path, whose: str = "model") -> "GivenProblems":
+        """A data set of `hardtail data`, in a file or on the Hub, or any file of problems that the task reads.
+
+        `whose` task it has to be of, a refusal says.
+        """
         path = hub.pinned_data(path)
         if path.suffix in (".npz", ".parquet") or str(path).startswith(hub.HF):
             instances, manifest = load_instances(path)
-            refuse_other_task(said_task(manifest.about), task_to_json(task), str(path), "model")
+            refuse_other_task(said_task(manifest.about), task_to_json(task), str(path), whose)
             if manifest.split == data.TRAIN:
                 raise HardtailError(f"{path} is training data; measure on another split (`hardtail data --split test`)")
             refuse_misshapen(task, instances, str(path))

@@ -142,8 +142,8 @@ class Ladder(Policy):
         proving_B = proving_B & (turn_B != _RESTORING)
         asked_BA = state.maskable_BA & (memory["group_BA"] == (turn_B % self.parts)[:, None])
         log_p_BA = guess.log_p_BAV.gather(-1, memory["kept_BA"][..., None])[..., 0]
-        unlikely_B = -log_p_BA.masked_fill(~asked_BA, 0.0).sum(dim=1) / self.splits
-        energy_B.add_(unlikely_B.masked_fill(~proving_B, 0.0))
+        unlikely_B = -torch.where(asked_BA, log_p_BA, 0.0).sum(dim=1) / self.splits
+        energy_B.add_(torch.where(proving_B, unlikely_B, 0.0))
         turn_B.add_(proving_B)
         proved_B = proving_B & (turn_B == self.parts * self.splits)
         turn_B.mul_(~proved_B)

@@ -7,8 +7,12 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-HOST_READS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero")
-"""The operations behind `.item()`, `bool(tensor)` and shapes that depend on values."""
+HOST_READS = (
+    *("_local_scalar_dense", "nonzero", "masked_select", "unique", "_unique2", "is_nonzero"),
+    *("equal", "bincount", "repeat_interleave"),
+)
+"""The operations behind `.item()`, `bool(tensor)` and shapes that depend on values. Copies to and from the host
+(`.cpu()`, `torch.tensor([…])`) are none on a CPU, and are not found."""
 
 
 class forbid_host_reads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # noqa: N801 (a context manager)

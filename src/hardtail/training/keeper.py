@@ -115,11 +115,7 @@ class Keeper:
         if held is not None:
             self._refuse_another_state(held)
             self._refuse_other_data(held.data, data)
-            if held.watched != watched:
-                raise HardtailError(
-                    f"{self.folder} was started with other problems to measure itself on; put the same NAME-test.npz "
-                    f"next to the training data, or {ELSEWHERE}"
-                )
+            self._refuse_other_problems(held.watched, watched)
             if held.step > self.recipe.steps or not step.knows_its_rows():
                 raise HardtailError(
                     f"{self.folder / STATE} is damaged: it has steps or rows that the run does not have; remove it to "
@@ -159,6 +155,14 @@ class Keeper:
             raise HardtailError(
                 f"{self.folder} was started on other training data; give the same data (`train --data`), or {ELSEWHERE}"
             )
+
+    def _refuse_other_problems(self, held: str, ours: str) -> None:
+        """Refuse to continue a run that measured itself on other problems; both are hashes, empty if they are drawn."""
+        if held != ours:
+            same = (
+                "put the same NAME-test.npz back next to its data" if held else "move NAME-test.npz away from its data"
+            )
+            raise HardtailError(f"{self.folder} was measuring itself on other problems; {same}, or {ELSEWHERE}")
 
     # -- writing -------------------------------------------------------------------------------------------------
 

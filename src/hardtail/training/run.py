@@ -67,10 +67,11 @@ def train(
     """Train `recipe` in `folder`: start the run, continue it where it stopped, or return at once if it has finished.
 
     `data_file` replaces the recipe's training data; with `NAME-test.npz` next to `NAME`, the run also measures itself,
-    and so chooses its weights, on problems of that file. `patience` ends the run at the first probe that is this many
-    steps or more after the best one; without it, or with a larger one, a run that ended this way continues. `report`
-    gets every line of the log, `progress` the number of every finished step; `should_stop` is called between steps, and
-    the run is saved before it stops. This seeds torch's global generator, or restores it from the saved state.
+    and so chooses its weights, on problems of that file, as far as it has the recipe's kinds. `patience` ends the run
+    at the first probe that is this many steps or more after the best one; without it, or with a larger one, a run that
+    ended this way continues. `report` gets every line of the log, `progress` the number of every finished step;
+    `should_stop` is called between steps, and the run is saved before it stops. This seeds torch's global generator, or
+    restores it from the saved state.
 
     Several processes (`ranks`) train one run if each calls this: every one has its share of the batch and of the data,
     and the first alone measures, reports and writes.
@@ -137,7 +138,8 @@ class _Run:
         self.recipe, self.keeper, self.progress, self.device = recipe, keeper, keeper.progress, device
         self.source: DataFile | None = None
         """The file of the training data, if it comes from one."""
-        given = GivenProblems.read(recipe.task, test) if (test := problems_beside(data_file)) else None
+        test_file = problems_beside(data_file) if ranks.first else None
+        given = GivenProblems.read(recipe.task, test_file, "recipe") if test_file else None
         self.watched = given.file if given else None
         measured = self._measured(given) if ranks.first else {}
         torch.manual_seed(ranks.seed(recipe.seed))
@@ -157,13 +159,18 @@ class _Run:
         self.monitor = Monitor(recipe, measured, self.step, keeper) if ranks.first else None
 
     def _measured(self, given: GivenProblems | None) -> dict[str, Instances]:
-        """What the run measures itself on: drawn, or from the given problems."""
-        task, seed = self.recipe.task, self.recipe.seed
-        parts = self.recipe.watch.parts(task).items()
-        if given is None:
-            return {name: data.draw(task, *part, seed) for name, part in parts}
-        whole = {data.WHOLE: "natural"}  # in a file, natural problems are all there are
-        return {name: given.spread(whole.get(part.stratum, part.stratum), part.n) for name, (_, part) in parts}
+        """What the run measures itself on: some of the given problems where they are of the right kind, else drawn."""
+        task, watch = self.recipe.task, self.recipe.watch
+        found = {}
+        for name, (split, part) in watch.parts(task).items():
+            stratum = "natural" if part.stratum == data.WHOLE else part.stratum
+            if given is not None and given.count(stratum):
+                found[name] = given.spread(stratum, part.n)
+            else:
+                found[name] = data.draw(task, split, part, self.recipe.seed)
+        if given is not None:  # not the first of the probe, which may be the easiest
+            found["natural"] = given.spread("natural", watch.decoded)
+        return found
 
     def _corpus(self, data_file: Path | None) -> Corpus:
         mask_id, order = self.recipe.task.vocabulary.mask_id, self.recipe.watch.order

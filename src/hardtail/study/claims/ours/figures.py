@@ -1,5 +1,6 @@
 """Figures of one recorded run, measured on several sets of instances, which are still one training seed."""
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -9,6 +10,7 @@ from hardtail.study.claims.figures import NOTHING_FAILED, Figure, none_counts
 from hardtail.study.runs import Run
 
 Number = Literal["exact_match", "passes", "auroc"]
+ANY_LIMIT = re.compile(r"limit=[^,]*$")
 DATA_SEEDS = (0, 1, 2)
 """The sets of instances that count; no run was trained with these seeds. Probes on addition drew from the first."""
 REGISTERED = 2000
@@ -83,7 +85,7 @@ class Decoded(Figure):
         return min(record.wrong, record.n - record.wrong) if isinstance(record, records.Trust) else record.n
 
     def _is_of(self, policy: str) -> bool:
-        return policy.startswith(self.policy[:-1]) if self.policy.endswith("limit=*") else policy == self.policy
+        return (ANY_LIMIT.sub("limit=*", policy) if self.policy.endswith("limit=*") else policy) == self.policy
 
     def _records(self, results: Results) -> dict[int, records.Accuracy | records.Trust]:
         """By seed of the instances, the record with the most of them; of equals, the last."""
