@@ -33,6 +33,7 @@ NOT_PINNED = {
     "measuring.influence": {"BATCH"},
     "measuring.loss_weights": {"BATCH"},
     "models.attention": {"HAS_TRITON", "HELD"},
+    "models.packed": {"MOST_ROWS", "USUAL_TOKENS"},
     "policies.remask": {"LOOKS"},
     "study.cluster": {"AHEAD"},
     "study.on_ray": {"LOOK_EVERY", "PAUSE", "POLL"},

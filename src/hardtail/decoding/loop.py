@@ -29,7 +29,7 @@ from hardtail.core.noise import gumbel, mix, stream
 from hardtail.core.types import MOST_TOKENS, Instances, Trace, token_dtype
 from hardtail.decoding.events import MOST_STEPS, Events, Segment, joined
 from hardtail.decoding.options import Decoding
-from hardtail.decoding.workers import Progress, batch_rows, spread, worker_count
+from hardtail.decoding.workers import Progress, batch_rows, is_ours, spread, worker_count
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked
@@ -377,7 +377,7 @@ class _Loop:
     def _allowed(self, allowed: Sequence[int] | None) -> Tensor:
         """Which tokens may be committed; never the mask. The denoiser's answer shows how many tokens there are; the
         mask is counted even if the denoiser gives it no logit."""
-        few = self.tile
+        few = 1 if self.device.type == "cpu" and is_ours(self.denoiser) else self.tile
         logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
         if not isinstance(logits_BAV, Tensor):
             raise HardtailError(f"the denoiser's logits are a {type(logits_BAV).__name__}; they must be a torch tensor")

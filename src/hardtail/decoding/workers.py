@@ -39,11 +39,15 @@ def spread(
 ) -> Generator[Result, None, None]:
     """The results of the jobs, in their order. `progress` is called in this thread only."""
     count = worker_count(denoiser, decoding)
+    on_cpu = torch.device(decoding.device).type == "cpu"
+    if on_cpu and isinstance(denoiser, ModelDenoiser) and not torch.is_autocast_enabled("cpu"):
+        with computing_threads(1):
+            denoiser = denoiser.packed()
     if count > 1:
         yield from _Crew(count, denoiser, progress).results(jobs, begin)
         return
     work = begin(denoiser, progress)
-    single = torch.device(decoding.device).type == "cpu" and (decoding.workers == 1 or _is_ours(denoiser))
+    single = on_cpu and (decoding.workers == 1 or is_ours(denoiser))
     for job in jobs:
         with computing_threads(1) if single else nullcontext():
             result = work(job)
@@ -57,7 +61,7 @@ def worker_count(denoiser: Denoiser, decoding: Decoding) -> int:
     """
     if torch.device(decoding.device).type != "cpu" or torch.is_autocast_enabled("cpu"):  # that holds for one thread
         return 1
-    return decoding.workers or (min(usable_cores(), torch.get_num_threads()) if _is_ours(denoiser) else 1)
+    return decoding.workers or (min(usable_cores(), torch.get_num_threads()) if is_ours(denoiser) else 1)
 
 
 def batch_rows(rows: int, n: int, tile: int, workers: int) -> int:
@@ -65,7 +69,10 @@ def batch_rows(rows: int, n: int, tile: int, workers: int) -> int:
     return min(rows, -(-n // (workers * tile)) * tile) if workers > 1 else rows
 
 
-def _is_ours(denoiser: Denoiser) -> bool:
+def is_ours(denoiser: Denoiser) -> bool:
+    """Whether this is our own transformer, which takes any number of rows, from any thread."""
+    if isinstance(denoiser, _Stoppable):
+        denoiser = denoiser.denoiser
     if not isinstance(denoiser, ModelDenoiser):
         return False
     return isinstance(denoiser.model, Transformer) and not denoiser.compiled

@@ -4,14 +4,17 @@ Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
 
 from collections.abc import Callable, Hashable
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from hardtail.models.packed import Packed, packs
 from hardtail.models.precision import Precision, computing
 from hardtail.models.trainable import Trainable
+from hardtail.models.transformer import Transformer
 
 
 @runtime_checkable
@@ -50,7 +53,9 @@ class ModelDenoiser:
         self, model: Trainable, mask_id: int, precision: Precision = "fp32", *, compiled: bool = False
     ) -> None:
         self.model = model.eval().requires_grad_(False)
-        self._forward = torch.compile(self.model, dynamic=False) if compiled else self.model
+        self._forward: Callable[[Tensor, Tensor], Tensor] = self.model
+        if compiled:
+            self._forward = torch.compile(self.model, dynamic=False)
         self.compiled = compiled
         self.mask_id = mask_id
         self.precision = precision
@@ -60,3 +65,12 @@ class ModelDenoiser:
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         with computing(self.precision, tokens_BL.device):
             return self._forward(tokens_BL, at_BA)
+
+    def packed(self) -> "ModelDenoiser":
+        """The same with its weights of this moment, prepared for many passes on a CPU; itself if it cannot be."""
+        if self._forward is not self.model or self.precision != "fp32" or not packs(self.model):
+            return self
+        assert isinstance(self.model, Transformer)
+        other = copy(self)
+        other._forward = Packed(self.model)
+        return other

@@ -1,0 +1,116 @@
+"""Our transformer's forward pass on an x86 CPU in fp32, prepared once for many passes over the same weights.
+
+Two things make it faster. oneDNN's products read weights that were put into an order of their own, and apply bias, GELU
+and residual to a result that is still in the cache. The first block's queries, keys and values depend on a token and
+its position alone, so they are looked up. The logits are the model's up to rounding. PyTorch has no public name for
+these products; compiled models use the same ones.
+
+Shapes: B batch, L sequence, Q queries, A answer cells, V vocabulary, D width, X 3·D (query, key, value) or 2·D (key,
+value), R a row for each token at each position.
+"""
+
+import platform
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from hardtail.models.attention import attend
+from hardtail.models.transformer import Block, Transformer, looked_up, pick
+
+USUAL_TOKENS = 1024
+"""Tokens of the pass for which oneDNN chooses the order of weights; it serves passes of any size."""
+MOST_ROWS = 8192
+"""Rows up to which the first block's table is made: it costs as much as the first block's products of a few passes."""
+_PARTS = Transformer, Block, nn.ModuleList, nn.Embedding, nn.LayerNorm, nn.Linear
+
+
+def packs(model: nn.Module) -> bool:
+    """Whether `Packed` computes what this model does, and faster: ours in fp32, nothing replaced, without hooks."""
+    return (
+        platform.machine().lower() in ("x86_64", "amd64")
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and isinstance(model, Transformer)
+        and all(type(part) in _PARTS and not _changed(part) for part in model.modules())
+        and all(weight.dtype == torch.float32 and weight.device.type == "cpu" for weight in model.parameters())
+    )
+
+
+def _changed(part: nn.Module) -> bool:
+    return bool(part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
+
+
+class Packed:
+    """A model's forward pass in evaluation mode, with its weights as they are when this is made."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+        blocks = [block for block in model.blocks if isinstance(block, Block)]
+        self.blocks = [_PackedBlock(block, last=block is blocks[-1]) for block in blocks]
+        vocab, length = model.shape.vocab_size, model.shape.seq_len
+        self.first_RX: Tensor | None = None
+        """Queries, keys and values of the first block, unless it is also the last or there are too many."""
+        if len(blocks) > 1 and vocab * length <= MOST_ROWS:
+            token_VL = torch.arange(vocab)[:, None].expand(-1, length)
+            self.first_RX = self.blocks[0].packed(self._embedded(token_VL)).flatten(0, 1)
+
+    def __call__(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        """Logits [B, A, V] of the answer cells at `at_BA`."""
+        x_BLD, packed_BLX = self._embedded(tokens_BL), None
+        if self.first_RX is not None:
+            row_BL = tokens_BL * self.model.shape.seq_len + torch.arange(tokens_BL.shape[1])
+            packed_BLX = F.embedding(row_BL, self.first_RX)
+        for block in self.blocks:
+            x_BLD = block(x_BLD, at_BA, block.packed(x_BLD) if packed_BLX is None else packed_BLX)
+            packed_BLX = None
+        return F.linear(self.model.norm(x_BLD), self.model.embed.weight)
+
+    def _embedded(self, tokens_BL: Tensor) -> Tensor:
+        return looked_up(tokens_BL, self.model.embed.weight) + self.model.position.weight[: tokens_BL.shape[1]]
+
+
+class _PackedBlock:
+    """A block; the last one computes queries and MLP for answer cells only."""
+
+    def __init__(self, block: Block, *, last: bool) -> None:
+        self.heads, self.norm_attention, self.norm_mlp = block.heads, block.norm_attention, block.norm_mlp
+        weight, bias = block.qkv.weight, block.qkv.bias
+        alone = block.qkv.in_features if last else 0  # the queries' rows of the weight, if they are computed apart
+        self.query = _PackedLinear(weight[:alone], bias[:alone]) if last else None
+        self.qkv = _PackedLinear(weight[alone:], bias[alone:])
+        self.project = _PackedLinear(block.project.weight, block.project.bias)
+        self.widen = _PackedLinear(block.widen.weight, block.widen.bias)
+        self.narrow = _PackedLinear(block.narrow.weight, block.narrow.bias)
+
+    def packed(self, x_BLD: Tensor) -> Tensor:
+        """Queries, keys and values, or keys and values only in the last block."""
+        return self.qkv(self.norm_attention(x_BLD))
+
+    def __call__(self, x_BLD: Tensor, at_BA: Tensor, packed_BLX: Tensor) -> Tensor:
+        query_BQD = None
+        if self.query is not None:
+            x_BLD = pick(x_BLD, at_BA)
+            query_BQD = self.query(self.norm_attention(x_BLD))
+        x_BLD = self.project.added(x_BLD, attend(packed_BLX, query_BQD, self.heads, 0.0))
+        return self.narrow.added(x_BLD, self.widen.gelu(self.norm_mlp(x_BLD)))
+
+
+class _PackedLinear:
+    """A linear layer whose weight is in oneDNN's order."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), USUAL_TOKENS)
+        self.bias = bias.detach().clone()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        return out
+
+    def gelu(self, x: Tensor) -> Tensor:
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "gelu", [], "none")
+        return out
+
+    def added(self, residual: Tensor, x: Tensor) -> Tensor:
+        out: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, residual, self.weight, self.bias, "add")
+        return out
