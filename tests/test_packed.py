@@ -1,6 +1,7 @@
 """The prepared forward pass on a CPU: the model's logits, whatever else is in the batch, where it may be used."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -74,6 +75,24 @@ def test_a_model_that_was_changed_computes_by_itself(change: Callable[[Transform
     change(model)
     denoiser = ModelDenoiser(model, 1)
     assert denoiser.packed() is denoiser
+
+
+@pytest.mark.parametrize("fault", [TypeError, RuntimeError, None])
+def test_products_that_are_not_what_they_were_are_not_used(
+    fault: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have no public name: another PyTorch may have others under it."""
+
+    def other(self: Any, x: Tensor) -> Tensor:
+        if fault:
+            raise fault("another signature")
+        return torch.zeros(len(x), 32)
+
+    monkeypatch.setattr(packed._PackedLinear, "gelu", other)
+    packed._has_products.cache_clear()
+    assert not packs(random_model())
+    monkeypatch.undo()
+    packed._has_products.cache_clear()
 
 
 def test_only_fp32_is_prepared() -> None:

@@ -10,6 +10,7 @@ value), R a row for each token at each position.
 """
 
 import platform
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -22,19 +23,35 @@ USUAL_TOKENS = 1024
 """Tokens of the pass for which oneDNN chooses the order of weights; it serves passes of any size."""
 MOST_ROWS = 8192
 """Rows up to which the first block's table is made: it costs as much as the first block's products of a few passes."""
+_TRIED = (32 * 16, 32, 16), (32, 32), (4 * 16, 4, 16), (4 * 32, 4, 32)
+"""Sizes and shapes of a weight, a bias, an input and a residual that the products are tried with."""
 _PARTS = Transformer, Block, nn.ModuleList, nn.Embedding, nn.LayerNorm, nn.Linear
 
 
 def packs(model: nn.Module) -> bool:
     """Whether `Packed` computes what this model does, and faster: ours in fp32, nothing replaced, without hooks."""
     return (
-        platform.machine().lower() in ("x86_64", "amd64")
-        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        _has_products()
         and isinstance(model, Transformer)
         and all(type(part) in _PARTS and not _changed(part) for part in model.modules())
         and all(weight.dtype == torch.float32 and weight.device.type == "cpu" for weight in model.parameters())
     )
+
+
+@cache
+def _has_products() -> bool:
+    """Whether this PyTorch has the products, and they do what is expected of them: another version may change them."""
+    if platform.machine().lower() not in ("x86_64", "amd64") or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    weight, bias, x, residual = (torch.linspace(-1, 1, n).reshape(shape) for n, *shape in _TRIED)
+    try:
+        linear = _PackedLinear(weight, bias)
+        found = linear(x), linear.gelu(x), linear.added(residual, x)
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    plain = F.linear(x, weight, bias)
+    wanted = plain, F.gelu(plain), plain + residual
+    return all(torch.allclose(one, other, atol=1e-5) for one, other in zip(found, wanted, strict=True))
 
 
 def _changed(part: nn.Module) -> bool:
