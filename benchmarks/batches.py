@@ -15,8 +15,9 @@ import torch
 
 from arguments import how_many
 from hardtail.core.types import Trace
-from hardtail.decoding.loop import GPU_BATCH, decode
+from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.sizes import GPU_BATCH
 from hardtail.measuring.evaluate import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.policies.named import policy_named

@@ -28,7 +28,8 @@ NOT_HERE = "models.kernels", "models.aside", "models.attended", "models.fused"
 """What needs a GPU's compiler."""
 PICTURES = "tasks.addition.figures", "tasks.maze.figures", "tasks.sudoku.draw"
 NOT_PINNED = {
-    "decoding.loop": {"CPU_BATCH", "GPU_BATCH", "KEPT_LOOPS", "LOOK_EVERY", "TILE_TOKENS", "WINDOW"},
+    "decoding.loop": {"KEPT_LOOPS", "LOOK_EVERY", "WINDOW"},
+    "decoding.sizes": {"CPU_BATCH", "GPU_BATCH", "TILE_TOKENS"},
     "decoding.workers": {"AHEAD", "REPORT_EVERY"},
     "measuring.influence": {"BATCH"},
     "measuring.loss_weights": {"BATCH"},

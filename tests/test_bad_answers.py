@@ -18,8 +18,9 @@ from hardtail.cli.common import usable_device
 from hardtail.core.records import LogLine, read_jsonl
 from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.types import Array
-from hardtail.decoding.loop import decode, tile
+from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.sizes import tile
 from hardtail.measuring.evaluate import chosen_policies, evaluate_all, probe, records_of
 from hardtail.measuring.explain import explain_trace
 from hardtail.measuring.subject import load_subject

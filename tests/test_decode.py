@@ -11,10 +11,10 @@ import torch
 import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
-from hardtail.decoding import loop
-from hardtail.decoding.loop import CPU_BATCH, WINDOW, decode, decode_stream, in_flight, refuse_strangers, tile
+from hardtail.decoding import sizes
+from hardtail.decoding.loop import WINDOW, decode, decode_stream, refuse_strangers
 from hardtail.decoding.options import Decoding
-from hardtail.decoding.workers import batch_rows
+from hardtail.decoding.sizes import CPU_BATCH, batch_rows, in_flight, tile
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Policy
@@ -86,7 +86,7 @@ def test_a_gpu_commits_the_same(name: str) -> None:
 def test_a_gpu_commits_the_same_with_a_graph_for_fewer_and_fewer_rows(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "GPU_TILE_TOKENS", 32 * problems(1).tokens_NL.shape[1])
+    monkeypatch.setattr(sizes, "GPU_TILE_TOKENS", 32 * problems(1).tokens_NL.shape[1])
     cpu, gpu = (
         decode(TOY, problems(300), toy_policy(name), Decoding(device=device, batch=256)) for device in ("cpu", "cuda")
     )

@@ -52,7 +52,6 @@ def test_a_model_is_measured_on_the_problems_of_a_file(tmp_path: Path, sums: Pat
         assert not record.plainly_decoded, "the ledger counts drawn instances"
     every = GivenProblems.read(TASK, sums)
     assert every.strata(["natural", "chain>=28", "chain=2"]) == ["natural", "chain>=28"]
-    assert TASK.render(every.spread("natural", 2)) == [TASK.render(every.of("natural", None))[row] for row in (0, 1)]
     assert len(every.spread("chain>=28", 5)) == 1
     together, inside = every.together(["natural", "chain>=28"], 1)
     assert TASK.render(together) == TASK.render(every.of("natural", 2))

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 import hardtail
 from hardtail.core.noise import Moment
 from hardtail.core.types import Instances
-from hardtail.decoding import loop
+from hardtail.decoding import loop, sizes
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import worker_count
@@ -51,7 +51,7 @@ ON_GPU = Decoding(device="cuda")
     ],
 )
 def test_rows_in_flight_on_a_gpu(n: int, batch: int | None, rows: int) -> None:
-    assert loop.in_flight(n, replace(ON_GPU, batch=batch)) == rows
+    assert sizes.in_flight(n, replace(ON_GPU, batch=batch)) == rows
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_rows_in_flight_on_a_gpu(n: int, batch: int | None, rows: int) -> None:
     [(200, 512, 512), (257, 512, 256), (1 << 17, 512, 4), (400, 256, 256), (400, 48, 48)],
 )
 def test_rows_of_a_pass_on_a_gpu(length: int, in_flight: int, rows: int) -> None:
-    assert loop.pass_rows(length, in_flight, ON_GPU) == rows
+    assert sizes.pass_rows(length, in_flight, ON_GPU) == rows
 
 
 @pytest.mark.parametrize(("length", "rows"), [(64, 32), (65, 16), (128, 16), (256, 8), (257, 4), (512, 4), (5000, 4)])
 def test_rows_of_a_pass_on_a_cpu(length: int, rows: int) -> None:
     """Whatever is in flight: the bytes of a result depend on this number."""
-    assert {loop.pass_rows(length, in_flight, Decoding()) for in_flight in (4, 32, 4096)} == {rows}
+    assert {sizes.pass_rows(length, in_flight, Decoding()) for in_flight in (4, 32, 4096)} == {rows}
 
 
 def test_a_gpu_has_one_worker() -> None:

@@ -29,21 +29,15 @@ from hardtail.core.noise import gumbel, mix, stream
 from hardtail.core.types import MOST_TOKENS, Instances, Trace, token_dtype
 from hardtail.decoding.events import MOST_STEPS, Events, Segment, joined
 from hardtail.decoding.options import Decoding
-from hardtail.decoding.workers import Progress, batch_rows, is_ours, spread, worker_count
+from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
+from hardtail.decoding.workers import Progress, is_ours, spread, worker_count
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked
 
 PLAIN = Decoding()
-CPU_BATCH = 32
-"""Rows in flight on a CPU; every tile divides it."""
-TILE_TOKENS = 2048
-"""Tokens of a forward pass on a CPU: activations stay in its caches, and matrix products are still large."""
-GPU_BATCH = 512
-GPU_TILE_TOKENS = 1 << 17
-"""Tokens of a forward pass on a GPU, enough to fill it: a larger batch takes several."""
 KEPT_LOOPS = 8
-"""Captured steps that a denoiser on a GPU keeps."""
+"""Loops with captured steps that a denoiser on a GPU keeps."""
 WINDOW = 16
 """Batches among which rows of similar length are grouped."""
 LOOK_EVERY = 8
@@ -104,37 +98,6 @@ def decode_stream(
         for order_N in orders:
             parts = list(islice(done, -(-len(order_N) // rows)))
             yield Trace.concat(parts).take(np.argsort(order_N, kind="stable"))
-
-
-def in_flight(n: int, decoding: Decoding) -> int:
-    """How many rows are decoded at a time if there are `n`.
-
-    On a GPU a batch that is more than half full has as many as any other, so that all of them share a compiled step.
-    """
-    kind = torch.device(decoding.device).type
-    rows = decoding.batch or (GPU_BATCH if kind == "cuda" else CPU_BATCH)
-    if kind == "cpu":
-        rows = -(-rows // CPU_BATCH) * CPU_BATCH
-    elif 2 * n > rows:
-        return rows
-    return min(rows, -(-n // CPU_BATCH) * CPU_BATCH)
-
-
-def pass_rows(length: int, in_flight: int, decoding: Decoding) -> int:
-    """Rows of every forward pass over sequences of this length, so that a compiled model is compiled for one shape."""
-    if torch.device(decoding.device).type == "cpu":
-        return tile(length)
-    return min(_power(GPU_TILE_TOKENS // length), in_flight)
-
-
-def tile(length: int) -> int:
-    """Rows of a forward pass on a CPU: a power of two that depends on the sequences' length alone."""
-    return min(_power(TILE_TOKENS // length), CPU_BATCH)
-
-
-def _power(most: int) -> int:
-    """The largest power of two that is at most `most`, and at least four."""
-    return 1 << (max(most, 4).bit_length() - 1)
 
 
 def refuse_strangers(most: int, size: int) -> None:

@@ -64,11 +64,6 @@ def worker_count(denoiser: Denoiser, decoding: Decoding) -> int:
     return decoding.workers or (min(usable_cores(), torch.get_num_threads()) if is_ours(denoiser) else 1)
 
 
-def batch_rows(rows: int, n: int, tile: int, workers: int) -> int:
-    """Rows of a batch, at most `rows`: fewer where `n` instances would otherwise not reach every worker."""
-    return min(rows, -(-n // (workers * tile)) * tile) if workers > 1 else rows
-
-
 def is_ours(denoiser: Denoiser) -> bool:
     """Whether this is our own transformer, which takes any number of rows, from any thread."""
     if isinstance(denoiser, _Stoppable):

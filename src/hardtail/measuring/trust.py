@@ -18,8 +18,9 @@ from torch import Tensor
 
 from hardtail.core.records import Head, Trust
 from hardtail.core.types import Array, Trace
-from hardtail.decoding.loop import in_flight, pass_rows, row_keys
+from hardtail.decoding.loop import row_keys
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.sizes import in_flight, pass_rows
 from hardtail.measuring.statistics import auroc
 from hardtail.models.denoiser import Denoiser
 from hardtail.policies.base import State
@@ -29,7 +30,7 @@ from hardtail.traces.states import standing
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 """The shares of answers, the most trusted ones, whose accuracy is recorded."""
 HIGH = 0.99
-"""The quantile of a score that is recorded; on natural problems it is a limit for `ladder`."""
+"""The quantile of a score that is recorded."""
 
 
 @dataclass(frozen=True)

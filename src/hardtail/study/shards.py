@@ -18,8 +18,8 @@ from torch import nn
 from hardtail.core.errors import HardtailError
 from hardtail.core.provenance import Origin
 from hardtail.core.types import Instances, Trace
-from hardtail.decoding.loop import CPU_BATCH
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.sizes import CPU_BATCH
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.looking import Judged
 from hardtail.measuring.models import Own
