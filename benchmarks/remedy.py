@@ -31,6 +31,7 @@ from hardtail.models.precision import Precision
 from hardtail.policies.base import Commit
 from hardtail.policies.ladder import Ladder
 from hardtail.policies.named import policy_named
+from hardtail.study.claims.ours.figures import ANY_LIMIT
 from hardtail.study.claims.ours.remedy import (
     ADDITION,
     CALIBRATED,
@@ -48,7 +49,6 @@ MODELS = {model.name: model for model in zoo.models()}
 SEEDS = (0, 1, 2)
 CALIBRATING = 500
 """Natural problems that set a limit."""
-ANY_LIMIT = ",limit=*"
 ASKED = ("threshold", "top1")
 """The policies whose answers are looked at again."""
 GPU_BATCH = 2048

@@ -14,7 +14,7 @@ from hardtail.policies.named import policy_named
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.ledger import source_named
-from hardtail.study.claims.ours.figures import DATA_SEEDS, REGISTERED, Decoded
+from hardtail.study.claims.ours.figures import ANY_LIMIT, DATA_SEEDS, REGISTERED, Decoded
 from hardtail.study.claims.ours.remedy import ADDITION, LATER, OTHERS
 from hardtail.study.claims.rules import above
 from hardtail.study.store import Store
@@ -129,7 +129,9 @@ def test_a_calibrated_ladder_is_one_with_any_limit_and_the_same_other_fields(tmp
         [Accuracy(policy=name, exact_match=0.1 * at, **of_stratum) for at, name in enumerate(names, 1)],
     )
     results = Results(Store(tmp_path))
-    found = [Decoded(RUN, policy, "chain>=28", usual="last").values(results) for policy in ("ladder,limit=*", "ladder")]
+    found = [
+        Decoded(RUN, policy, "chain>=28", usual="last").values(results) for policy in (f"ladder{ANY_LIMIT}", "ladder")
+    ]
     assert [[sample.value for sample in values.values()] for values in found] == [[0.1], [pytest.approx(0.3)]]
 
 
@@ -164,7 +166,7 @@ def test_claims_name_policies_strata_and_models_that_exist() -> None:
         assert isinstance(figure, Decoded)
         assert figure.usual == weights.get(figure.run, "best_probe")
         task = hardtail.task(figure.run.partition("-")[0])
-        policy_named(figure.policy.replace("limit=*", "limit=1"), task.order_names)
+        policy_named(figure.policy.replace(ANY_LIMIT, ",limit=1"), task.order_names)
         assert figure.stratum in task.strata(), figure
 
 

@@ -10,7 +10,9 @@ from hardtail.study.claims.figures import NOTHING_FAILED, Figure, none_counts
 from hardtail.study.runs import Run
 
 Number = Literal["exact_match", "passes", "auroc"]
-ANY_LIMIT = re.compile(r"limit=[^,]*$")
+ANY_LIMIT = ",limit=*"
+"""The end of a name that means a ladder with whatever limit natural problems gave it (`eval --calibrate`)."""
+SOME_LIMIT = re.compile(r",limit=[^,]*$")
 DATA_SEEDS = (0, 1, 2)
 """The sets of instances that count; no run was trained with these seeds. Probes on addition drew from the first."""
 REGISTERED = 2000
@@ -23,7 +25,7 @@ class Decoded(Figure):
 
     run: str
     policy: str
-    """One that ends in `limit=*` is a ladder with whatever limit natural problems gave it (`eval --calibrate`)."""
+    """One that ends in `ANY_LIMIT` is a ladder with any limit."""
     stratum: str
     metric: Number = "exact_match"
     score: str = ""
@@ -85,7 +87,7 @@ class Decoded(Figure):
         return min(record.wrong, record.n - record.wrong) if isinstance(record, records.Trust) else record.n
 
     def _is_of(self, policy: str) -> bool:
-        return (ANY_LIMIT.sub("limit=*", policy) if self.policy.endswith("limit=*") else policy) == self.policy
+        return (SOME_LIMIT.sub(ANY_LIMIT, policy) if self.policy.endswith(ANY_LIMIT) else policy) == self.policy
 
     def _records(self, results: Results) -> dict[int, records.Accuracy | records.Trust]:
         """By seed of the instances, the record with the most of them; of equals, the last."""

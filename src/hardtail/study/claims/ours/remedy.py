@@ -5,7 +5,7 @@ from dataclasses import replace
 from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.evidence import Checkpoint
 from hardtail.study.claims.ours import SOURCE
-from hardtail.study.claims.ours.figures import Decoded, Number
+from hardtail.study.claims.ours.figures import ANY_LIMIT, Decoded, Number
 from hardtail.study.claims.ours.rules import BetterWhereLow, NotAbove, NotBelow
 from hardtail.study.claims.rules import AtLeast, AtMost, above
 
@@ -34,8 +34,8 @@ SHIPPED: dict[str, Checkpoint] = dict.fromkeys((*ADDITION.values(), "maze-puma-s
 WEIGHTS = "the weights that ship, else best_probe"
 HALVES, COMB, OWN = "halves energy", "comb energy", "own doubt"
 COMB_LADDER = "ladder,hide=comb,parts=3,splits=1"
-CALIBRATED = "ladder,rungs=threshold/top1,limit=*"
-COMB_CALIBRATED = f"{COMB_LADDER},limit=*"
+CALIBRATED = f"ladder,rungs=threshold/top1{ANY_LIMIT}"
+COMB_CALIBRATED = COMB_LADDER + ANY_LIMIT
 RESTARTS = "ladder,rungs=top1/noisy,again=6"
 """Once without noise, then up to seven times with."""
 QUARTERS = {name: f"{name}-quarter-s42" for name in ("sudoku-random", "countdown-random")}
