@@ -372,8 +372,11 @@ def test_results_that_cannot_be_written_are_named_before_training(tmp_path: Path
     assert not (tmp_path / "runs").exists()
 
 
-def test_missing_data_is_refused_once_and_before_any_run(tmp_path: Path, hardtail_command: Command) -> None:
-    places = ("--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"))
+@pytest.mark.parametrize("launcher", ["inline", "ray"])
+def test_missing_data_is_refused_once_and_before_any_run(
+    launcher: str, tmp_path: Path, hardtail_command: Command
+) -> None:
+    places = ("--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"), "--launcher", launcher)
     code, out, err = hardtail_command("study", "advance", "addition-smoke", "--data", "missing.npz", *places)
     assert (code, out) == (2, "")
     assert err == "hardtail: --data missing.npz: there is no such file; `hardtail data` builds one\n"

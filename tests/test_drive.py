@@ -1,5 +1,6 @@
 """What the process that sends out a grid does with what its workers answer; Ray and the time are scripts here."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -135,14 +136,21 @@ class Driven:
 def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Driven]:
     """Send out runs of these seeds; time ends when nothing is left to do, or after so many seconds."""
 
-    def run(script: Script, seeds: Sequence[int] = (1,), seconds: float = 1e6, launcher: Ray = Ray()) -> Driven:  # noqa: B008
+    def run(
+        script: Script,
+        seeds: Sequence[int] = (1,),
+        seconds: float = 1e6,
+        launcher: Ray = Ray(),  # noqa: B008
+        data_file: Path | None = None,
+    ) -> Driven:
         monkeypatch.setattr(on_ray, "time", script)
         found = Driven({}, [], [])
         made = replace(launcher, watch=found.tables.append)
         monkeypatch.setattr(on_ray, "connected", lambda address, cpus: _within(script))
         until = script.now + seconds
         limits = Limits(lambda: script.now >= until, lambda: until - script.now)
-        found.failures = made.launch(units(tmp_path, seeds), perform_nothing, limits, found.said.append, Watching())
+        sent = [replace(unit, data_file=data_file) for unit in units(tmp_path, seeds)]
+        found.failures = made.launch(sent, perform_nothing, limits, found.said.append, Watching())
         return found
 
     return run
@@ -183,6 +191,19 @@ def test_a_unit_is_sent_with_all_that_a_worker_has_to_know(drive: Callable[..., 
     needed = int(PROCESS_MEMORY + estimate(order.unit.entry.recipe).memory)
     assert how == {"name": f"hardtail {ONE}", "num_cpus": 2, "num_gpus": 0.0, "memory": needed}
     assert script.cancelled == []
+
+
+def test_a_unit_is_sent_with_the_hashes_of_its_data_and_of_the_test_file_beside_it(
+    drive: Callable[..., Driven], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("sums.npz", "sums-test.npz"):
+        (tmp_path / name).write_bytes(name.encode())
+    monkeypatch.chdir(tmp_path)
+    script = Script({ONE: [Result(ONE, "recorded")]})
+    drive(script, data_file=Path("sums.npz"))
+    ((_, order, _),) = script.sent
+    assert order.data == {name: hashlib.sha256(name.encode()).hexdigest() for name in ("sums.npz", "sums-test.npz")}
+    assert order.unit.data_file == tmp_path / "sums.npz"
 
 
 @pytest.mark.parametrize(

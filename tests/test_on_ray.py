@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from hardtail.study.cluster import Crew
 from hardtail.study.on_ray import MOST_DEATHS, MOST_REFUSALS, Ray, _Drive
 from hardtail.study.shards import Identity, Shards
 from hardtail.study.store import Store
-from hardtail.study.unit import Limits, Result, Unit
+from hardtail.study.unit import Limits, Result, Unit, data_hashes
 from hardtail.study.workplaces import FolderRuns
 from hardtail.tasks.datasets import KEPT
 from hardtail.tasks.named import make_task
@@ -166,13 +167,13 @@ def test_a_worker_is_set_up_as_the_command_and_stops_when_time_is_up_or_it_is_ca
         return "done"
 
     before, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
-    unit: Any = "a unit"
+    unit: Any = SimpleNamespace(data_file=None)
     try:
-        found = worker.perform(worker.Order(unit, work, 100.0, "its owner", 3, known))
+        found = worker.perform(worker.Order(unit, work, 100.0, "its owner", 3, known, {}))
     finally:
         torch.set_num_threads(threads)
     assert str(found) == "done"
-    assert seen == ["a unit", "its owner", 3, "here", False, True, True]
+    assert seen == [unit, "its owner", 3, "here", False, True, True]
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -183,6 +184,43 @@ def test_a_worker_with_other_code_refuses_to_work(known: dict[str, str]) -> None
     ):
         cluster._answer(theirs, str, 1)
     assert cluster._answer(known, str, 1) == "1"
+
+
+HERE = f"on the worker {socket.gethostname()}"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "refusal"),
+    [
+        ({"sums": b"1", "sums-test": b"2"}, {"sums": b"1", "sums-test": b"2"}, None),
+        ({"sums": b"1"}, {"sums": b"1"}, None),
+        ({"sums": b"1", "sums-test": b"2"}, {"sums": b"1"}, f": sums-test.npz is missing {HERE}; all machines need"),
+        ({"sums": b"1"}, {"sums": b"1", "sums-test": b"2"}, f": sums-test.npz is found only {HERE}; all machines"),
+        ({"sums": b"1", "sums-test": b"2"}, {"sums": b"1", "sums-test": b"3"}, f": sums-test.npz differs {HERE}; all"),
+        ({"sums": b"1"}, {"sums": b"2"}, f": sums.npz differs {HERE}; all"),
+        ({"sums": b"1"}, {}, rf" cannot be read: No such file or directory \({HERE}\)"),
+    ],
+)
+def test_a_worker_with_other_data_or_another_test_file_refuses_to_work(
+    theirs: dict[str, bytes], ours: dict[str, bytes], refusal: str | None, known: dict[str, str], tmp_path: Path
+) -> None:
+    """A run that found no test file next to its data would be measured, and choose its weights, on other problems."""
+    for name, content in theirs.items():
+        (tmp_path / f"{name}.npz").write_bytes(content)
+    file, worked = tmp_path / "sums.npz", Result("a run", "recorded")
+    unit = Unit(entry(), tmp_path / "runs", Store(tmp_path / "results"), 5, "cpu", data_file=file)
+    order = worker.Order(
+        unit, lambda *given: worked, 0.0, "its owner", torch.get_num_threads(), known, data_hashes(file)
+    )
+    for name in theirs:
+        (tmp_path / f"{name}.npz").unlink()
+    for name, content in ours.items():
+        (tmp_path / f"{name}.npz").write_bytes(content)
+    if refusal is None:
+        assert worker.perform(order) is worked
+    else:
+        with pytest.raises(HardtailError, match=f"--data {file}{refusal}"):
+            worker.perform(order)
 
 
 class DiedError(Exception):

@@ -228,9 +228,9 @@ def _advance(
         watcher.move(entry.name, what, done, total)
 
     entries = _entries(names, data)
+    if data is not None and not str(data).startswith(HF) and not data.is_file():
+        raise HardtailError(f"--data {data}: there is no such file; `hardtail data` builds one")
     if grid.here:
-        if data is not None and not str(data).startswith(HF) and not data.is_file():
-            raise HardtailError(f"--data {data}: there is no such file; `hardtail data` builds one")
         device = common.usable_device(device)
     common.say(f"working on {' '.join(names)} for at most {minutes:g} minutes; the same command continues")
     watcher.begin("", "preparing", 0)

@@ -10,7 +10,18 @@ from typing import Any
 from hardtail.core.errors import HardtailError
 from hardtail.study.cluster import connected, environment
 from hardtail.study.leases import Taken, new_owner
-from hardtail.study.unit import Launcher, Limits, Result, Seen, Unit, Watching, Work, indented, raise_if_hopeless
+from hardtail.study.unit import (
+    Launcher,
+    Limits,
+    Result,
+    Seen,
+    Unit,
+    Watching,
+    Work,
+    data_hashes,
+    indented,
+    raise_if_hopeless,
+)
 from hardtail.study.worker import Order, perform
 from hardtail.training.estimate import estimate
 
@@ -91,6 +102,7 @@ class _Drive:
         gpus = self.ray.cluster_resources().get("GPU", 0.0)
         self.needs = {unit.name: self.launcher.resources(unit, gpus) for unit in self.units}
         self.refuse_too_large()
+        self.data = {file: data_hashes(file) for file in {unit.data_file for unit in self.units}}
         for unit in self.units:
             self.submit(unit)
         try:
@@ -125,7 +137,9 @@ class _Drive:
         owner = new_owner()
         seconds = self.limits.seconds()
         task = self.task.options(name=f"hardtail {unit.name}", **self.needs[unit.name])
-        order = Order(unit, self.work, time.time() + seconds, owner, self.launcher.cpus, environment())
+        order = Order(
+            unit, self.work, time.time() + seconds, owner, self.launcher.cpus, environment(), self.data[unit.data_file]
+        )
         self.running[task.remote(order)] = unit, owner
 
     def turn(self, timeout: float) -> None:

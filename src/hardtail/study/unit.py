@@ -66,12 +66,20 @@ class Unit:
     @cached_property
     def identity(self) -> str:
         """A hash of everything that its results depend on, except for the code."""
-        files = [local_data(self.data_file)] if self.data_file else []
-        files += [test] if (test := problems_beside(self.data_file)) else []
-        data = " ".join(file_hash(file) for file in files)
+        data = " ".join(data_hashes(self.data_file).values())
         measured = [self.n, self.precision, self.ledger_only]
         content = [self.name, self.entry.recipe.as_json(), measured, self.patience, data]
         return hashlib.sha256(encode(content)).hexdigest()
+
+
+def data_hashes(data_file: Path | None) -> dict[str, str]:
+    """The hashes of the file that runs are trained on and of the test file next to it, by name, as far as there are."""
+    try:
+        files = [local_data(data_file)] if data_file else []
+        files += [test] if (test := problems_beside(data_file)) else []
+        return {file.name: file_hash(file) for file in files}
+    except OSError as error:
+        raise HardtailError(f"--data {data_file} cannot be read: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True)
