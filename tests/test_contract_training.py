@@ -7,7 +7,7 @@ from torch import Tensor
 import hardtail
 from hardtail.core.noise import Moment
 from hardtail.core.registry import POLICIES, SCHEMES
-from hardtail.policies.base import Guess, Policy, State
+from hardtail.policies.base import Guess, Logits, Policy, State
 from hardtail.policies.named import policy_named
 from hardtail.schemes import Corpus, Random, Scheme, View
 from hardtail.schemes.base import Carried
@@ -114,6 +114,62 @@ class Masking(Policy):
         return token_BA
 
 
+class Nosy(Policy):
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+    def finished(self, state: State) -> Tensor:
+        return ~state.hidden_BA.any(dim=1) if state.hidden_BA.any() else super().finished(state)
+
+
+class Revising(Policy):
+    """Says that its steps can be captured."""
+
+    remasks = True
+
+    @property
+    def capturable(self) -> bool:
+        return True
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return guess.top_BA
+
+
+class Rewriting(Revising):
+    def overwrite(self, guess: Guess, state: State) -> Tensor | None:
+        return None if state.hidden_BA.any() else torch.zeros_like(state.hidden_BA)
+
+
+class Regretting(Revising):
+    def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
+        return torch.zeros_like(state.hidden_BA).index_fill(1, state.hidden_BA.sum().nonzero()[:, 0], value=False)
+
+
+class LookingAgain(Revising):
+    def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
+        first_1 = torch.zeros_like(state.key_B[:1])
+        logits(state.tokens_BL[:1], state.at_BA[:1], first_1)
+        return torch.zeros_like(state.hidden_BA)
+
+
+class Uncaptured(Rewriting):
+    """May look again, and ask."""
+
+    @property
+    def capturable(self) -> bool:
+        return False
+
+    def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
+        row_K = state.hidden_BA.any(dim=1).nonzero()[:, 0]
+        logits(state.tokens_BL[row_K], state.at_BA[row_K], row_K)
+        return torch.zeros_like(state.hidden_BA)
+
+
+def test_only_a_step_that_is_captured_may_not_ask_the_host() -> None:
+    check_policy(Revising())
+    check_policy(Uncaptured())
+
+
 @pytest.mark.parametrize(
     ("policy", "sentence"),
     [
@@ -122,6 +178,10 @@ class Masking(Policy):
         (Impatient(), "counts as finished"),
         (Curious(), "score reads a value on the host"),
         (Masking(), r"token reads a value on the host \(index by a mask\)"),
+        (Nosy(), "finished reads a value on the host"),
+        (Rewriting(), "overwrite reads a value on the host"),
+        (Regretting(), r"review reads a value on the host \(nonzero\)"),
+        (LookingAgain(), "review makes a further pass, which a captured step cannot"),
     ],
 )
 def test_a_policy_that_breaks_its_promise_is_found(policy: Policy, sentence: str) -> None:

@@ -21,7 +21,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import worker_count
 from hardtail.models import attention
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
-from hardtail.policies import check, ladder
+from hardtail.policies import nested
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.policies.confidence import Margin, Top1
 from hardtail.policies.named import policy_named
@@ -200,8 +200,7 @@ def test_captured_steps_never_wait_and_commit_the_same(name: str, monkeypatch: p
     usual = decode(TOY, instances, policy, decoding)
     monkeypatch.setattr(loop, "captured", captured)
     monkeypatch.setattr(loop, "replays", lambda device: True)
-    for policies in (check, ladder):
-        monkeypatch.setattr(policies, "perhaps", lambda rows_B: True)
+    monkeypatch.setattr(nested, "asking_waits", lambda device: True)
     assert same_trace(decode(TOY, instances, policy, decoding), usual)
     assert most[0] == 128
     assert set(most) == ({128, 64, 32} if policy.remasks else {128})

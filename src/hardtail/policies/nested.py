@@ -26,8 +26,13 @@ def only(rows_B: Tensor, state: State) -> State:
 
 
 def perhaps(rows_B: Tensor) -> bool:
-    """Whether some row is meant; on a GPU, where asking would wait for it, one may always be."""
-    return rows_B.is_cuda or bool(rows_B.any())
+    """Whether some row is meant; where asking would wait, one may always be."""
+    return asking_waits(rows_B.device) or bool(rows_B.any())
+
+
+def asking_waits(device: torch.device) -> bool:
+    """Whether the host has to wait for a value on this device."""
+    return device.type == "cuda"
 
 
 def begun(policy: Policy, state: State, name: str) -> dict[str, Tensor]:

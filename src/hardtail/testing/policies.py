@@ -5,6 +5,7 @@ Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -16,7 +17,8 @@ from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
-from hardtail.policies.base import Commit, Guess, Policy, State
+from hardtail.policies import nested
+from hardtail.policies.base import Commit, Guess, Logits, Policy, State
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import make_task
 from hardtail.testing.host import forbid_host_reads
@@ -54,18 +56,30 @@ def check_policy(policy: Policy, task: Task | None = None) -> None:
                 token_BA: Tensor = super().token(guess, state)
             return token_BA
 
+        def overwrite(self, guess: Guess, state: State) -> Tensor | None:
+            with self._captured("overwrite"):
+                anew_BA: Tensor | None = super().overwrite(guess, state)
+            return anew_BA
+
+        def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
+            with self._captured("review"):
+                again_BA: Tensor = super().review(guess, state, _no_pass if policy.capturable else logits)
+            return again_BA
+
         def _captured(self, method: str) -> AbstractContextManager[object]:
             return forbid_host_reads(method) if policy.capturable else nullcontext()
 
         def finished(self, state: State) -> Tensor:
-            done_B: Tensor = super().finished(state)
+            with self._captured("finished"):
+                done_B: Tensor = super().finished(state)
             assert not (done_B & state.hidden_BA.any(dim=1)).any(), "a row with hidden cells counts as finished"
             return done_B
 
     watched = Watched(**vars(policy))
 
     def run(chosen: Instances, batch: int | None = None) -> Trace:
-        return decode(denoiser, chosen, watched, Decoding(batch=batch, seed=3))
+        with _as_on_a_gpu() if policy.capturable else nullcontext():
+            return decode(denoiser, chosen, watched, Decoding(batch=batch, seed=3))
 
     whole = run(instances)
     _check_story(policy, whole, mask_id)
@@ -83,6 +97,15 @@ def same_decode(one: Trace, other: Trace) -> bool:
     return mine.keys() == theirs.keys() and all(
         np.array_equal(mine[name].view(np.uint8), theirs[name].view(np.uint8)) for name in mine
     )
+
+
+def _as_on_a_gpu() -> AbstractContextManager[object]:
+    """Let `perhaps` read no value, as where the host would have to wait for it."""
+    return patch.object(nested, "asking_waits", lambda device: True)
+
+
+def _no_pass(tokens_KL: Tensor, at_KA: Tensor, row_K: Tensor) -> Tensor:
+    raise AssertionError("review makes a further pass, which a captured step cannot; `capturable` must be False")
 
 
 def _check_story(policy: Policy, trace: Trace, mask_id: int) -> None:
