@@ -18,10 +18,12 @@ import pytest
 import hardtail
 from hardtail import cli
 from hardtail.core.errors import HardtailError
+from hardtail.core.records import DataFile, LogLine, lines_of
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.charts.accuracy import recorded_accuracy
+from hardtail.show.charts.answers import LOGICAL
 from hardtail.show.charts.colours import SCHEME_COLOURS, colours
 from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
@@ -192,6 +194,30 @@ def test_training_curves_are_the_logs(runs: list[Run]) -> None:
     logged = [(line.step, line.hard_logical) for line in puma.log]
     assert [(x, y) for x, y, *_ in hard["puma", "logical order"][0].points] == logged
     assert len(hard["puma", "confidence"]) == 2, "a line for each seed"
+
+
+def test_curves_on_problems_of_a_file_are_drawn_apart_and_named(tmp_path: Path) -> None:
+    """A probe on the file of one run must not look better or worse than one that another run drew."""
+    folder = results(tmp_path)
+    log = folder / "addition-puma-tf32-s42" / "log.jsonl"
+    began = LogLine(step=0, how="recipe", watched=DataFile(file="sums-test.npz", sha256="0" * 64))
+    log.write_bytes(lines_of([began]) + log.read_bytes())
+    charts = {chart.title: chart for chart in training("addition", Store(folder).runs())}
+
+    def seeds(title: str) -> dict[str, list[str]]:
+        return {one.hue: [line.label for line in one.lines] for one in charts[title].series if one.style != LOGICAL}
+
+    both = ["seed 41", "seed 42"]
+    assert seeds("Training loss")["puma"] == both, "a loss is of training data"
+    for title in ("Accuracy on natural instances", "Accuracy on the hard tail", "Probe loss"):
+        assert seeds(title) == {"random": both, "papl": both, "puma": ["seed 41"]}
+        assert seeds(f"{title}, problems of sums-test.npz") == {"puma": ["seed 42"]}
+        assert charts[f"{title}, problems of sums-test.npz"].note.endswith(
+            "from sums-test.npz; kinds that it lacks are drawn."
+        )
+        assert "sums-test" not in charts[title].note
+    figure = charts_figure([*charts.values()])
+    assert "Probe loss\nsums-test.npz" in [axes.get_title(loc="left") for axes in figure.axes]
 
 
 def test_a_scheme_has_the_colour_of_the_page(runs: list[Run]) -> None:

@@ -96,6 +96,11 @@ class Run:
         """What the run measured during training."""
         return read_jsonl(self.folder / "log.jsonl", LogLine)
 
+    @property
+    def watched(self) -> str:
+        """The file whose problems it measured itself on during training; empty if they were drawn."""
+        return next((line.watched.file for line in self.log if line.watched), "")
+
     @cached_property
     def evaluations(self) -> list[Measurement]:
         return read_measurements(self.folder / "evaluations.jsonl")

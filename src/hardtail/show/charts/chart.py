@@ -42,12 +42,26 @@ _WORDS = toml.decode(files("hardtail.show.charts").joinpath("words.toml").read_b
 
 
 def described(
-    name: str, task: str, x: Axis, y: Axis, lines: Iterable[tuple[Series, Line]], *, of: str = "", marks: bool = False
+    name: str,
+    task: str,
+    x: Axis,
+    y: Axis,
+    lines: Iterable[tuple[Series, Line]],
+    *,
+    of: str = "",
+    file: str = "",
+    marks: bool = False,
 ) -> Chart:
-    """The chart that `words.toml` describes under `name`; `of` completes its title."""
+    """The chart that `words.toml` describes under `name`; `of` completes its title.
+
+    `file` is that of the problems, if they are not drawn.
+    """
     words = _WORDS[name]
-    title = words.title.format(of=of)
-    chart = Chart(words.section, title, words.panel, words.note, task, x, y, grouped(lines), marks)
+    title, panel, note = words.title.format(of=of), words.panel, words.note
+    if file:
+        title, panel = f"{title}, problems of {file}", f"{panel}\n{file}"
+        note = f"{note} The problems are from {file}; kinds that it lacks are drawn."
+    chart = Chart(words.section, title, panel, note, task, x, y, grouped(lines), marks)
     return replace(chart, answer=answer(name, chart))
 
 
