@@ -214,7 +214,8 @@ def main() -> None:
             continue
         name = subject.task.order_names[0] if work.policy == "logical" else work.policy
         batch = None if asked.device == "cpu" else GPU_BATCH
-        if name.endswith(ANY_LIMIT):
+        calibrated = CALIBRATING if name.endswith(ANY_LIMIT) else None
+        if calibrated:
             if work.model not in limited:
                 limited[work.model] = with_limit(subject, name, Decoding(batch=batch, device=asked.device))
             name = limited[work.model]
@@ -231,7 +232,7 @@ def main() -> None:
         instances = measured_instances(subject.task, work.stratum, asked.n, work.seed)
         decoding = Decoding(commit, batch, asked.device)
         policy = policy_named(name, subject.task.order_names)
-        found = evaluate(subject, name, policy, instances, work.stratum, decoding, trust=trust)
+        found = evaluate(subject, name, policy, instances, work.stratum, decoding, trust=trust, calibrated=calibrated)
         keep(into, records_of([found]))
         record = found.record
         print(

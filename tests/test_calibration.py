@@ -1,5 +1,6 @@
 """Ladders whose limit is set by natural problems."""
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from hardtail import HardtailError
 from hardtail.core.records import Accuracy, read_measurements
+from hardtail.core.trace_files import load_trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.calibration import APART, LEAST, calibrate, ladders, rounded_up
@@ -68,6 +70,25 @@ def test_eval_measures_with_the_limit_and_names_it(hardtail_command: Command, tm
     records = [record for record in read_measurements(tmp_path / "out.jsonl") if isinstance(record, Accuracy)]
     assert [record.policy for record in records] == ["top1", f"{LADDER},limit={LEAST:g}"]
     assert all(policy_named(record.policy) for record in records), "the name can be used again"
+
+
+def test_records_and_traces_say_how_many_problems_set_the_limit(hardtail_command: Command, tmp_path: Path) -> None:
+    """A limit that was given by hand looks the same in the name."""
+    out, chosen = tmp_path / "out.jsonl", (LADDER, "top1", "ladder,limit=2")
+    words = ("eval", "zoo:addition-papl-paper", "--strata", "natural", "-n", "4", "--policies", *chosen, "--trust")
+    code, *_ = hardtail_command(*words, "--calibrate", "20", "--traces", str(tmp_path / "traces"), "--out", str(out))
+    assert code == 0
+    limited = f"{LADDER},limit={LEAST:g}"
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    told = {(line["kind"], line["policy"], line.get("calibrated")) for line in lines}
+    assert {held for held in told if held[2]} == {(kind, limited, 20) for kind in ("accuracy", "trust", "paired")}
+    assert {("accuracy", "top1", None), ("accuracy", "ladder,limit=2", None), ("probe", "none", None)} <= told
+    traces = [load_trace(path) for path in sorted((tmp_path / "traces").glob("*.npz"))]
+    assert {trace.about["policy"]: trace.about.get("calibrated") for trace in traces} == {
+        "top1": None,
+        limited: 20,
+        "ladder,limit=2": None,
+    }
 
 
 def test_what_cannot_be_calibrated_is_refused(hardtail_command: Command) -> None:

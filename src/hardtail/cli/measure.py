@@ -152,7 +152,7 @@ def evaluate(
         common.progress_bar(f"decoding {subject.name}", total) as advance,
     ):
         decoding = replace(decoding, device=where)
-        limited = {}
+        limited, calibrated = {}, {}
         for name, policy in chosen.items():
             if calibrate and name in unset:
                 name, policy, words = calibration.calibrate(
@@ -166,6 +166,7 @@ def evaluate(
                     progress=advance,
                 )
                 common.say(words)
+                calibrated[name] = calibrate
             limited[name] = policy
         every = evaluate_all(
             subject,
@@ -178,6 +179,7 @@ def evaluate(
             traces=traces,
             failures=gallery,
             trust=trust,
+            calibrated=calibrated,
             progress=advance,
             passes=makers,
         )

@@ -64,6 +64,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     restrict: bool = False
     temperature: float = 0.0
     decode_seed: Seed = 0
+    calibrated: Positive | None = None
+    """How many natural problems the limit in the policy's name was set by; None if it was not (`eval --calibrate`)."""
     commit: str | None = None
     device: str | None = None
     pretrained: Pretrained | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -86,14 +87,16 @@ def evaluate(
     traces: Path | None = None,
     failures: int = 0,
     trust: bool = False,
+    calibrated: int | None = None,
     progress: Progress = lambda done: None,
     passes: Passes = HERE,
 ) -> Outcome:
-    """Decode `instances` of one stratum under one policy and measure it."""
+    """Decode `instances` of one stratum under one policy and measure it; `calibrated` is its records'."""
     inside = {stratum: np.ones(len(instances), dtype=np.bool_)}
     paths = {stratum: traces} if traces else {}
     options: dict[str, Any] = {"failures": failures, "trust": trust, "progress": progress, "passes": passes}
-    return evaluate_strata(subject, name, policy, instances, inside, decoding, traces=paths, **options)[stratum]
+    options |= {"traces": paths, "calibrated": calibrated}
+    return evaluate_strata(subject, name, policy, instances, inside, decoding, **options)[stratum]
 
 
 def evaluate_strata(
@@ -107,6 +110,7 @@ def evaluate_strata(
     traces: Mapping[str, Path],
     failures: int,
     trust: bool,
+    calibrated: int | None,
     progress: Progress,
     passes: Passes,
 ) -> dict[str, Outcome]:
@@ -119,7 +123,7 @@ def evaluate_strata(
     began, aside, at = monotonic(), 0.0, 0
     rows: list[dict[str, Array]] = []
     wrong: dict[str, list[Trace]] = {stratum: [] for stratum in inside}
-    head = _head(subject, name, decoding, passes)
+    head = _head(subject, name, decoding, passes, calibrated)
     with ExitStack() as opened:
         writers = {stratum: opened.enter_context(trace_writer(path)) for stratum, path in traces.items()}
         decoded = passes.traces(
@@ -200,11 +204,13 @@ def compare(
     """Two policies on the same instances: how often only one of them was right, and McNemar's exact p."""
     (name, one), (other, two) = first, second
     found = mcnemar(one.exact_N, two.exact_N)
-    head, n = structs.asdict(_head(subject, name, decoding, passes)), len(one.exact_N)
+    head, n = structs.asdict(_head(subject, name, decoding, passes, one.record.calibrated)), len(one.exact_N)
     return Paired(**head, stratum=one.record.stratum, n=n, against=other, **found._asdict())
 
 
-def _head(subject: Subject, policy: str, decoding: Decoding, passes: Passes = HERE) -> Head:
+def _head(
+    subject: Subject, policy: str, decoding: Decoding, passes: Passes = HERE, calibrated: int | None = None
+) -> Head:
     """What every record of this measurement says about it; the batch and the workers affect no result."""
     return Head(
         task=subject.task.name,
@@ -215,6 +221,7 @@ def _head(subject: Subject, policy: str, decoding: Decoding, passes: Passes = HE
         restrict=decoding.allowed is not None,
         temperature=decoding.temperature,
         decode_seed=decoding.seed,
+        calibrated=calibrated,
         **passes.origin(decoding.device),
     )
 
@@ -267,13 +274,15 @@ def evaluate_all(
     traces: Path | None = None,
     failures: int = 0,
     trust: bool = False,
+    calibrated: Mapping[str, int] = MappingProxyType({}),
     progress: Progress = lambda done: None,
     passes: Passes = HERE,
 ) -> Iterator[Found]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons.
 
     The `n` instances of a stratum (by default `DEFAULT_N`) are drawn, or are the first of those `given` (by default
-    all of them). `passes` decides where the model computes (`Passes` says when results are the same).
+    all of them). `calibrated` has the number of problems that set a policy's limit, by its name. `passes` decides where
+    the model computes (`Passes` says when results are the same).
     """
     task = subject.task
     draw: Callable[[str, int | None], Instances]
@@ -304,7 +313,7 @@ def evaluate_all(
         for name, policy in policies.items():
             if (name, stratum) not in measured:  # a file's problems are decoded once for all of its strata
                 paths = {of: trace_path(traces, of, name) for of in inside} if traces else {}
-                found = run(name, policy, together, inside, traces=paths)
+                found = run(name, policy, together, inside, traces=paths, calibrated=calibrated.get(name))
                 measured |= {(name, of): outcome for of, outcome in found.items()}
             outcomes[name] = measured.pop((name, stratum))
             yield outcomes[name]
@@ -317,7 +326,8 @@ def evaluate_all(
             name, policy = next(iter(policies.items()))
             paths = {stratum: trace_path(traces, stratum, name, "half-revealed")} if traces else {}
             alone = {stratum: np.ones(len(half), dtype=np.bool_)}
-            yield run(f"{name}, half revealed", policy, half, alone, traces=paths)[stratum]
+            shown = run(f"{name}, half revealed", policy, half, alone, traces=paths, calibrated=calibrated.get(name))
+            yield shown[stratum]
 
 
 def trace_path(folder: Path, stratum: str, policy: str, *marks: str) -> Path:
