@@ -7,12 +7,15 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.page_toys import SIZES, N, Open
+
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs, and in what they start
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -71,6 +74,46 @@ def browser() -> Iterator["Browser"]:
         opened = driver.chromium.launch(executable_path=BROWSER, args=flags)
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="session")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page about recorded results and planted decodes."""
+    from hardtail.show.page.data import page_content
+    from hardtail.show.page.page import write_page
+    from hardtail.study.store import Store
+    from tests.report_toys import addition_traces, results
+
+    folder = tmp_path_factory.mktemp("page")
+    path = folder / "report.html"
+    write_page(path, *page_content(Store(results(folder / "results")), [], addition_traces(N)))
+    return path
+
+
+@pytest.fixture
+def opened(browser: "Browser", page_file: Path) -> Iterator[Open]:
+    """Opens the page at an address; whatever the browser complains about fails the test, and so does any request."""
+    complaints: list[str] = []
+    contexts = []
+
+    def go(address: str = "", path: Path = page_file, size: str = "desktop", scheme: Any = "light") -> "Page":
+        width, height = SIZES[size]
+        view = {"width": width, "height": height}
+        context = browser.new_context(viewport=view, color_scheme=scheme, has_touch=size == "phone")  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith("file:") else complaints.append(request.url))
+        page.goto(f"{path.as_uri()}{address}")
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert complaints == []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,10 +1,9 @@
-"""The page in a real browser, used as a person would."""
+"""The page in a real browser, used as a person would; the theatre has tests of its own."""
 
 import json
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,67 +12,15 @@ from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
 from hardtail.study.claims import claim_named
 from hardtail.study.store import Store
-from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from tests.conftest import BROWSER, NO_BROWSER
+from tests.page_toys import SIZES, SLIDER, Open, filled, steps
 from tests.planted_results import Planted, as_printed, together
-from tests.report_toys import EVIL, TASK, addition_traces, lines, markup_trace, results, rewritten_trace, wide_trace
+from tests.report_toys import EVIL, lines, markup_trace, results
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason=NO_BROWSER)
-
-N = 12
-SLIDER = "input[type=range]"
-SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page about recorded results and planted decodes."""
-    folder = tmp_path_factory.mktemp("page")
-    path = folder / "report.html"
-    write_page(path, *page_content(Store(results(folder / "results")), [], addition_traces(N)))
-    return path
-
-
-Open = Callable[..., "Page"]
-
-
-@pytest.fixture
-def opened(browser: "Browser", file: Path) -> Iterator[Open]:
-    """Opens the page at an address; whatever the browser complains about fails the test, and so does any request."""
-    complaints: list[str] = []
-    contexts = []
-
-    def go(address: str = "", path: Path = file, size: str = "desktop", scheme: Any = "light") -> "Page":
-        width, height = SIZES[size]
-        view = {"width": width, "height": height}
-        context = browser.new_context(viewport=view, color_scheme=scheme, has_touch=size == "phone")  # type: ignore[arg-type]
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: None if request.url.startswith("file:") else complaints.append(request.url))
-        page.goto(f"{path.as_uri()}{address}")
-        page.wait_for_selector("body[data-ready]")
-        return page
-
-    yield go
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-def steps(page: "Page") -> list[str]:
-    """Where each decoder stands, as its heading says."""
-    return [text.split(" ")[0] for text in page.locator(".state").all_inner_texts()]
-
-
-def filled(page: "Page", pane: int = 0) -> int:
-    """Answer cells that a drawing shows as committed."""
-    return page.locator(".pane").nth(pane).locator(".tile:not(.hidden)").count()
 
 
 def test_opens_from_a_file_with_the_story_of_its_decodes(opened: Open) -> None:
@@ -121,10 +68,10 @@ def test_a_failure_plays_by_itself_and_can_be_paused(opened: Open) -> None:
     assert page.locator(".theatre .because").first.inner_text() == failed
 
 
-def test_who_asks_for_less_motion_sees_the_mistake_at_once(browser: "Browser", file: Path) -> None:
+def test_who_asks_for_less_motion_sees_the_mistake_at_once(browser: "Browser", page_file: Path) -> None:
     context = browser.new_context(reduced_motion="reduce")
     page = context.new_page()
-    page.goto(file.as_uri())
+    page.goto(page_file.as_uri())
     page.wait_for_selector("body[data-ready]")
     assert page.locator(".player .tile.wrong.now").count() == 1
     page.get_by_role("button", name="Play").wait_for()
@@ -237,96 +184,6 @@ def test_a_chooser_shows_and_hides_runs_and_hovering_shows_numbers(opened: Open)
     assert "puma" not in tip
 
 
-def test_the_slider_and_the_keys_step_through_the_trace(opened: Open) -> None:
-    page = opened("#theatre")
-    page.locator(SLIDER).fill("0")
-    page.wait_for_function("() => document.querySelector('.steps').textContent.startsWith('step 0 ')")
-    assert filled(page) == 0
-    page.locator(SLIDER).fill("5")
-    page.wait_for_function("() => document.querySelectorAll('.pane:first-child .tile:not(.hidden)').length === 5")
-    page.locator("main").focus()
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => document.querySelectorAll('.pane:first-child .tile:not(.hidden)').length === 6")
-    assert page.locator(SLIDER).input_value() == "6"
-    page.keyboard.press("End")
-    page.wait_for_function("() => !document.querySelector('.tile.hidden')")
-    page.keyboard.press("Home")
-    page.keyboard.press(" ")
-    page.wait_for_function("() => document.querySelectorAll('.pane:first-child .tile:not(.hidden)').length >= 2")
-
-
-def test_two_decoders_stay_in_step_on_one_problem(opened: Open) -> None:
-    page = opened("#theatre")
-    for step in ("3", "9", "4"):
-        page.locator(SLIDER).fill(step)
-        page.wait_for_function(
-            "step => document.querySelector('.steps').textContent.startsWith(`step ${step} `)", arg=step
-        )
-        assert steps(page) == [f"{step}/13"] * 2
-        assert (filled(page, 0), filled(page, 1)) == (int(step), int(step))
-    operands = [pane.locator(".digit").all_text_contents() for pane in page.locator(".pane").all()]
-    assert operands[0] == operands[1]
-    was = "".join(operands[0])
-    page.keyboard.press("n")
-    digits = "[...document.querySelectorAll('.pane:first-child .digit')].map(one => one.textContent).join('')"
-    page.wait_for_function(f"was => {digits} !== was", arg=was)
-    again = [pane.locator(".digit").all_text_contents() for pane in page.locator(".pane").all()]
-    assert again[0] == again[1]
-
-
-def test_filters_narrow_the_problems(opened: Open) -> None:
-    page = opened("#theatre")
-    problems = page.locator(".problems [data-problem]")
-    assert problems.count() == 2 * N
-    page.get_by_label("Stratum").select_option("chain>=8")
-    assert problems.count() == N
-    page.get_by_label("Outcome").select_option("failures")
-    failures = problems.count()
-    assert 0 < failures < N
-    assert all("✗" in text for text in problems.all_inner_texts())
-    roles = page.get_by_label("First wrong role").locator("option").all_inner_texts()[1:]
-    narrowed = []
-    for role in roles:
-        page.get_by_label("First wrong role").select_option(role)
-        narrowed.append(problems.count())
-    assert set(roles) <= {"g", "k"}
-    assert sum(narrowed) == failures
-    page.get_by_label("Outcome").select_option("solved")
-    assert "No problem" in page.locator(".panes").inner_text()
-
-
-def test_opens_on_a_problem_that_only_one_decoder_solves_at_its_first_wrong_commit(opened: Open) -> None:
-    page = opened("#theatre")
-    pane = page.locator(".pane").first
-    assert "✗✓" in page.locator(".problems [aria-selected=true]").inner_text()
-    because = page.locator(".transport .because").all_inner_texts()
-    assert [text[:8] for text in because] == ["AFailed.", "BSolved."]
-    assert "1 wrong" in pane.locator(".state").inner_text()
-    wrong = pane.locator(".tile.wrong.now.unready")
-    assert wrong.count() == 1
-    wrong.hover()
-    told = page.locator(".told").inner_text()
-    assert "before its prerequisites" in told
-    assert "waits for 10^" in told
-    assert pane.locator(".tile.parent").count() == 1
-    assert page.locator(".tile.inspected").count() == 2  # the same cell, outlined in both
-
-
-def test_the_address_restores_a_view(opened: Open) -> None:
-    page = opened("#theatre")
-    page.get_by_label("Decoder A").select_option(label="addition-random · top1")
-    page.get_by_label("Decoder B").select_option(label="addition-puma · top1")
-    page.get_by_label("Stratum").select_option("chain>=8")
-    page.locator(".problems [data-problem]").nth(4).click()
-    page.locator(SLIDER).fill("7")
-    page.wait_for_function("() => location.hash.includes('step=7')")
-    shown = [page.locator(".pane").all_inner_texts(), page.locator(".count").inner_text()]
-    other = opened(page.evaluate("location.hash"))
-    assert [other.locator(".pane").all_inner_texts(), other.locator(".count").inner_text()] == shown
-    assert steps(other) == ["7/13", "7/13"]
-    assert other.get_by_label("Decoder A").evaluate("box => box.selectedOptions[0].text") == "addition-random · top1"
-
-
 def test_an_address_of_another_page_is_no_error(opened: Open) -> None:
     page = opened("#theatre?stage=7&a=nobody&problem=99999&step=abc&role=x")
     assert page.locator(".pane").count() >= 1
@@ -369,43 +226,6 @@ def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
     assert "10^8" in page.locator(".told .cell-name").inner_text()
 
 
-def test_a_wide_drawing_moves_with_its_commits_on_a_phone(opened: Open, tmp_path: Path) -> None:
-    """Lowest digit first, the first commit and the last are at opposite ends of a sum of 32 digits."""
-    path = tmp_path / "wide.html"
-    write_page(path, *page_content(None, [], [wide_trace()]))
-    page = opened("#theatre", path=path, size="phone")
-    for step in (1, 33):
-        page.locator(SLIDER).fill(str(step))
-        page.wait_for_function(
-            """() => [...document.querySelectorAll(".pane")].every((pane) => {
-                const box = pane.querySelector(".tile.now").getBoundingClientRect();
-                return box.left >= 0 && box.right <= innerWidth;
-            })""",
-            timeout=3000,
-        )
-
-
-def test_a_cell_that_is_written_again_plays_as_a_replacement(opened: Open, tmp_path: Path) -> None:
-    path, trace = tmp_path / "rewritten.html", rewritten_trace()
-    write_page(path, *page_content(None, [], [trace]))
-    page = opened("#theatre", path=path)
-    before, after = trace.token_NT[0, [0, -1]].tolist()
-    cell = page.locator(f'[data-cell="{TASK.answer_len - 1}"]')
-    page.locator(SLIDER).fill(str(TASK.answer_len))
-    page.wait_for_function("() => document.querySelectorAll('.tile.wrong').length === 1")
-    assert cell.locator(".sign").text_content() == str(before)
-    assert page.locator(".tile.replaced").count() == 0
-    page.locator(SLIDER).fill(str(TASK.answer_len + 1))
-    page.wait_for_selector(".tile.replaced")
-    assert (cell.locator(".sign").text_content(), cell.locator(".old").text_content()) == (str(after), str(before))
-    assert page.locator(".tile.wrong").count() == 0
-    assert "1 replaced · ✓ solved" in page.locator(".state").inner_text()
-    assert page.locator(".strip .replaced").count() == 1
-    assert "replaces a token once" in page.locator(".because").inner_text()
-    cell.hover()
-    assert f"{after} instead of {before} in step {TASK.answer_len + 1}" in page.locator(".told").inner_text()
-
-
 def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS._known, "markup", "tests.report_toys:Markup")
     path = tmp_path / "markup.html"
@@ -418,49 +238,3 @@ def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path, monke
     assert page.title() == "hardtail report"
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 2  # the data and the program; the arrays are unpacked by then
-
-
-def test_every_task_has_its_drawing(opened: Open, tmp_path: Path) -> None:
-    traces = [_recited(name) for name in ("maze", "listops", "countdown", "sudoku")]
-    path = tmp_path / "tasks.html"
-    write_page(path, *page_content(None, [], traces))
-    page = opened("#theatre", path=path)
-    for place, trace in enumerate(traces):
-        page.get_by_label("Task").select_option(str(place))
-        page.locator("main").focus()
-        page.keyboard.press("End")
-        cells = page.locator(".scene [data-cell]")
-        assert cells.count() == trace.instances.answer_len
-        page.wait_for_function("() => !document.querySelector('.tile.hidden, .room.unknown')")
-        assert "✓ solved" in page.locator(".state").first.inner_text()
-
-
-@pytest.mark.filterwarnings("error")
-def test_unknown_probabilities_are_not_shown_as_zero(opened: Open, tmp_path: Path) -> None:
-    trace = _recited("sudoku")
-    unknown = trace_of_canvases(trace.instances, list(canvases_of(trace)), trace.mask_id, trace.about)
-    path = tmp_path / "unknown.html"
-    write_page(path, *page_content(None, [], [unknown]))
-    page = opened("#theatre", path=path)
-    page.locator("main").focus()
-    page.keyboard.press("End")
-    page.locator(f".scene [data-cell='{unknown.cell_NT[0, 0]}']").hover()
-    told = page.locator(".told").inner_text()
-    assert ("in step 1; " in told, "probability" in told) == (True, False)
-    assert "NaN" not in page.content()
-
-
-def _recited(name: str) -> Any:
-    """A decode that is right in every cell."""
-    import numpy as np
-
-    import hardtail
-    from hardtail.decoding.loop import decode
-    from hardtail.policies.named import policy_named
-    from tests.planted_other import reciting
-
-    task = hardtail.task("maze", size=3) if name == "maze" else hardtail.task(name)
-    instances = task.sample(2, hardtail.Streams(1).named(name), task.gallery()[0])
-    denoiser = reciting(task, instances, instances.answer_NA, np.full(instances.maskable_NA.shape, 0.9))
-    about = {"task": name, "config": task.config(), "policy": "top1", "stratum": "some", "model": "right"}
-    return decode(denoiser, instances, policy_named("top1"), about=about)
