@@ -66,7 +66,8 @@ def test_eval_measures_with_the_limit_and_names_it(hardtail_command: Command, tm
     words = ("eval", "zoo:addition-papl-paper", "--policies", "top1", LADDER, "--strata", "natural", "-n", "8")
     code, _, said = hardtail_command(*words, "--calibrate", "20", "--out", str(tmp_path / "out.jsonl"))
     assert code == 0
-    assert f"{LADDER}: limit {LEAST:g} nats, by 20 right answers to 20 natural problems" in " ".join(said.split())
+    told = f"{LADDER}: limit {LEAST:g} nats (the smallest), by 20 right answers to 20 natural problems"
+    assert told in " ".join(said.split())
     records = [record for record in read_measurements(tmp_path / "out.jsonl") if isinstance(record, Accuracy)]
     assert [record.policy for record in records] == ["top1", f"{LADDER},limit={LEAST:g}"]
     assert all(policy_named(record.policy) for record in records), "the name can be used again"

@@ -68,29 +68,37 @@ def test_claims_under_a_word_are_whole_sentences(run: Run, recorded: Path, monke
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_ids_and_verdicts_are_never_cut_short(run: Run, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_in_the_list_is_cut_short(run: Run, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run("--results", recorded)
-    counts, _, _, *lines = out.splitlines()
+    assert max(map(len, out.splitlines())) <= 80
+    head, rows = out.split("\n\n")
     judged = judge(Results(Store(recorded)))
-    told = ", ".join(f"{verdict.value} {sum(item.verdict is verdict for item in judged)}" for verdict in Verdict)
-    assert counts == f"{len(judged)} claims: {told}"
-    assert max(map(len, lines)) <= 80
-    numbers = 0
-    for line, item in zip(lines, judged, strict=True):
-        verdict = item.verdict.value + ("¹" if item.says.startswith("one seed") else "")
+    counted = [(verdict.value, [item for item in judged if item.verdict is verdict]) for verdict in Verdict]
+    single = {verdict: sum(item.one_seed for item in items) for verdict, items in counted}
+    by_one = {verdict: f" ({count}¹)" for verdict, count in single.items() if count}
+    counts = (f"{verdict} {len(items)}{by_one.get(verdict, '')}" for verdict, items in counted)
+    assert " ".join(head.split()).startswith(f"{len(judged)} claims: {', '.join(counts)} ¹ by one seed alone")
+    lines, numbers, sentences = iter(rows.splitlines()), 0, 0
+    line = next(lines)
+    for item in judged:
+        verdict = item.verdict.value + "¹" * item.one_seed
         assert line.startswith(f"{verdict} ")
-        shown, told = line.removeprefix(verdict).split(maxsplit=1)
+        shown, *told = line.removeprefix(verdict).split(maxsplit=1)
         assert shown == item.claim.id
-        if told.endswith("(ours)"):
-            paper, ours = told.removesuffix(" (ours)").split(" (claimed) · ")
+        if told:
+            paper, ours = told[0].split(" · ")
             assert paper == item.claim.paper
             assert item.ours is not None
             assert item.ours.startswith(ours)
             numbers += 1
-        else:
-            assert item.claim.sentence.startswith(told.rstrip("…"))
+        below = []
+        while (line := next(lines, "")).startswith(" "):
+            below.append(line.strip())
+        assert " ".join(below) in (item.claim.sentence, "" if told else item.claim.sentence)
+        sentences += bool(below)
     assert numbers
+    assert sentences
 
 
 def test_json_has_what_programs_read(run: Run, recorded: Path) -> None:
@@ -125,9 +133,10 @@ def test_the_first_words_of_ids_list_the_claims_under_them(run: Run, recorded: P
     code, out, _ = run("addition.puma", "countdown", "--results", recorded)
     assert code == 0
     wanted = [id for words in ("addition.puma.", "countdown.") for id in all_claims() if id.startswith(words)]
-    head, _, _, *lines = out.splitlines()
+    head, rows = out.split("\n\n")
     assert head.startswith(f"{len(wanted)} claims: ")
-    assert [line.split()[-1] for line in lines if not line.startswith(" ")] == wanted
+    found = [line for line in rows.splitlines() if not line.startswith(" ")]
+    assert [next(word for word in line.split() if "." in word) for line in found] == wanted
     _, out, _ = run("data.sudoku", "--results", recorded)
     assert out.startswith("1 claim: ")
     _, out, _ = run("countdown", "--json", "--results", recorded)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hardtail.show.charts.legend import arms_at_first
-from hardtail.show.claims import ledger_lines
+from hardtail.show.claims import MORE, ledger_lines
 from hardtail.show.page.judged import ledger
 from hardtail.show.study_tables import study_tables
 from hardtail.show.table_files import study_csv, study_latex, write_tables
@@ -191,39 +191,38 @@ def test_a_verdict_says_that_it_rests_on_shortened_runs(
 @pytest.mark.parametrize(
     ("ending", "seeds", "head"),
     [
-        (FULL, (42, 43), ["`hardtail claims ID` shows the figures behind a verdict", "", "holds  "]),
-        (
-            QUARTER,
-            (42, 43),
-            [
-                "² by runs of a quarter of the paper's steps",
-                "`hardtail claims ID` shows the figures behind a verdict",
-                "",
-                "holds²  ",
-            ],
-        ),
-        (
-            QUARTER,
-            (42,),
-            [
-                "¹ by one seed alone; ² by runs of a quarter of the paper's steps",
-                "`hardtail claims ID` shows the figures behind a verdict",
-                "",
-                "holds¹²  ",
-            ],
-        ),
+        (FULL, (42, 43), [MORE, "", "holds  "]),
+        (QUARTER, (42, 43), ["² by a quarter of the paper's steps", MORE, "", "holds²  "]),
+        (QUARTER, (42,), ["¹ by one seed alone; ² by a quarter of the paper's steps", MORE, "", "holds¹²  "]),
     ],
 )
 def test_the_list_has_a_mark_and_explains_it(
     ending: str, seeds: tuple[int, ...], head: list[str], tmp_path: Path
 ) -> None:
     judged, _ = judged_by(tmp_path, ending, seeds=seeds)
-    _, *told, line = ledger_lines([judged], 80)
+    counts, *told, line, sentence = ledger_lines([judged], 80)
+    assert counts.startswith("1 claim: holds 1 (1¹), " if len(seeds) == 1 else "1 claim: holds 1, ")
     assert told == head[:-1]
     assert line.startswith(f"{head[-1]}{BEHIND.id}")
-    assert max(map(len, [*told, line])) <= 80
-    wide = ledger_lines([judged], 200)
-    assert wide[1] == "; ".join(head[:-2])
+    assert sentence.strip() == BEHIND.sentence
+    assert max(map(len, [counts, *told, line, sentence])) <= 80
+
+
+def test_a_caveat_of_a_run_is_told_with_every_verdict_that_rests_on_it(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    planted(made, FULL, together(BEHIND, as_printed), (42, 43))
+    made.runs["countdown-puma-s43"]["caveat"] = "its test is known to it"
+    results = Results(made.written())
+    judged = BEHIND.judge(results)
+    assert (judged.verdict, judged.says) == (Verdict.HOLDS, "with a caveat: holds")
+    assert as_json(judged, results)["run_caveats"] == ["its test is known to it"]
+    about = {row[0]: row[1] for row in evidence_tables(judged, results)[0].rows}
+    assert about["caveat"] == "its test is known to it"
+    lines = ledger_lines([judged], 80)
+    assert "³ with a caveat" in lines
+    assert any(line.startswith("holds³  ") for line in lines)
+    by_others = Level(Cell(overall("random"), 0.75)).judge(results)
+    assert by_others.caveats == ()
 
 
 def test_a_list_can_have_whole_sentences(tmp_path: Path) -> None:
@@ -231,7 +230,7 @@ def test_a_list_can_have_whole_sentences(tmp_path: Path) -> None:
     lines = ledger_lines([judged], 60, whole=True)
     at = next(i for i, line in enumerate(lines) if line.endswith(BEHIND.id))
     assert " ".join(" ".join(lines[at + 1 :]).split()).startswith(BEHIND.sentence)
-    assert lines[-1].endswith("(ours)")
+    assert f"{BEHIND.paper} · " in " ".join(" ".join(lines[at + 1 :]).split())
     assert max(map(len, lines[at:])) <= 60
 
 
@@ -241,7 +240,7 @@ def test_what_is_not_measured_has_no_mark(tmp_path: Path) -> None:
     results = Results(made.written())
     judged = BEHIND.judge(results)
     assert (judged.says, judged.shortened) == ("not measured", False)
-    assert ledger_lines([judged])[-1].startswith("not measured  ")
+    assert ledger_lines([judged])[-2].startswith("not measured  ")
     assert Level(Cell(overall("puma"), 0.29)).judge(results).shortened, "what is recorded is judged"
 
 

@@ -13,7 +13,7 @@ from hardtail.study.claims.confidence_shortcut.addition import median
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.figures import Accuracy, LateLoss, Reached
 from hardtail.study.claims.recovery import Recovery, Unrecovered
-from hardtail.study.claims.rules import Gap, Level, Ratio, similar
+from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, similar
 from tests.planted_results import Planted
 
 PUMA_28 = Accuracy("addition", "puma", "top1", "chain>=28")
@@ -225,6 +225,41 @@ def test_a_wide_interval_makes_no_level_hold(tmp_path: Path) -> None:
     for seed, value in ((42, 0.2), (43, 1.0)):
         made.plant(PUMA_28, value, seed=seed, n=500)
     assert Level(Cell(PUMA_28, 0.908, 500)).judge(Results(made.written())).verdict is Verdict.NOT
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ((0.9, 0.9), Verdict.HOLDS),
+        ((0.86, 0.94), Verdict.HOLDS),
+        ((0.84, 0.96), Verdict.WEAKER),
+        ((0.7, 1.0), Verdict.WEAKER),
+        ((0.5, 1.0), Verdict.NOT),
+    ],
+)
+def test_seeds_that_disagree_do_not_bear_a_level_out_by_their_mean(
+    values: tuple[float, float], verdict: Verdict, tmp_path: Path
+) -> None:
+    """Two seeds that are far off on either side have a wide interval and the right mean."""
+    made = Planted(tmp_path)
+    for seed, value in zip((42, 43), values, strict=True):
+        made.plant(PUMA_28, value, seed=seed, n=500)
+    results = Results(made.written())
+    found = Level(Cell(PUMA_28, 0.9, 500)).judge(results)
+    assert found.verdict is verdict
+    told = f"the seeds disagree: {values[0]:.3g} (42), {values[1]:.3g} (43)"
+    assert (found.remark == told) is (verdict is Verdict.WEAKER)
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(0.0, Verdict.HOLDS), (0.02, Verdict.HOLDS), (0.03, Verdict.WEAKER)])
+@pytest.mark.parametrize("rule", [AtLeast, AtMost])
+def test_seeds_that_disagree_do_not_bear_a_bound_out_by_their_mean(
+    rule: type[AtLeast | AtMost], apart: float, verdict: Verdict, tmp_path: Path
+) -> None:
+    made = Planted(tmp_path)
+    for seed, value in ((42, 0.9 - apart), (43, 0.9 + apart)):
+        made.plant(PUMA_28, value, seed=seed, n=500)
+    assert rule(Cell(PUMA_28), 0.9).judge(Results(made.written())).verdict is verdict
 
 
 @pytest.mark.parametrize(

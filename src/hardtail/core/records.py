@@ -222,6 +222,8 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     wall: Seconds | None = None
     how: str | None = None
     patience: Positive | None = None
+    caveat: str | None = None
+    """What a reader of its figures must know."""
 
     def __post_init__(self) -> None:
         if not names_a_folder(self.name):

@@ -74,8 +74,9 @@ def calibrate(
             f"a limit is set by right answers, and {subject.name} solves none of {n:,} natural problems; give more "
             "(--calibrate), or a limit of your own (ladder,limit=1)"
         )
-    limit = max(rounded_up(float(np.quantile(right, KEPT, method="inverted_cdf"))), LEAST)
-    words = f"limit {limit:g} nats, by {len(right):,} right answers to {n:,} natural problems"
+    found = rounded_up(float(np.quantile(right, KEPT, method="inverted_cdf")))
+    limit, smallest = max(found, LEAST), " (the smallest)" if found < LEAST else ""
+    words = f"limit {limit:g} nats{smallest}, by {len(right):,} right answers to {n:,} natural problems"
     return Calibrated(f"{name},limit={limit:g}", replace(ladder, limit=limit), f"{name}: {words}")
 
 

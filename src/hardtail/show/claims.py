@@ -7,38 +7,55 @@ from textwrap import wrap
 
 from hardtail.core.tables import SCREEN
 from hardtail.study.claims.base import Judged, Verdict
+from hardtail.study.claims.rules import Level
 
-SHORTEST = 20
-"""The fewest characters of a claim's sentence that are worth showing."""
-ONE_SEED, SHORTENED = "¹", "²"
-NOTES = {ONE_SEED: "by one seed alone", SHORTENED: "by runs of a quarter of the paper's steps"}
+ONE_SEED, SHORTENED, CAVEAT = "¹", "²", "³"
+NOTES = {
+    ONE_SEED: "by one seed alone",
+    SHORTENED: "by a quarter of the paper's steps",
+    CAVEAT: "with a caveat",
+}
 INDENT = "    "
-MORE = "`hardtail claims ID` shows the figures behind a verdict"
+MORE = "numbers: claimed · ours; `hardtail claims ID` shows what a verdict rests on"
 _INTERVAL = re.compile(r" \[[^]]*\]")
 
 
 def ledger_lines(judged: Sequence[Judged], width: int = SCREEN, *, whole: bool = False) -> list[str]:
-    """Verdict, id, and the paper's number and ours if they fit, or as much of the sentence as does.
-
-    Verdicts, ids and numbers are never cut. With `whole` sentence and numbers follow on lines of their own.
-    """
-    counted = Counter(item.verdict for item in judged)
-    counts = ", ".join(f"{verdict.value} {counted[verdict]}" for verdict in Verdict)
+    """Verdict, id, and the paper's numbers and ours if they fit; below them the sentence, unless it only says which
+    cell of a table the number is. With `whole` every sentence and all numbers. Nothing is cut."""
     verdicts = max((len(_verdict(item)) for item in judged), default=0)
     ids = max((len(item.claim.id) for item in judged), default=0)
-    room = max(width - verdicts - ids - 4, SHORTEST)
+    room = width - verdicts - ids - 4
     lines: list[str] = []
     for item in judged:
-        told = "" if whole else _told(item, room)
-        lines.append(f"{_verdict(item):<{verdicts}}  {item.claim.id:<{ids}}  {told}".rstrip())
-        for words in (item.claim.sentence, _numbers(item)) if whole else ():
-            lines += wrap(words, width, initial_indent=INDENT, subsequent_indent=INDENT)
+        numbers = _numbers(item)
+        fit = len(numbers) <= room
+        lines.append(f"{_verdict(item):<{verdicts}}  {item.claim.id:<{ids}}  {numbers if fit else ''}".rstrip())
+        if whole or not (numbers and fit and _is_a_cell(item)):
+            lines += _wrapped(item.claim.sentence, width, INDENT)
+        if whole and not fit:
+            lines += _wrapped(numbers, width, INDENT)
     notes = "; ".join(
         f"{mark} {words}" for mark, words in NOTES.items() if any(mark in _marks(item) for item in judged)
     )
-    below = "; ".join(filter(None, (notes, MORE)))
-    claims = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
-    return [f"{claims}: {counts}", *([below] if len(below) <= width else filter(None, (notes, MORE))), "", *lines]
+    return [*_wrapped(_counts(judged), width), *_wrapped(notes, width), *_wrapped(MORE, width), "", *lines]
+
+
+def _counts(judged: Sequence[Judged]) -> str:
+    """`3 claims: holds 2 (1¹), holds weaker 0, …`: how many have each verdict, and how many of these by one seed."""
+    counted = Counter(item.verdict for item in judged)
+    single = Counter(item.verdict for item in judged if item.one_seed)
+    by_one = {verdict: f" ({count}{ONE_SEED})" for verdict, count in single.items()}
+    counts = ", ".join(f"{verdict.value} {counted[verdict]}{by_one.get(verdict, '')}" for verdict in Verdict)
+    return f"{'1 claim' if len(judged) == 1 else f'{len(judged)} claims'}: {counts}"
+
+
+def _wrapped(words: str, width: int, indent: str = "") -> list[str]:
+    return wrap(words, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _is_a_cell(item: Judged) -> bool:
+    return len(item.claim.checks) == 1 and isinstance(item.claim.checks[0], Level)
 
 
 def _verdict(item: Judged) -> str:
@@ -46,22 +63,8 @@ def _verdict(item: Judged) -> str:
 
 
 def _marks(item: Judged) -> str:
-    return ONE_SEED * item.one_seed + SHORTENED * item.shortened
+    return ONE_SEED * item.one_seed + SHORTENED * item.shortened + CAVEAT * bool(item.caveats)
 
 
 def _numbers(item: Judged) -> str:
-    return f"{item.claim.paper} (claimed) · {_INTERVAL.sub('', item.ours)} (ours)" if item.ours else ""
-
-
-def _told(item: Judged, room: int) -> str:
-    numbers = _numbers(item)
-    if not numbers or len(numbers) > room:
-        return _cut(item.claim.sentence, room)
-    left = room - len(numbers) - 2
-    return f"{numbers}  {_cut(item.claim.sentence, left)}" if left >= SHORTEST else numbers
-
-
-def _cut(sentence: str, room: int) -> str:
-    if len(sentence) <= room:
-        return sentence
-    return sentence[: room - 1].rsplit(" ", 1)[0] + "…"
+    return f"{item.claim.paper} · {_INTERVAL.sub('', item.ours)}" if item.ours else ""

@@ -12,7 +12,7 @@ from hardtail.study.store import Store
 
 _RECORD = ("figure", "run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
 _CLAIM = (
-    *("id", "claim", "where", "paper", "ours", "seeds", "shortened", "verdict", "says"),
+    *("id", "claim", "where", "paper", "ours", "seeds", "shortened", "run_caveats", "verdict", "says"),
     *("caveat", "left_out", "parts", "figures"),
 )
 

@@ -61,6 +61,8 @@ class Finding:
     """Runs that do not count."""
     shortened: bool = False
     """Whether a run behind it trained for a quarter of the paper's steps."""
+    caveats: tuple[str, ...] = ()
+    """Those of the runs behind it."""
 
 
 def moot_because(remark: str, ours: str | None = None, seeds: int = 0) -> Finding:
@@ -99,10 +101,12 @@ class Check(ABC):
         left_out = tuple(dict.fromkeys(self._left_out(results)))
         others = f"left out: {why_left_out(left_out)}" if left_out else ""
         limits = dict.fromkeys(cell.figure.limits(results) for cell in self.cells)
-        shortened = limit_of_steps(self._runs(results))
+        runs = self._runs(results)
+        shortened, caveats = limit_of_steps(runs), dict.fromkeys(run.entry.caveat for run in runs if run.entry.caveat)
         remark = "; ".join(filter(None, (finding.remark, others, shortened, *limits)))
         seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
-        return replace(finding, remark=remark, seeds=seeds, left_out=left_out, shortened=bool(shortened))
+        behind = replace(finding, left_out=left_out, shortened=bool(shortened), caveats=tuple(caveats))
+        return replace(behind, remark=remark, seeds=seeds)
 
     def _runs(self, results: Results) -> list[Run]:
         """The runs behind its figures."""
@@ -151,9 +155,18 @@ class Judged:
         return any(finding.shortened for finding in self._decisive)
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """What must be known of the runs that the verdict rests on."""
+        return tuple(dict.fromkeys(caveat for finding in self._decisive for caveat in finding.caveats))
+
+    @property
     def says(self) -> str:
         """`one seed, a quarter of the steps: holds`: only enough seeds of full runs get the full word."""
-        limits = {"one seed": self.one_seed, "a quarter of the steps": self.shortened}
+        limits = {
+            "one seed": self.one_seed,
+            "a quarter of the steps": self.shortened,
+            "with a caveat": bool(self.caveats),
+        }
         words = ", ".join(word for word, limited in limits.items() if limited)
         return f"{words}: {self.verdict.value}" if words else self.verdict.value
 

@@ -148,6 +148,7 @@ def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[s
         "verdict": item.verdict.value,
         "says": item.says,
         "shortened": item.shortened,
+        "run_caveats": list(item.caveats),
         "settings": claim.settings or None,
         "caveat": claim.caveat or None,
         "parts": [dict(zip(_PART, (*part, remark or None), strict=True)) for *part, remark in _parts(item)],
@@ -213,6 +214,7 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
     """What is behind one verdict: its parts, its figures, every record, and the same in other readings."""
     more = {
         "steps": "a quarter of the paper's" if item.shortened else "",
+        "caveat": "; ".join(item.caveats),
         "left out": why_left_out(item.left_out),
         "settings": item.claim.settings,
         "note": item.claim.caveat,

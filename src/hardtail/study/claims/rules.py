@@ -43,10 +43,20 @@ class _OneFigure(Check):
     def _found(self, results: Results) -> Finding:
         ours = self.cell.figure.estimate(results)
         assert ours is not None
-        return Finding(self._verdict(ours), ours.text(), ours.seeds, mean=ours.mean)
+        verdict, remark = self._verdict(ours), ""
+        seeds = {seed: held.value for seed, held in sorted(self.cell.figure.values(results).items())}
+        if verdict is Verdict.HOLDS and ours.seeds > 1 and any(map(self._misses, seeds.values())):
+            verdict = Verdict.WEAKER
+            remark = f"the seeds disagree: {', '.join(f'{value:.3g} ({seed})' for seed, value in seeds.items())}"
+        return Finding(verdict, ours.text(), ours.seeds, remark, mean=ours.mean)
 
     @abstractmethod
-    def _verdict(self, ours: Estimate) -> Verdict: ...
+    def _verdict(self, ours: Estimate) -> Verdict:
+        """The verdict on the mean and its interval."""
+
+    @abstractmethod
+    def _misses(self, value: float) -> bool:
+        """Whether a figure is off by more than the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,7 @@ class Level(_OneFigure):
         return printed_number(self.cell)
 
     def _verdict(self, ours: Estimate) -> Verdict:
-        if abs(ours.mean - self.target) > self.tolerance + EPSILON:
+        if self._misses(ours.mean):
             return Verdict.NOT
         theirs = Interval(self.target - self.tolerance / 2, self.target + self.tolerance / 2)
         if self.cell.n:
@@ -72,6 +82,9 @@ class Level(_OneFigure):
         low, high = ours.interval or (ours.mean, ours.mean)
         meet = low <= theirs.high + EPSILON and high >= theirs.low - EPSILON
         return Verdict.HOLDS if meet else Verdict.WEAKER
+
+    def _misses(self, value: float) -> bool:
+        return abs(value - self.target) > self.tolerance + EPSILON
 
 
 def printed_number(cell: Cell) -> float:
@@ -98,11 +111,14 @@ class _Bound(_OneFigure):
         return f"{'' if self.bound == self.extreme else self.mark}{self.bound:.3g}"
 
     def _verdict(self, ours: Estimate) -> Verdict:
-        if self._excess(ours.mean) > self.tolerance + EPSILON:
+        if self._misses(ours.mean):
             return Verdict.NOT
         ends = () if self.by_mean else ours.interval or ()
         kept = any(self._excess(value) <= 0 for value in (ours.mean, *ends))
         return Verdict.HOLDS if kept else Verdict.WEAKER
+
+    def _misses(self, value: float) -> bool:
+        return self._excess(value) > self.tolerance + EPSILON
 
     def _excess(self, value: float) -> float:
         return self.direction * (value - self.bound)

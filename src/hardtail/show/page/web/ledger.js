@@ -80,6 +80,7 @@ function evidence(claim, ledger, weights) {
     ["ours", claim.ours ?? "–"],
     ["seeds", claim.seeds],
     ...(claim.shortened ? [["steps", "a quarter of the paper's"]] : []),
+    ...claim.run_caveats.map((caveat) => ["caveat", caveat]),
     ["id", claim.id],
   ];
   if (claim.left_out.length) {

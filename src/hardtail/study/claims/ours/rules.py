@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from hardtail.study.claims.base import Cell, Check, Finding, Verdict, common_seeds, moot_because
-from hardtail.study.claims.evidence import Results
+from hardtail.study.claims.evidence import Results, mean_of
 from hardtail.study.claims.rules import AT_THE_FLOOR, EPSILON, FLOOR
 
 
@@ -21,11 +21,9 @@ class _Two(Check):
 
     def _found(self, results: Results) -> Finding:
         seeds = common_seeds(self.cells, results)
-        one, two = (
-            sum(values[seed].value for seed in seeds) / len(seeds)
-            for values in (cell.figure.values(results) for cell in self.cells)
-        )
-        ours = f"{one:.4g} to {two:.4g}"
+        values = [cell.figure.values(results) for cell in self.cells]
+        one, two = (mean_of([held[seed] for seed in seeds]) for held in values)
+        ours = f"{one:.4g} against {two:.4g}"
         if nothing := self._nothing(one, two):
             return moot_because(nothing, ours, len(seeds))
         return Finding(self._verdict(one, two), ours, len(seeds), mean=one)
