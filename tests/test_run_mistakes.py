@@ -206,6 +206,17 @@ def test_a_watcher_says_what_is_done_and_how_far_it_has_come() -> None:
     assert watcher.now() == "mine: measuring 64/9,000"
 
 
+def test_a_run_says_what_it_prepares(tmp_path: Path) -> None:
+    """Hard problems may take minutes to draw, and nothing else shows that anything is done."""
+    said: list[str] = []
+    recipe = recipe_named("addition-random-smoke")
+    train(recipe, tmp_path, device="cpu", preparing=said.append, should_stop=lambda: True)
+    assert said == ["drawing problems to measure on", "drawing training data"]
+    watcher = Watcher()
+    watcher.move("mine", said[0], 0, 0)
+    assert watcher.now() == "mine: drawing problems to measure on"
+
+
 @pytest.mark.parametrize(("device", "sentence"), [("banana", "there is no such device"), ("cuda:99", "; give cpu")])
 def test_a_device_that_is_not_there(device: str, sentence: str, tmp_path: Path) -> None:
     command = [*HARDTAIL, "train", "addition-random-smoke", "--device", device, "--out", str(tmp_path / "run")]

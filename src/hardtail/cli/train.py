@@ -162,7 +162,7 @@ def _train(
         on_cpu, on_gpu = duration(cost.cpu_seconds), duration(cost.gpu_seconds)
         time = f"{on_cpu} on two cores" if own_device == "cpu" else f"{on_gpu} on an H200"
         say(f"{name}: {recipe.steps:,} steps, about {time}")
-        watcher.begin("", "preparing data and model", 0)
+        watcher.begin("", "preparing", 0)
         with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.shown():
 
             def report(line: LogLine) -> None:
@@ -172,7 +172,10 @@ def _train(
             def progress(step: int) -> None:
                 watcher.move("", "step", step, recipe.steps)
 
-            outcome = call(report=report, progress=progress, should_stop=stop)
+            def preparing(what: str) -> None:
+                watcher.move("", what, 0, 0)
+
+            outcome = call(report=report, progress=progress, preparing=preparing, should_stop=stop)
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"
         print(f"{folder}: {ended} at step {outcome.step:,} ({outcome.how})\n`hardtail eval {folder}` measures it")

@@ -153,6 +153,7 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
         patience=unit.patience,
         report=reported,
         progress=stepped,
+        preparing=lambda what: watching.progress(entry, what, 0, 0),
         should_stop=stop,
     )
     if not outcome.finished:

@@ -33,6 +33,7 @@ from hardtail.training.recipe import Recipe
 from hardtail.training.step import ALONE, Step
 
 Report = Callable[[LogLine], None]
+Preparing = Callable[[str], None]
 _STOP, _END = 1, 2
 """What a process may wish between two steps: to save and stop, or that the run ends here. The largest wish counts."""
 WORTH_SPLITTING = 0.2e9
@@ -61,6 +62,7 @@ def train(
     patience: int | None = None,
     report: Report = lambda entry: None,
     progress: Callable[[int], None] = lambda step: None,
+    preparing: Preparing = lambda what: None,
     should_stop: Callable[[], bool] = lambda: False,
     ranks: Ranks = ALONE,
 ) -> Outcome:
@@ -69,8 +71,9 @@ def train(
     `data_file` replaces the recipe's training data; with `NAME-test.npz` next to `NAME`, the run also measures itself,
     and so chooses its weights, on problems of that file, as far as it has the recipe's kinds. `patience` ends the run
     at the first probe that is this many steps or more after the best one; without it, or with a larger one, a run that
-    ended this way continues. `report` gets every line of the log, `progress` the number of every finished step;
-    `should_stop` is called between steps, and the run is saved before it stops. This seeds torch's global generator, or
+    ended this way continues. `report` gets every line of the log, `progress` the number of every finished step,
+    `preparing` what is done before the first; `should_stop` is called between steps, and the run is saved before it
+    stops. This seeds torch's global generator, or
     restores it from the saved state.
 
     Several processes (`ranks`) train one run if each calls this: every one has its share of the batch and of the data,
@@ -85,10 +88,12 @@ def train(
             return Outcome(step, True, folder, "nothing: the run was already finished", spent)
         used = torch.device(device or usual_device())
         precision, threads = recipe.precision if used.type == "cuda" else "fp32", cpu_threads(recipe)
-        run = _Run(recipe, keeper, used, data_file, ranks)
+        run = _Run(recipe, keeper, used, data_file, ranks, preparing)
         try:
             run.resume()
             with matmul_precision(precision), computing_threads(threads):
+                if used.type == "cuda":
+                    preparing("compiling the step")
                 return run.go(report, progress, should_stop, patience)
         except BrokenPipeError:  # from the reader of the reports
             raise
@@ -132,7 +137,13 @@ class _Run:
     """The step, the monitor and the keeper of one run; lives while `train` does."""
 
     def __init__(
-        self, recipe: Recipe, keeper: Keeper, device: torch.device, data_file: Path | None, ranks: Ranks
+        self,
+        recipe: Recipe,
+        keeper: Keeper,
+        device: torch.device,
+        data_file: Path | None,
+        ranks: Ranks,
+        preparing: Preparing = lambda what: None,
     ) -> None:
         self.ranks = ranks
         self.recipe, self.keeper, self.progress, self.device = recipe, keeper, keeper.progress, device
@@ -141,7 +152,9 @@ class _Run:
         test_file = problems_beside(data_file) if ranks.first else None
         given = GivenProblems.read(recipe.task, test_file, "recipe") if test_file else None
         self.watched = given.file if given else None
+        preparing("drawing problems to measure on")
         measured = self._measured(given) if ranks.first else {}
+        preparing("reading training data" if data_file else "drawing training data")
         torch.manual_seed(ranks.seed(recipe.seed))
         self.step = Step(
             begun(recipe).to(device).train(),
