@@ -11,7 +11,7 @@ Shapes: N instances, B batch, K rows of further passes, L sequence, A answer cel
 import operator
 import reprlib
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -156,7 +156,7 @@ class _Loop:
         self.passes_B = zeros(rows)
         self.events = Events(rows, self.cells, policy.remasks, device)
         self._fill(like)
-        self.allowed_V = self._allowed(decoding.allowed)
+        self.allowed_V = self._allowed(decoding)
         self.state.vocab_size = len(self.allowed_V)
         self._begin()
         foreign = isinstance(denoiser, ModelDenoiser) and not denoiser.model.capturable
@@ -337,9 +337,9 @@ class _Loop:
             logits_BAV = F.pad(logits_BAV, (0, absent))
         return logits_BAV.masked_fill(~self.allowed_V, -torch.inf)
 
-    def _allowed(self, allowed: Sequence[int] | None) -> Tensor:
-        """Which tokens may be committed; never the mask. The denoiser's answer shows how many tokens there are; the
-        mask is counted even if the denoiser gives it no logit."""
+    def _allowed(self, decoding: Decoding) -> Tensor:
+        """Which tokens may be committed. The denoiser's answer shows how many tokens there are; the mask is counted
+        even if the denoiser gives it no logit."""
         few = 1 if self.device.type == "cpu" and is_ours(self.denoiser) else self.tile
         logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
         if not isinstance(logits_BAV, Tensor):
@@ -355,10 +355,8 @@ class _Loop:
                 f"the denoiser has {shape[2]:,} tokens and its mask is {self.denoiser.mask_id:,}; traces hold tokens "
                 f"from 0 and below {MOST_TOKENS:,}"
             )
-        token_V = torch.arange(max(shape[2], self.denoiser.mask_id + 1), device=self.device)
-        allowed_V = (token_V != self.denoiser.mask_id) & (token_V < shape[2])
-        if allowed is not None:
-            allowed_V &= torch.isin(token_V, torch.tensor(list(allowed), dtype=torch.int64, device=self.device))
+        allowed_V = decoding.committable(self.denoiser.mask_id, max(shape[2], self.denoiser.mask_id + 1))
+        allowed_V[shape[2] :] = False
         if not bool(allowed_V.any()):
             raise HardtailError("no token may be committed: `allowed` names no token except the mask")
         return allowed_V

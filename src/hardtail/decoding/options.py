@@ -1,8 +1,14 @@
-"""How to decode, apart from the policy: one object from the command line down to the loop."""
+"""How to decode, apart from the policy: one object from the command line down to the loop.
+
+Shapes: V vocabulary.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
+
+import torch
+from torch import Tensor
 
 from hardtail.core.fields import AtLeastOne, Bounds, Checked, NonNegative
 from hardtail.policies.base import Commit
@@ -26,3 +32,12 @@ class Decoding(Checked):
     """Single-threaded workers that share the instances on a CPU; affects time, not results. By default as many as
     there are cores to use, and one for a denoiser that is not ours, since it may not expect calls from several
     threads."""
+
+    def committable(self, mask_id: int, size: int) -> Tensor:
+        """Which of the first `size` tokens may be committed, on the decode's device; never the mask."""
+        token_V = torch.arange(size, device=self.device)
+        committable_V = token_V != mask_id
+        if self.allowed is not None:
+            allowed = torch.tensor(list(self.allowed), dtype=torch.int64, device=self.device)
+            committable_V &= torch.isin(token_V, allowed)
+        return committable_V

@@ -6,6 +6,7 @@ Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def judge(
     corpus = replace(Corpus.on(device, instances, denoiser.mask_id), fixed_answer=None)  # denoisers get every position
     most = int(instances.answer_NA.max(initial=0))
     judged_all_NA = torch.from_numpy(judged_NA).to(device)
-
+    committable = cache(partial(decoding.committable, denoiser.mask_id))  # of a number of tokens that a pass tells
     rows = pass_rows(instances.tokens_NL.shape[1], in_flight(len(instances), decoding), decoding)
 
     def begin(denoiser: Denoiser, moved: Progress) -> Callable[[int], tuple[float, int, int]]:
@@ -83,10 +84,7 @@ def judge(
             have all of theirs right."""
             look = _look(model, corpus, start, rows)
             judged_BA = judged_all_NA[look.rows.row_B] & look.there_B[:, None]
-            token_V = torch.arange(look.logits_BAV.shape[-1], device=device)
-            barred_V = token_V == denoiser.mask_id
-            if decoding.allowed is not None:
-                barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=device))
+            barred_V = ~committable(look.logits_BAV.shape[-1])
             guess_BA = look.logits_BAV.masked_fill(barred_V, -torch.inf).argmax(dim=-1)
             right_BA = guess_BA == look.rows.gold_BA
             exact = int(((right_BA | ~judged_BA).all(dim=1) & look.there_B).sum())

@@ -6,8 +6,9 @@ ones is one `Trust` record.
 Shapes: N instances, B batch, L sequence, A answer cells, V vocabulary.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 """The shares of answers, the most trusted ones, whose accuracy is recorded."""
 HIGH = 0.99
 """The quantile of a score that is recorded."""
+Committable = Callable[[int], Tensor]
+"""Which tokens may be committed, by how many of them the denoiser predicts: known after the first pass."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,14 @@ def asked(denoiser: Denoiser, trace: Trace, question: Question, decoding: Decodi
     """Ask one question about every answer."""
     rows = pass_rows(trace.instances.tokens_NL.shape[1], in_flight(len(trace), decoding), decoding)
     parts = (trace.take(slice(at, at + rows)) for at in range(0, len(trace), rows))
-    found = [_batch(denoiser, part, rows, question, decoding) for part in parts]
+    committable = cache(partial(decoding.committable, denoiser.mask_id))
+    found = [_batch(denoiser, part, rows, question, decoding, committable) for part in parts]
     return Asked(*(np.concatenate(held) for held in zip(*found, strict=True)))
 
 
-def _batch(denoiser: Denoiser, trace: Trace, rows: int, question: Question, decoding: Decoding) -> Asked:
+def _batch(
+    denoiser: Denoiser, trace: Trace, rows: int, question: Question, decoding: Decoding, committable: Committable
+) -> Asked:
     """The same for at most `rows` answers, in passes of exactly `rows`: other shapes may round differently."""
     filled, instances, device = np.minimum(np.arange(rows), len(trace) - 1), trace.instances, decoding.device
 
@@ -108,20 +114,18 @@ def _batch(denoiser: Denoiser, trace: Trace, rows: int, question: Question, deco
         for part in range(question.parts):
             hidden_BA = maskable_BA & (group_BA == part)
             asked_BL = tokens_BL.scatter(1, at_BA, written_BA.masked_fill(hidden_BA, denoiser.mask_id))
-            total_3B += torch.where(hidden_BA, _scores(denoiser, asked_BL, at_BA, written_BA, decoding), 0.0).sum(-1)
+            total_3B += torch.where(hidden_BA, _scores(denoiser, asked_BL, at_BA, written_BA, committable), 0.0).sum(-1)
         step += 1
     energy_N, differs_N, entropy_N = (total_3B[:, : len(trace)] / question.repeats).cpu().numpy()
     return Asked(energy_N, differs_N, entropy_N)
 
 
-def _scores(denoiser: Denoiser, tokens_BL: Tensor, at_BA: Tensor, written_BA: Tensor, decoding: Decoding) -> Tensor:
+def _scores(
+    denoiser: Denoiser, tokens_BL: Tensor, at_BA: Tensor, written_BA: Tensor, committable: Committable
+) -> Tensor:
     """Energy, difference and entropy of every cell [3, B, A], over the tokens that may be committed."""
     logits_BAV = denoiser.logits(tokens_BL, at_BA).float()
-    token_V = torch.arange(logits_BAV.shape[-1], device=logits_BAV.device)
-    barred_V = token_V == denoiser.mask_id
-    if decoding.allowed is not None:
-        barred_V |= ~torch.isin(token_V, torch.tensor(list(decoding.allowed), device=token_V.device))
-    log_p_BAV = logits_BAV.masked_fill(barred_V, -torch.inf).log_softmax(dim=-1)
+    log_p_BAV = logits_BAV.masked_fill(~committable(logits_BAV.shape[-1]), -torch.inf).log_softmax(dim=-1)
     energy_BA = -log_p_BAV.gather(-1, written_BA[..., None])[..., 0]
     differs_BA = (log_p_BAV.argmax(dim=-1) != written_BA).float()
     return torch.stack([energy_BA, differs_BA, torch.special.entr(log_p_BAV.exp()).sum(dim=-1)])
