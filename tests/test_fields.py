@@ -10,7 +10,8 @@ from hardtail import HardtailError
 from hardtail.core.describe import describe, differences, registered_name, short_name
 from hardtail.core.fields import Bounds, Checked, check_fields, configured, read_fields
 from hardtail.core.registry import POLICIES, SCHEMES, TASKS
-from hardtail.tasks.addition.task import Addition
+from hardtail.tasks.addition.task import MAX_DIGITS, Addition
+from hardtail.tasks.maze.task import MAX_SIZE
 
 
 def test_bounds_from_both_sides() -> None:
@@ -102,6 +103,8 @@ def test_configurations_that_differ_say_where() -> None:
         ("listops", "expand", 0.0),
         ("addition", "digits", 1),
         ("maze", "size", 2),
+        ("maze", "bias", 0.0),
+        ("maze", "trailing_pad", 0),
         ("countdown", "keep_low", 0.0),
         ("countdown", "train_raw", 10),
         ("sudoku", "extra_clues", 0),
@@ -111,6 +114,23 @@ def test_the_least_value_of_a_field_is_accepted(name: str, field: str, least: An
     assert getattr(hardtail.task(name, **{field: least}), field) == least
     with pytest.raises(HardtailError, match=field):
         hardtail.task(name, **{field: least - 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "most"),
+    [
+        ("listops", "expand", 1.0),
+        ("addition", "digits", MAX_DIGITS),
+        ("maze", "size", MAX_SIZE),
+        ("maze", "bias", 1.0),
+        ("countdown", "keep_low", 1.0),
+        ("sudoku", "extra_clues", 40),
+    ],
+)
+def test_the_greatest_value_of_a_field_is_accepted(name: str, field: str, most: Any) -> None:
+    assert getattr(hardtail.task(name, **{field: most}), field) == most
+    with pytest.raises(HardtailError, match=f"{name}: {field} is .*; it must be at least .* and at most {most:g}"):
+        hardtail.task(name, **{field: most + 1})
 
 
 def plain_fields() -> list[tuple[Any, str]]:

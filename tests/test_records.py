@@ -119,6 +119,15 @@ def test_files_that_are_one_record(tmp_path: Path) -> None:
         read_json(path, Coverage)
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """Windows' editors write one."""
+    path = tmp_path / "evaluations.jsonl"
+    path.write_text(f"\ufeff{GOOD}\n{GOOD}\n")
+    assert [record.n for record in read_measurements(path)] == [5, 5]
+    path.write_text('\ufeff{"by_count": [1], "by_count_and_rank": [[1]]}')
+    assert read_json(path, Coverage) == Coverage(by_count=(1,), by_count_and_rank=((1,),))
+
+
 def test_a_run_is_named_by_its_folder(tmp_path: Path) -> None:
     path = tmp_path / "index.jsonl"
     path.write_text('{"name": "../x", "arm": "a", "task": "t", "seed": 1, "steps": 2}\n')

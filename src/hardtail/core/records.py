@@ -258,7 +258,7 @@ Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
 
 def read_jsonl(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> list[T]:
     """The records of a `.jsonl`; none if there is no such file."""
-    return parsed_lines(_bytes(path) if path.exists() else b"", kind, str(path), upgrade)
+    return parsed_lines(read_regular(path) if path.exists() else b"", kind, str(path), upgrade)
 
 
 def parsed_lines(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -> list[T]:
@@ -274,7 +274,9 @@ def read_measurements(path: Path) -> list[Measurement]:
 
 def read_json(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> T | None:
     """The record in a file of its own; None if there is no such file."""
-    return parse(_bytes(path), kind, str(path), upgrade) if path.exists() else None
+    if not path.exists():
+        return None
+    return parse(read_regular(path).removeprefix(BYTE_ORDER_MARK), kind, str(path), upgrade)
 
 
 def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -> T:
@@ -291,10 +293,6 @@ def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -
         return converted(upgrade(held, schema), kind, where)
     except msgspec.ValidationError as error:  # from the upgrade
         raise damaged(error, where) from error
-
-
-def _bytes(path: Path) -> bytes:
-    return read_regular(path).removeprefix(BYTE_ORDER_MARK)
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ Shapes: N instances, D digits, A = D + 1 answer cells, W random words. Arrays wi
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.fields import Bounds
 from hardtail.core.seeds import below, words
 from hardtail.core.types import Array, Instances, Tokens, Trace
 from hardtail.core.vocabulary import Vocabulary
@@ -73,7 +74,7 @@ class Addition(Task):
         "paper-carry": {"operands": "any", "planting": "minimum"},  # the text elsewhere: 33 digits with the carry-out
     }
 
-    digits: int = 32
+    digits: Annotated[int, Bounds(ge=1, le=MAX_DIGITS)] = 32
     operands: Literal["full", "any"] = "full"
     """`full`: uniform on 10^(digits-1) … 10^digits - 1; `any`: uniform on 0 … 10^digits - 1."""
     sum: Literal["full", "modulo"] = "full"
@@ -82,11 +83,6 @@ class Addition(Task):
     """`chain>=k` plants a chain of k at a uniform place, `chain=a-b` one of a uniform length in the range; `isolated`:
     no other position propagates, except now and then the top digit, where a leading zero was replaced; `minimum`: the
     other positions are free, so that k is a lower bound."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.digits <= MAX_DIGITS:
-            raise HardtailError(f"addition: digits is {self.digits}; it must be 1 to {MAX_DIGITS}")
 
     @property
     def seq_len(self) -> int:

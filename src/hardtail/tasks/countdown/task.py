@@ -8,12 +8,13 @@ Shapes: N instances, K = 4 numbers, S = 3 steps, P prompt, L sequence, A answer 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.fields import Bounds, Probability
 from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances, Tokens
@@ -71,9 +72,9 @@ class Countdown(Task):
     """What separates prompt and answer; `=` needs no token of its own."""
     multiplicity: Literal["raw", "distinct"] = "raw"
     """What the axis `m` counts. `raw`: every path of the search that hits; `distinct`: different sets of equations."""
-    keep_low: float = 0.10
+    keep_low: Probability = 0.10
     """Share of the training puzzles with m <= 3 that sub-sampling keeps."""
-    train_raw: int = 500_000
+    train_raw: Annotated[int, Bounds(ge=10)] = 500_000
     """Training puzzles before sub-sampling. The paper gives about 400,000 after it: 850,000 before, if `distinct`."""
     held_out: tuple[int, ...] = HELD_OUT
     """Targets that occur in `test` only."""
@@ -81,10 +82,6 @@ class Countdown(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "held_out", tuple(self.held_out))  # a list, where it was read from JSON
-        if not 0 <= self.keep_low <= 1:
-            raise HardtailError(f"countdown: keep_low is {self.keep_low}; it must be a share, 0 to 1")
-        if self.train_raw < 10:
-            raise HardtailError(f"countdown: train_raw is {self.train_raw}; give 10 or more puzzles")
         if strangers := [target for target in self.held_out if target not in TARGETS]:
             raise HardtailError(f"countdown: held_out has {strangers[0]}; targets are {TARGETS[0]} to {TARGETS[-1]}")
 

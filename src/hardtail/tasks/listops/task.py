@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.fields import AtLeastOne, Probability
 from hardtail.core.types import Array, Instances, Tokens
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
@@ -78,10 +79,10 @@ class ListOps(Task):
     """The greatest depth that is measured."""
     arguments: tuple[int, ...] = (2, 3, 4)
     """Argument counts, each as likely as the others."""
-    expand: float = 0.6
+    expand: Probability = 0.6
     """Probability that an argument above the deepest level is an expression."""
-    train_size: int = 200_000
-    test_per_depth: int = 500
+    train_size: AtLeastOne = 200_000
+    test_per_depth: AtLeastOne = 500
     metric: Literal["trace", "answer"] = "trace"
     """The cells that exact match compares: the trace only, or the whole answer with end mark and padding."""
 
@@ -95,11 +96,6 @@ class ListOps(Task):
             )
         if not self.arguments or any(not isinstance(count, int) or count < 1 for count in self.arguments):
             raise HardtailError(f"listops: arguments is {self.arguments}; give counts of 1 and above, e.g. 2,3,4")
-        for name in ("train_size", "test_per_depth"):
-            if getattr(self, name) < 1:
-                raise HardtailError(f"listops: {name} is {getattr(self, name)}; give 1 or more expressions")
-        if not 0 <= self.expand <= 1:
-            raise HardtailError(f"listops: expand is {self.expand}; it must be a probability, 0 to 1")
 
     @property
     def _equals(self) -> str:

@@ -8,12 +8,13 @@ Shapes: N instances, C = A grid cells, E parents.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds, Probability
 from hardtail.core.types import Array, Instances, Trace
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.tasks.base import Part, Task
@@ -69,8 +70,9 @@ class Maze(Task):
         },
     }
 
-    size: int = 10
-    bias: float = 0.0
+    size: Annotated[int, Bounds(ge=2, le=MAX_SIZE)] = 10
+    """Rooms per side."""
+    bias: Probability = 0.0
     """Probability that carving continues straight ahead where it can."""
     root: Literal["corner", "random"] = "corner"
     """Where carving starts."""
@@ -80,16 +82,8 @@ class Maze(Task):
     """Hidden cells: the open cells except S and E, or the whole answer grid, walls included."""
     stratum_bias: Literal["rising", "none"] = "rising"
     """`rising`: `corridor>=L` is drawn with bias min(0.95, 0.3 + 0.03·L); `none`: with `bias` like every maze."""
-    trailing_pad: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 2 <= self.size <= MAX_SIZE:
-            raise HardtailError(f"maze: size is {self.size}; it must be 2 to {MAX_SIZE} rooms per side")
-        if not 0 <= self.bias <= 1:
-            raise HardtailError(f"maze: bias is {self.bias}; it must be a probability, 0 to 1")
-        if self.trailing_pad < 0:
-            raise HardtailError(f"maze: trailing_pad is {self.trailing_pad}; it must be a number of cells, 0 or more")
+    trailing_pad: Annotated[int, Bounds(ge=0)] = 1
+    """Cells of padding after the answer."""
 
     @property
     def side(self) -> int:

@@ -9,12 +9,13 @@ Shapes: N instances, C = A = 81 cells, L = 163.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
 from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances, Tokens
@@ -103,14 +104,9 @@ class Sudoku(Task):
     maskable: Literal["blanks", "answer"] = "blanks"
     """Which answer cells can be hidden: those that are blank in the puzzle, or all 81. In the latter case copies of
     givens come first in every order and are always ready. Only blanks are scored in both."""
-    extra_clues: int = 0
+    extra_clues: Annotated[int, Bounds(ge=0, le=40)] = 0
     """Clues of the solution put back into a minimal puzzle. Puzzles beyond technique (`tier=hard` and above) allow at
     most 4; `tier=medium` allows more, but its puzzles become easier with each."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.extra_clues <= 40:
-            raise HardtailError(f"sudoku: extra_clues is {self.extra_clues}; it must be 0 to 40")
 
     @property
     def vocabulary(self) -> Vocabulary:
