@@ -1,0 +1,23 @@
+"""Whether a program still prints what a page shows, where another processor may round differently."""
+
+import re
+
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?(?: %)?")
+
+
+def close(shown: str, printed: str) -> bool:
+    """Shares and percentages differ by at most .05, counts by a tenth or 2, other numbers by a twentieth."""
+    texts = [text.removesuffix(" %").replace(",", "") for text in (shown, printed)]
+    one, other = map(float, texts)
+    if shown.endswith("%"):
+        return abs(one - other) <= 5
+    if all(text.isdigit() for text in texts):
+        return abs(one - other) <= max(0.1 * max(one, other), 2)
+    return abs(one - other) <= 0.05 * max(one, other, 1)
+
+
+def assert_shown(shown: str, printed: str) -> None:
+    """Words are equal, numbers close."""
+    assert NUMBER.sub("#", shown) == NUMBER.sub("#", printed)
+    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
+    assert not [pair for pair in pairs if not close(*pair)], printed
