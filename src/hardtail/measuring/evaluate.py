@@ -119,7 +119,6 @@ def evaluate_strata(
     `inside` says which instances are in a stratum. With `trust`, every score of trust is measured too and goes into the
     trace; `passes` and `wall` count the decode, of which each stratum has its share.
     """
-    task = subject.task
     began, aside, at = monotonic(), 0.0, 0
     rows: list[dict[str, Array]] = []
     wrong: dict[str, list[Trace]] = {stratum: [] for stratum in inside}
@@ -131,19 +130,7 @@ def evaluate_strata(
         )
         for part, asking in opened.enter_context(closing(decoded)):
             aside += asking if trust else 0.0
-            judged_NA = part.instances.maskable_NA & part.instances.scored_NA
-            assert part.passes_N is not None  # every decode counts them
-            rows.append(
-                {
-                    "exact": part.exact_N,
-                    "right": (judged_NA & (part.answer_NA == part.instances.answer_NA)).sum(axis=1),
-                    "cells": judged_NA.sum(axis=1),
-                    "valid": task.check(part.instances, part.answer_NA),
-                    "steps": part.step_NT.max(axis=1, initial=-1) + 1,
-                    "passes": part.passes_N,
-                }
-                | {score: part.notes[score] for score in SCORES if trust}
-            )
+            rows.append(_numbers(subject.task, part, trust=trust))
             for stratum, inside_N in inside.items():
                 own = replace(part.take(inside_N[at : at + len(part)]), about={**part.about, "stratum": stratum})
                 if stratum in writers and len(own):
@@ -155,23 +142,42 @@ def evaluate_strata(
     found = {}
     for stratum, inside_N in inside.items():
         held = {key: array[inside_N] for key, array in every.items()}
-        n, right, cells = len(held["exact"]), int(held["exact"].sum()), int(held["cells"].sum())
-        record = Accuracy(
-            **structs.asdict(head),
-            stratum=stratum,
-            n=n,
-            exact_match=right / n,
-            **wilson(right, n)._asdict(),
-            cell_accuracy=int(held["right"].sum()) / cells if cells else None,
-            valid=int(held["valid"].sum()) / n,
-            steps=int(held["steps"].max()),
-            passes=int(held["passes"].sum()) / n,
-            wall=round(wall * n / len(instances), 3),
-        )
+        record = _accuracy(head, stratum, held, wall / len(instances))
         trusts = trust_records(head, stratum, held["exact"], held) if trust else ()
         shown = Trace.concat(wrong[stratum]) if wrong[stratum] else None
         found[stratum] = Outcome(record, held["exact"], shown, tuple(trusts))
     return found
+
+
+def _numbers(task: Task, trace: Trace, *, trust: bool) -> dict[str, Array]:
+    """What is counted of each instance; with `trust` also its scores."""
+    judged_NA = trace.instances.maskable_NA & trace.instances.scored_NA
+    assert trace.passes_N is not None  # every decode counts them
+    return {
+        "exact": trace.exact_N,
+        "right": (judged_NA & (trace.answer_NA == trace.instances.answer_NA)).sum(axis=1),
+        "cells": judged_NA.sum(axis=1),
+        "valid": task.check(trace.instances, trace.answer_NA),
+        "steps": trace.step_NT.max(axis=1, initial=-1) + 1,
+        "passes": trace.passes_N,
+    } | {score: trace.notes[score] for score in SCORES if trust}
+
+
+def _accuracy(head: Head, stratum: str, held: Mapping[str, Array], wall: float) -> Accuracy:
+    """The record of some instances' `_numbers`, of which each took `wall` seconds."""
+    n, right, cells = len(held["exact"]), int(held["exact"].sum()), int(held["cells"].sum())
+    return Accuracy(
+        **structs.asdict(head),
+        stratum=stratum,
+        n=n,
+        exact_match=right / n,
+        **wilson(right, n)._asdict(),
+        cell_accuracy=int(held["right"].sum()) / cells if cells else None,
+        valid=int(held["valid"].sum()) / n,
+        steps=int(held["steps"].max()),
+        passes=int(held["passes"].sum()) / n,
+        wall=round(wall * n, 3),
+    )
 
 
 def traced(

@@ -1,8 +1,9 @@
 """Measuring a finished run: every order on every stratum, for both kinds of weights, and why it fails."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from msgspec.structs import replace as replace_fields
@@ -22,6 +23,7 @@ from hardtail.study.store import HOW_TO_REWRITE, finished_of
 from hardtail.tasks.base import Part, Task
 
 R = TypeVar("R", bound=Head)
+EVALUATIONS, DIAGNOSES = "evaluations.jsonl", "diagnoses.jsonl"
 CONFIDENCE = ("top1", "max-logit", "margin", "entropy")
 
 
@@ -45,7 +47,36 @@ def measure(
     before all was done.
     `progress` gets the number of decodes that are done, and of all there are.
     """
-    evaluations, diagnoses = folder / "evaluations.jsonl", folder / "diagnoses.jsonl"
+    kinds = _kinds(folder)
+    count = _Count(progress)
+    measured: Subject | None = None
+    for kind in kinds:
+        subject = load_subject(
+            str(folder), kind=kind, device=device, precision=precision, compiled=torch.device(device).type == "cuda"
+        )
+        _refuse_older(folder, subject)
+        given = GivenProblems.read(subject.task, test_file) if test_file else None
+        parts = study_parts(subject.task, n, ledger_only=ledger_only)
+        jobs = _jobs(folder, subject, parts, given, Decoding(device=device), count)
+        decodes = sum(job.decodes for job in jobs)
+        count.total = len(kinds) * decodes
+        if measured is not None and _same_weights(measured, subject):
+            _copy(folder, given, measured, subject)
+            count(decodes)
+            continue
+        for job in jobs:
+            if job.done:
+                count(job.decodes)
+            elif over():
+                return False
+            else:
+                job.run()
+        measured = subject
+    return True
+
+
+def _kinds(folder: Path) -> list[Kind]:
+    """The kinds of weights to measure; raise HardtailError if a file of them is missing."""
     finished = finished_of(folder)
     remedies: dict[Kind, str] = {
         "last": HOW_TO_REWRITE,
@@ -54,71 +85,99 @@ def measure(
     if finished is not None and finished.patience is not None:
         onward = "the same command continues training from the saved state; the next probe is then the best"
         remedies = {"best_probe": f"move {FINISHED} away, and {onward}"}
-    decoding = Decoding(device=device)
     for kind, remedy in remedies.items():
         if not (weights := folder / f"{kind}.safetensors").exists():
             raise HardtailError(f"{weights} is missing; put it back, or {remedy}")
-    count = _Count(progress)
-    measured: Subject | None = None
-    for kind in remedies:
-        subject = load_subject(
-            str(folder), kind=kind, device=device, precision=precision, compiled=torch.device(device).type == "cuda"
+    return list(remedies)
+
+
+def _refuse_older(folder: Path, subject: Subject) -> None:
+    """Raise HardtailError if older weights were put in the place of the last."""
+    finished, step = finished_of(folder), subject.origin.step
+    ended = finished and finished.step
+    if subject.origin.checkpoint == "last" and step != ended:
+        steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
+        raise HardtailError(f"{folder / 'last.safetensors'} {steps}; {HOW_TO_REWRITE}")
+
+
+class _Job(NamedTuple):
+    """A piece of a measurement, which is kept as a whole."""
+
+    decodes: int
+    done: bool
+    """Whether an earlier call has measured it."""
+    run: Callable[[], None]
+    """Measures and keeps it, and counts its decodes."""
+
+
+def _jobs(
+    folder: Path,
+    subject: Subject,
+    parts: Sequence[tuple[Part, tuple[str, ...]]],
+    given: GivenProblems | None,
+    decoding: Decoding,
+    count: "_Count",
+) -> list[_Job]:
+    """What the measurement of some weights consists of: drawn problems, those of a file, the diagnosis."""
+    task, orders = subject.task, study_policies(subject.task)
+    recorded = _recorded(folder, given).of(subject)
+    done = [(record.stratum, record.policy, record.n) for record in recorded.drawn if isinstance(record, Accuracy)]
+
+    def evaluate(names: Sequence[str], strata: Sequence[str], n: int | None, **more: Any) -> None:
+        policies = chosen_policies(task, names)
+        found = evaluate_all(subject, policies, strata, n, decoding, data_seed=subject.seed, **more)
+        keep(folder / EVALUATIONS, records_of(list(found)))
+
+    def evaluate_file(given: GivenProblems, decodes: int) -> None:
+        evaluate(orders, given.strata(chosen_strata(task, ())), None, given=given)
+        count(decodes)
+
+    def explain() -> None:
+        keep(folder / DIAGNOSES, explain_model(subject, (), (), None, decoding, progress=count))
+
+    jobs = [
+        _Job(
+            part.n * (len(names) + task.reveals),
+            all((part.stratum, name, part.n) in done for name in names),
+            partial(evaluate, names, [part.stratum], part.n, progress=count),
         )
-        parts = study_parts(subject.task, n, ledger_only=ledger_only)
-        decodes = {part: part.n * (len(names) + subject.task.reveals) for part, names in parts}
-        explaining = to_decode(subject.task, (), (), None)
-        given = GivenProblems.read(subject.task, test_file) if test_file else None
-        orders = study_policies(subject.task)
-        from_file = len(given.instances) * len(orders) if given else 0
-        count.total = len(remedies) * (sum(decodes.values()) + from_file + explaining)
-        ended, step = finished and finished.step, subject.origin.step
-        if kind == "last" and step != ended:  # older weights may have been put in their place
-            steps = f"is of step {step}, and {FINISHED} says that the run ended at step {ended}"
-            raise HardtailError(f"{folder / 'last.safetensors'} {steps}; {HOW_TO_REWRITE}")
-        drawn, filed = _plain(read_measurements(evaluations), given)
-        explained = [record for record in read_diagnoses(diagnoses) if record.plainly_decoded]
-        if measured is not None and _same_weights(measured, subject):
-            keep(evaluations, _copied(drawn + filed, measured, subject))
-            keep(diagnoses, _copied(explained, measured, subject))
-            count(count.total // len(remedies))
-            continue
-        done = [
-            (record.stratum, record.policy, record.n)
-            for record in drawn
-            if isinstance(record, Accuracy) and _is_of(record, subject)
-        ]
-        for part, names in parts:
-            if all((part.stratum, name, part.n) in done for name in names):
-                count(decodes[part])
-                continue
-            if over():
-                return False
-            policies = chosen_policies(subject.task, names)
-            seed = subject.seed
-            found = evaluate_all(subject, policies, [part.stratum], part.n, decoding, data_seed=seed, progress=count)
-            keep(evaluations, records_of(list(found)))
-        if given is not None and not _is_measured(given, orders, [of for of in filed if _is_of(of, subject)]):
-            if over():
-                return False
-            policies, strata = chosen_policies(subject.task, orders), given.strata(chosen_strata(subject.task, ()))
-            found = evaluate_all(subject, policies, strata, None, decoding, data_seed=subject.seed, given=given)
-            keep(evaluations, records_of(list(found)))
-        count(from_file)
-        wanted = diagnosed(subject.task, (), None)
-        if any(_explains(record, wanted) for record in explained if _is_of(record, subject)):
-            count(explaining)
-        elif over():
-            return False
-        else:
-            keep(diagnoses, explain_model(subject, (), (), None, decoding, progress=count))
-        measured = subject
-    return True
+        for part, names in parts
+    ]
+    if given is not None:
+        decodes = len(given.instances) * len(orders)
+        jobs.append(_Job(decodes, _is_measured(given, orders, recorded.filed), partial(evaluate_file, given, decodes)))
+    wanted = diagnosed(task, (), None)
+    known = any(_explains(record, wanted) for record in recorded.explained)
+    return [*jobs, _Job(to_decode(task, (), (), None), known, explain)]
 
 
-def _plain(records: Sequence[Measurement], given: GivenProblems | None) -> tuple[list[Measurement], list[Measurement]]:
-    """The plain decodes of drawn problems, and those of the given ones."""
-    drawn = [record for record in records if record.plainly_decoded]
-    return drawn, [record for record in records if given and record.data == given.file and record.plainly_decoded_from]
+class _Recorded(NamedTuple):
+    """The plain decodes that are recorded of a run: of drawn problems, of the given ones, and their diagnoses."""
+
+    drawn: list[Measurement]
+    filed: list[Measurement]
+    explained: list[Diagnosis]
+
+    def of(self, subject: Subject) -> "_Recorded":
+        """Those of one kind of weights."""
+        drawn, filed = ([record for record in held if _is_of(record, subject)] for held in (self.drawn, self.filed))
+        return _Recorded(drawn, filed, [record for record in self.explained if _is_of(record, subject)])
+
+
+def _recorded(folder: Path, given: GivenProblems | None) -> _Recorded:
+    records = read_measurements(folder / EVALUATIONS)
+    return _Recorded(
+        [record for record in records if record.plainly_decoded],
+        [record for record in records if given and record.data == given.file and record.plainly_decoded_from],
+        [record for record in read_diagnoses(folder / DIAGNOSES) if record.plainly_decoded],
+    )
+
+
+def _copy(folder: Path, given: GivenProblems | None, source: Subject, target: Subject) -> None:
+    """Keep the records of some weights as those of the other kind, too."""
+    recorded = _recorded(folder, given)
+    keep(folder / EVALUATIONS, _copied(recorded.drawn + recorded.filed, source, target))
+    keep(folder / DIAGNOSES, _copied(recorded.explained, source, target))
 
 
 def _is_measured(given: GivenProblems, orders: Sequence[str], records: Sequence[Measurement]) -> bool:
