@@ -132,7 +132,7 @@ def test_addition_as_in_the_text() -> None:
         "random masking": figures("addition-random-paper-s42"),
         "PAPL α = 1": figures("addition-papl-paper-s42"),
         "PAPL α = 5": figures("addition-papl5-paper-s42"),
-        "PUMA": [None, *figures("addition-puma-paper-s42")[1:]],
+        "PUMA": figures("addition-puma-paper-s42"),
     }
     compare(REPRODUCTION, "| last weights | natural, of 10,000 |", expected)
 
