@@ -361,6 +361,16 @@ def test_tables_say_it(ending: str, shortened: bool, tmp_path: Path) -> None:
     assert any(note in text for text in written) is shortened
 
 
+def test_tables_have_the_caveats_of_their_runs(tmp_path: Path) -> None:
+    made = Planted(tmp_path / "results")
+    planted(made, FULL, all_at(0.25))
+    made.runs["countdown-puma-s42"]["caveat"] = "its test is known to it"
+    results = Results(made.written())
+    assert {table.task for table in study_tables(results) if table.caveats} == {"countdown"}
+    paths = write_tables(tmp_path / "tables", results)
+    assert any("its test is known to it" in path.read_text() for path in paths if path.suffix == ".md")
+
+
 @pytest.mark.parametrize(("ending", "shortened"), [(FULL, False), (QUARTER, True)])
 def test_the_page_has_it(ending: str, shortened: bool, tmp_path: Path) -> None:
     _, results = judged_by(tmp_path, ending)

@@ -8,7 +8,7 @@ from itertools import product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
-from hardtail.study.claims.evidence import is_shortened, why_left_out
+from hardtail.study.claims.evidence import caveats_of, is_shortened, why_left_out
 from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Table
@@ -41,6 +41,8 @@ class StudyTable:
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
     left_out: str
     """Runs that are left out of the means because they have not shown that they learned the task, each with why."""
+    caveats: tuple[str, ...]
+    """What must be known of the runs behind ours."""
 
     @property
     def shortened(self) -> bool:
@@ -72,6 +74,7 @@ def _table(results: Results, table: Table) -> StudyTable:
         tuple(table.schemes.values()),
         tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
         why_left_out(run for row in cells.values() for cell in row for run in cell.figure.left_out(results)),
+        caveats_of(run for row in cells.values() for cell in row for run in cell.figure.runs(results)),
     )
 
 

@@ -58,7 +58,8 @@ def _write(folder: Path, name: str, markdown: str, tex: str, comma: str) -> list
 
 def _limits(table: StudyTable) -> str:
     shortened = "; ours by runs of a quarter of the paper's steps" if table.shortened else ""
-    return shortened + (f"; left out: {table.left_out}" if table.left_out else "")
+    caveats = "".join(f"; {caveat}" for caveat in table.caveats)
+    return shortened + caveats + (f"; left out: {table.left_out}" if table.left_out else "")
 
 
 def _together(cell: TableCell) -> str:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import ClassVar
 
-from hardtail.study.claims.evidence import LeftOut, Results, limit_of_steps, why_left_out
+from hardtail.study.claims.evidence import LeftOut, Results, caveats_of, limit_of_steps, why_left_out
 from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure
 from hardtail.study.runs import Run
 
@@ -102,10 +102,10 @@ class Check(ABC):
         others = f"left out: {why_left_out(left_out)}" if left_out else ""
         limits = dict.fromkeys(cell.figure.limits(results) for cell in self.cells)
         runs = self._runs(results)
-        shortened, caveats = limit_of_steps(runs), dict.fromkeys(run.entry.caveat for run in runs if run.entry.caveat)
+        shortened = limit_of_steps(runs)
         remark = "; ".join(filter(None, (finding.remark, others, shortened, *limits)))
         seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
-        behind = replace(finding, left_out=left_out, shortened=bool(shortened), caveats=tuple(caveats))
+        behind = replace(finding, left_out=left_out, shortened=bool(shortened), caveats=caveats_of(runs))
         return replace(behind, remark=remark, seeds=seeds)
 
     def _runs(self, results: Results) -> list[Run]:

@@ -259,6 +259,11 @@ def limit_of_steps(runs: Iterable[Run]) -> str:
     return "runs of a quarter of the paper's steps" + (", next to runs of all steps" if short & full else "")
 
 
+def caveats_of(runs: Iterable[Run]) -> tuple[str, ...]:
+    """What must be known of some runs, each caveat once."""
+    return tuple(dict.fromkeys(run.entry.caveat for run in runs if run.entry.caveat))
+
+
 def repeats_the_paper(variant: str) -> bool:
     """Whether arms with this ending repeat the paper's own runs, so that its numbers belong next to them."""
     ending = f"-{variant}" if variant else ""
