@@ -17,10 +17,9 @@ from hardtail.core.seeds import Stream
 from hardtail.core.tables import percent
 from hardtail.core.types import Instances, Trace
 from hardtail.measuring import explain
-from hardtail.measuring.cost import decode_seconds
 from hardtail.measuring.diagnosis import Diagnosis, diagnose, verdict
 from hardtail.measuring.diagnosis.readiness import readiness
-from hardtail.measuring.explain import affordable, to_decode
+from hardtail.measuring.explain import affordable, explain_seconds
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function
 from hardtail.tasks.addition.task import Addition
@@ -208,7 +207,7 @@ def test_a_diagnosis_nobody_limited_takes_some_minutes_on_a_cpu(
 ) -> None:
     """It then explains the hardest stratum alone, on what fits, and says so first."""
     subject = load_subject("zoo:addition-puma")
-    whole = decode_seconds(subject, to_decode(subject.task, (), (), None))
+    whole = explain_seconds(subject, (), (), None)
     assert whole is not None
     monkeypatch.setattr(explain, "PATIENCE", whole)
     assert affordable(subject, ()) is None

@@ -246,13 +246,11 @@ def say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
-def say_decodes(words: str, decodes: "Iterable[tuple[Subject, int]]") -> None:
-    """Say what is about to be decoded and, if that can be known, how long it takes."""
-    from hardtail.measuring.cost import decode_seconds
-
-    times = [decode_seconds(subject, count) for subject, count in decodes]
-    known = [seconds for seconds in times if seconds is not None]
-    say(f"{words}, about {duration(sum(known))}" if len(known) == len(times) else words)
+def say_time(words: str, times: Iterable[float | None]) -> None:
+    """Say what a command is about to do and, if all of its times are known, about how long it takes."""
+    seconds = list(times)
+    known = [each for each in seconds if each is not None]
+    say(f"{words}, about {duration(sum(known))}" if len(known) == len(seconds) else words)
 
 
 @contextmanager

@@ -44,6 +44,7 @@ class ToDecode:
         """
         if not models:
             return []
+        from hardtail.measuring.cost import decode_seconds
         from hardtail.show import sources
 
         device = common.usable_device(self.device)
@@ -60,12 +61,13 @@ class ToDecode:
         )
         subjects = sources.on_the_same_problems(sources.load_models(models, plan, own))
         check(sources.planned(subjects, plan))
-        rounds = sources.rounds(subjects, plan)
-        common.say_decodes(
-            f"{rounds:,} decodes of {common.counted(len(subjects), 'model', 'models')}",
-            [(subject, sources.rounds([subject], plan)) for subject in subjects],
+        decodes = [sources.to_decode(subject, plan) for subject in subjects]
+        total = sum(n for each in decodes for _, n in each)
+        common.say_time(
+            f"{total:,} decodes of {common.counted(len(subjects), 'model', 'models')}",
+            map(decode_seconds, subjects, decodes),
         )
-        with common.progress_bar("decoding", rounds) as advance:
+        with common.progress_bar("decoding", total) as advance:
             return list(sources.decoded(subjects, plan, advance))
 
 

@@ -86,6 +86,7 @@ def evaluate(
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
     from hardtail.measuring import calibration
+    from hardtail.measuring.cost import decode_seconds
     from hardtail.measuring.evaluate import (
         DEFAULT_N,
         Outcome,
@@ -96,6 +97,7 @@ def evaluate(
         records_of,
     )
     from hardtail.measuring.given import GivenProblems
+    from hardtail.measuring.trust import QUESTIONS
     from hardtail.policies.base import Commit
     from hardtail.show.scoreboard import eval_tables, show_failures
 
@@ -124,12 +126,13 @@ def evaluate(
     commit = Commit(1 if each is None else each, steps, schedule)
     decoding = Decoding(commit, batch, subject.device, seed, temperature, allowed)
     data_seed = subject.seed if data_seed is None else data_seed
-    decodes = len(chosen) + subject.task.reveals
+    first = next(iter(chosen.values()))
     if data is None:
-        given, total = None, len(wanted) * (n or DEFAULT_N) * decodes
+        given, each = None, len(wanted) * (n or DEFAULT_N)
+        half = each * subject.task.reveals
         what = (
             f"{n or DEFAULT_N:,} instances × {common.counted(len(wanted), 'stratum', 'strata')} × "
-            f"{common.counted(decodes, 'policy', 'policies')}"
+            f"{common.counted(len(chosen) + subject.task.reveals, 'policy', 'policies')}"
         )
     else:
         with common.busy(f"reading {data}"):
@@ -137,15 +140,20 @@ def evaluate(
         wanted = wanted if strata else given.strata(wanted)
         problems, inside = given.together(wanted, n)
         half = sum(int(own.sum()) for own in inside.values()) * subject.task.reveals
-        total = len(problems) * len(chosen) + half
+        each = len(problems)
         what = f"{len(problems):,} problems × {common.counted(len(chosen), 'policy', 'policies')}"
         what += f" + {half:,} half revealed" * bool(half)
+    decodes = [*((policy, each) for policy in chosen.values()), (first, half)]
     if calibrate:
-        total += calibrate * len(unset)
+        decodes += [(ladder.rungs[-1], calibrate) for ladder in unset.values()]
         what += f" + {calibrate:,} natural problems × {common.counted(len(unset), 'ladder', 'ladders')}"
     into = out or subject.record_file("evaluations.jsonl")
     common.refuse_other_records(into)
-    common.say_decodes(f"{subject.name}: {total:,} decodes = {what}", [(subject, total)])
+    total = sum(count for _, count in decodes)
+    seconds = decode_seconds(
+        subject, decodes, commit, sum(question.passes for question in QUESTIONS.values()) if trust else 0
+    )
+    common.say_time(f"{subject.name}: {total:,} decodes = {what}", [seconds])
     found: list[Found] = []
     with (
         passes(launcher, address, device, subject, partial(load, compiled=compiled)) as (makers, where),
@@ -240,10 +248,17 @@ def diagnose(
     """Explain failures in five lines: how often, where, and whether cells were written before what they wait for."""
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.cost import decode_seconds
     from hardtail.measuring.diagnosis import tables, verdict
     from hardtail.measuring.evaluate import keep
-    from hardtail.measuring.explain import Explained, affordable, diagnosed, explain_model, explain_traces, to_decode
+    from hardtail.measuring.explain import (
+        Explained,
+        affordable,
+        diagnosed,
+        explain_model,
+        explain_seconds,
+        explain_traces,
+        to_decode,
+    )
     from hardtail.tasks.stored import stored_trace
 
     if not models:
@@ -281,15 +296,14 @@ def diagnose(
         wanted, number = strata, n
         if not strata and n is None and (part := affordable(subject, policies)) is not None:
             wanted, number = (part.stratum,), part.n
-            whole = decode_seconds(subject, to_decode(subject.task, policies, (), None)) or 0.0
+            whole = explain_seconds(subject, policies, (), None) or 0.0
             otherwise = f"the whole diagnosis takes about {duration(whole)} (-n 300)"
             common.say(f"{subject.name}: only {part.stratum}; {otherwise}")
         total = to_decode(subject.task, policies, wanted, number)
         instances = sum(part.n for part in diagnosed(subject.task, wanted, number))
         orders = common.counted(total // instances, "policy", "policies")
-        common.say_decodes(
-            f"{subject.name}: {total:,} decodes = {instances:,} instances × {orders}", [(subject, total)]
-        )
+        seconds = explain_seconds(subject, policies, wanted, number)
+        common.say_time(f"{subject.name}: {total:,} decodes = {instances:,} instances × {orders}", [seconds])
         decoding = Decoding(batch=batch, device=subject.device)
         with common.progress_bar(f"decoding {subject.name}", total) as advance:
             diagnoses = explain_model(

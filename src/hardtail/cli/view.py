@@ -65,14 +65,14 @@ def _decoded(subject: "Subject", policy: str | None, stratum: str | None, n: int
     """A model's decode of some instances, to be watched."""
     from hardtail.core.types import Trace
     from hardtail.decoding.options import Decoding
+    from hardtail.measuring.cost import decode_seconds
     from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 
     ((name, chosen),) = chosen_policies(subject.task, [policy or "top1"]).items()
     (label,) = chosen_strata(subject.task, [stratum or subject.task.gallery()[1]])
     instances = measured_instances(subject.task, label, n or 20, subject.seed if seed is None else seed)
-    common.say_decodes(
-        f"{subject.name}: {len(instances):,} decodes, to show one at a time", [(subject, len(instances))]
-    )
+    seconds = decode_seconds(subject, [(chosen, len(instances))])
+    common.say_time(f"{subject.name}: {len(instances):,} decodes, to show one at a time", [seconds])
     with common.progress_bar(f"decoding {subject.name}", len(instances)) as advance:
         parts = list(traced(subject, name, chosen, instances, label, Decoding(device=subject.device), advance))
     return Trace.concat(parts)

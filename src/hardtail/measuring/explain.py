@@ -20,6 +20,7 @@ from hardtail.measuring.diagnosis.cross import cross
 from hardtail.measuring.diagnosis.record import Crossed
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
 from hardtail.measuring.subject import Subject
+from hardtail.policies.base import Policy
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import said_task, task_of
 from hardtail.tasks.stored import stored_trace
@@ -57,7 +58,7 @@ def explain_model(
     groups = {stratum: stratum_N == place for place, (stratum, _) in enumerate(drawn)}
     found: list[Diagnosis] = []
     first: Trace | None = None
-    for name, policy in chosen_policies(task, policies or ("top1", *task.order_names[:1])).items():
+    for name, policy in _orders(task, policies).items():
         parts: list[Trace] = []
         for stratum, instances in drawn:
             parts += traced(subject, name, policy, instances, stratum, decoding, progress)
@@ -116,18 +117,28 @@ def _crossed(
 
 def to_decode(task: Task, policies: Sequence[str], strata: Sequence[str], n: int | None) -> int:
     """How many decodes `explain_model` needs."""
-    orders = policies or ("top1", *task.order_names[:1])
-    return len(orders) * sum(part.n for part in diagnosed(task, strata, n))
+    return len(_orders(task, policies)) * sum(part.n for part in diagnosed(task, strata, n))
+
+
+def explain_seconds(subject: Subject, policies: Sequence[str], strata: Sequence[str], n: int | None) -> float | None:
+    """About how long `explain_model` takes, if that is known."""
+    each = sum(part.n for part in diagnosed(subject.task, strata, n))
+    return decode_seconds(subject, [(policy, each) for policy in _orders(subject.task, policies).values()])
+
+
+def _orders(task: Task, policies: Sequence[str]) -> dict[str, Policy]:
+    """The policies that are explained; by default confidence and the logical order."""
+    return chosen_policies(task, policies or ("top1", *task.order_names[:1]))
 
 
 def affordable(subject: Subject, policies: Sequence[str]) -> Part | None:
     """What to explain in place of everything that the study diagnoses if that takes longer than `PATIENCE` here: its
     hardest stratum, and as many instances as fit. None if everything fits, or if nobody knows how long it takes."""
-    whole = decode_seconds(subject, to_decode(subject.task, policies, (), None))
+    whole = explain_seconds(subject, policies, (), None)
     if whole is None or whole <= PATIENCE:
         return None
     hardest = diagnosed(subject.task, (), None)[-1]
-    one = decode_seconds(subject, to_decode(subject.task, policies, (hardest.stratum,), 1))
+    one = explain_seconds(subject, policies, (hardest.stratum,), 1)
     assert one is not None
     return Part(hardest.stratum, min(max(int(PATIENCE / one), FEWEST), hardest.n))
 

@@ -35,6 +35,8 @@ _ANSWERS = {
     "notes": torch.float32,
 }
 """The types that a policy's methods must return, or that their results can be cast to."""
+LIKELY_ROUNDS = 2
+"""The rounds that a policy which looks again until nothing differs takes for most answers, if it may."""
 REFUSED = torch.finfo(torch.float32).min
 """The score of a hidden cell that the policy scored -inf or NaN: not now, unless nothing else is left."""
 
@@ -117,6 +119,10 @@ class Commit(Checked):
         if self.steps is None:
             return f"{self.each} a step"
         return f"{self.steps} steps" + ("" if self.schedule == "even" else f", {self.schedule}")
+
+    def steps_for(self, cells: int) -> int:
+        """The steps of a row with this many hidden cells."""
+        return -(-cells // self.each) if self.steps is None else min(self.steps, cells)
 
     def count(self, state: State) -> Tensor:
         """Cells to commit now, for each row."""
@@ -204,9 +210,12 @@ class Policy(Checked, ABC):
 
     def steps(self, cells: int, commit: Commit) -> int:
         """The most steps that a row with this many hidden cells can take."""
-        if commit.steps is not None:
-            return min(commit.steps, cells)
-        return -(-cells // commit.each)
+        return commit.steps_for(cells)
+
+    def likely_passes(self, cells: int, commit: Commit) -> float:
+        """About how many forward passes a row with this many hidden cells takes, so that a command can say how long it
+        will run; by default one for each step that `Commit` asks for."""
+        return commit.steps_for(cells)
 
 
 def ranked(score_BA: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne
-from hardtail.policies.base import Commit, Guess, Logits, Policy, State
+from hardtail.policies.base import LIKELY_ROUNDS, Commit, Guess, Logits, Policy, State
 from hardtail.policies.groups import GROUPINGS, SIGNS, written_out
 from hardtail.policies.nested import begun, nested, only, perhaps, restart
 from hardtail.policies.parallel import Threshold
@@ -230,5 +230,13 @@ class Check(Policy):
 
     def steps(self, cells: int, commit: Commit) -> int:
         draft, rounds = self.draft.steps(cells, commit), cells if self.rounds is None else self.rounds
-        looks = 1 if self.hide == "none" else self.parts
-        return draft + rounds * (looks + (0 if self.then == "replace" else draft))
+        return draft + rounds * (self._looks + (0 if self.then == "replace" else draft))
+
+    def likely_passes(self, cells: int, commit: Commit) -> float:
+        rounds = LIKELY_ROUNDS if self.rounds is None else min(self.rounds, LIKELY_ROUNDS)
+        return self.draft.likely_passes(cells, commit) + rounds * self._looks
+
+    @property
+    def _looks(self) -> int:
+        """The passes of a round."""
+        return 1 if self.hide == "none" else self.parts

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hardtail.core.fields import AtLeastOne
-from hardtail.policies.base import Commit, Guess, Logits, Policy, State
+from hardtail.policies.base import LIKELY_ROUNDS, Commit, Guess, Logits, Policy, State
 from hardtail.policies.parallel import Threshold
 
 Fitted = Callable[[Tensor, Tensor], Tensor]
@@ -105,3 +105,6 @@ class Suspects(Threshold):
 
     def steps(self, cells: int, commit: Commit) -> int:
         return super().steps(cells, commit) + self.rounds
+
+    def likely_passes(self, cells: int, commit: Commit) -> float:
+        return super().likely_passes(cells, commit) + min(self.rounds, LIKELY_ROUNDS) * (self.k + 2)

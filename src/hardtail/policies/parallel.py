@@ -24,6 +24,10 @@ class Parallel(Top1):
     def steps(self, cells: int, commit: Commit) -> int:
         return cells
 
+    def likely_passes(self, cells: int, commit: Commit) -> float:
+        """Between the single pass that a model needs if it is sure, and one for each cell."""
+        return math.sqrt(cells)
+
 
 @dataclass(frozen=True)
 class TopK(Parallel):
@@ -33,6 +37,9 @@ class TopK(Parallel):
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         return torch.full_like(state.key_B, self.k)
+
+    def likely_passes(self, cells: int, commit: Commit) -> float:
+        return -(-cells // self.k)
 
 
 @dataclass(frozen=True)
@@ -111,3 +118,6 @@ class Klass(Parallel):
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         ready_B = (state.memory["ready_BA"] & state.hidden_BA).sum(dim=1)
         return torch.where(ready_B > 0, ready_B, commit.count(state))
+
+    def likely_passes(self, cells: int, commit: Commit) -> float:
+        return self.history + super().likely_passes(cells, commit)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hardtail.core.fields import Bounds, Probability
 from hardtail.core.noise import stream
-from hardtail.policies.base import REFUSED, Commit, Guess, Logits, State, ranked
+from hardtail.policies.base import LIKELY_ROUNDS, REFUSED, Commit, Guess, Logits, State, ranked
 from hardtail.policies.confidence import Top1
 
 LOOKS = 4096
@@ -63,6 +63,10 @@ class LeaveOneOut(Top1):
 
     def steps(self, cells: int, commit: Commit) -> int:
         return super().steps(cells, commit) + (cells if self.rounds is None else self.rounds)
+
+    def likely_passes(self, cells: int, commit: Commit) -> float:
+        rounds = LIKELY_ROUNDS if self.rounds is None else min(self.rounds, LIKELY_ROUNDS)
+        return super().likely_passes(cells, commit) + rounds * (cells + 1)
 
 
 def leave_one_out(rows_B: Tensor, state: State, logits: Logits) -> Tensor:

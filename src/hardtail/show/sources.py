@@ -132,10 +132,10 @@ def _same_answers(one: Task, other: Task) -> bool:
     return bool(np.array_equal(other.parse(one.render(drawn)).answer_NA, drawn.answer_NA))
 
 
-def rounds(subjects: "Sequence[Subject]", plan: DecodePlan) -> int:
-    """How many instances `decoded` decodes in total."""
-    choices = (_choices(subject, plan) for subject in subjects)
-    return sum(len(strata) * len(policies) for strata, policies in choices) * plan.n
+def to_decode(subject: "Subject", plan: DecodePlan) -> "list[tuple[Policy, int]]":
+    """How many instances `decoded` decodes with each policy."""
+    strata, policies = _choices(subject, plan)
+    return [(policy, len(strata) * plan.n) for policy in policies.values()]
 
 
 def planned(subjects: "Sequence[Subject]", plan: DecodePlan) -> list[Task]:
