@@ -56,13 +56,26 @@ def test_a_text_file_without_a_problem(hardtail_command: Command, tmp_path: Path
     [
         ("eval zoo:addition-random --policy dead_end_filling", "'dead_end_filling' is a logical order of maze alone"),
         ("eval no_such_module:model --task addition", "No module named 'no_such_module'; modules are also looked for"),
-        ("study additon", "there is no grid or run 'additon'; did you mean 'addition'? the grids are"),
+        ("study additon", "there is no grid or run 'additon'; did you mean 'addition'?"),
+        ("study nothing-like-it", "there is no grid or run 'nothing-like-it'; the grids are addition, "),
+        ("study advnace addition", "did you mean `hardtail study advance addition`?"),
+        ("study paln", "did you mean `hardtail study plan`?"),
         ("study maze-pumma-s42", "did you mean 'maze-puma-s42'?"),
         ("train nothing", "there is no recipe 'nothing'; `hardtail train` lists the recipes"),
     ],
 )
 def test_a_name_that_is_none(words: str, sentence: str, hardtail_command: Command) -> None:
     assert sentence in refused(hardtail_command, *words.split())
+
+
+@pytest.mark.parametrize("flag", ["--runs", "--results"])
+@pytest.mark.parametrize("words", ["study", "study plan addition-small", "study advance addition-small"])
+def test_a_file_in_place_of_a_folder_of_runs(words: str, flag: str, hardtail_command: Command, tmp_path: Path) -> None:
+    """It is refused once, before anything is read or trained."""
+    (tmp_path / "text.txt").touch()
+    code, out, err = hardtail_command(*words.split(), flag, str(tmp_path / "text.txt"))
+    assert (code, out) == (2, "")
+    assert err == f"hardtail: {flag} {tmp_path}/text.txt is a file; give a folder or s3://BUCKET/PREFIX\n"
 
 
 @pytest.mark.parametrize("command", ["eval", "diagnose"])

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from contextlib import nullcontext
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
     from hardtail.study.store import Store
 
 
+VERBS = ("plan", "advance", "prepare", "pack", "unpack")
+"""What the first word may say to do; otherwise it names a grid or a run."""
+
+
 @app.command
 def study(
     words: Annotated[
         Positional[tuple[str, ...]],
         option(
             "nothing: list all grids; GRID: list its runs; plan GRID: what it costs; advance GRID or RUN: continue it",
-            "[plan|advance|prepare|pack|unpack] [GRID|RUN ...]",
+            f"[{'|'.join(VERBS)}] [GRID|RUN ...]",
         ),
     ] = (),
     /,
@@ -80,14 +85,14 @@ def study(
     - `pack RUN` writes a run in pieces of at most 16 MiB, for machines that exchange small files only; `unpack FOLDER`
     puts it back under `--runs`.
     """
-    from hardtail.core.depots import place_at
     from hardtail.core.hub import pinned_data
     from hardtail.study.store import Store, default_results
 
     common.positive("-n", n)
+    _refuse_mistyped(words)
     data = None if data is None else pinned_data(data)
-    store = Store(place_at(results) if results else default_results(new=Path("results")))
-    kept = place_at(runs)
+    store = Store(_place("--results", results) if results else default_results(new=Path("results")))
+    kept = _place("--runs", runs)
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)
     elif words[:1] == ("plan",):
@@ -107,6 +112,26 @@ def study(
             print("`hardtail study GRID` lists its runs; `hardtail study advance GRID` continues it")
         if not store.index():  # a wrong folder would look like a study that has not begun
             print(f"no runs are recorded in {store.depot.place}; --results names the folder of recorded runs")
+
+
+def _place(flag: str, text: str) -> "Path | Depot":
+    """The folder or the object storage that an option names; raise HardtailError if it is a file."""
+    from hardtail.core.depots import place_at
+
+    place = place_at(text)
+    if isinstance(place, Path) and place.exists() and not place.is_dir():
+        raise HardtailError(f"{flag} {text} is a file; give a folder or s3://BUCKET/PREFIX")
+    return place
+
+
+def _refuse_mistyped(words: tuple[str, ...]) -> None:
+    """Refuse a first word that is nearly one of those that say what to do, before it is taken for a grid."""
+    if not words or words[0] in VERBS:
+        return
+    if close := get_close_matches(words[0], VERBS, n=1, cutoff=0.7):
+        raise HardtailError(
+            f"study does not know {words[0]!r}; did you mean `hardtail study {' '.join([close[0], *words[1:]])}`?"
+        )
 
 
 def _folder(runs: "Path | Depot") -> Path:

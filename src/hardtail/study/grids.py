@@ -171,8 +171,9 @@ def entries_named(names: Sequence[str]) -> list[Entry]:
     for name in names:
         if name not in GRIDS and name not in runs:
             close = get_close_matches(name, [*GRIDS, *runs], n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
             known = f"the grids are {', '.join(GRIDS)}, and `hardtail study GRID` lists a grid's runs"
-            raise HardtailError(f"there is no grid or run {name!r}; {hint}{known}")
+            raise HardtailError(
+                f"there is no grid or run {name!r}; {f'did you mean {close[0]!r}?' if close else known}"
+            )
         found |= {entry.name: entry for entry in runs.get(name) or grid_named(name)}
     return list(found.values())
