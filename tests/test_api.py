@@ -154,7 +154,7 @@ def test_models_of_the_zoo_and_runs_are_named() -> None:
         ((Module, TASK), "cannot be decoded"),
         ((lambda: 0, TASK), "needs 0 arguments"),
         (("tests.test_api:nothing", TASK), "cannot be loaded"),
-        (("nowhere",), "neither a run directory nor a weights file"),
+        (("nowhere",), "nowhere: there is no such run or file; give"),
     ],
 )
 def test_mistakes_are_named(given: tuple[object, ...], sentence: str) -> None:

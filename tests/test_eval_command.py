@@ -75,7 +75,7 @@ def test_eval_prints_a_list_of_records_and_keeps_them(run: Path, words: Words) -
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (["nowhere"], "neither a run directory nor a weights file"),
+        (["nowhere"], "nowhere: there is no such run or file; give"),
         (["RUN", "--policies", "topp1"], "top1"),
         (["RUN", "--strata", "chain>=99"], "does not fit"),
         (["RUN", "--strata", "corridor>=4"], "corridor"),

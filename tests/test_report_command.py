@@ -117,7 +117,7 @@ def test_without_runs_the_page_shows_recorded_results(report: Command, tmp_path:
     [
         (("--out", "page.txt"), "must end in .html"),
         (("nowhere.npz",), "is not a file"),
-        (("nowhere",), "neither a run directory nor a weights file"),
+        (("nowhere",), "nowhere: there is no such run or file; give"),
         (("--results", "nowhere"), "no index.jsonl"),
         (("-n", "0"), "-n is 0"),
         (("x.npz", "x.npz"), "more than once"),

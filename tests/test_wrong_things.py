@@ -61,6 +61,11 @@ def test_a_text_file_without_a_problem(hardtail_command: Command, tmp_path: Path
         ("study advnace addition", "did you mean `hardtail study advance addition`?"),
         ("study paln", "did you mean `hardtail study plan`?"),
         ("study maze-pumma-s42", "did you mean 'maze-puma-s42'?"),
+        ("eval addition-papl-paper", "did you mean zoo:addition-papl-paper?"),
+        ("eval addition-pumma", "did you mean zoo:addition-puma?"),
+        ("eval addition-papl-paper-s42", "there is no such run or file; give a directory"),
+        ("eval nope.safetensors", "nope.safetensors: there is no such file; give"),
+        ("train zoo:addition-puma", "`hardtail train RECIPE --model zoo:addition-puma` trains it further"),
         ("train nothing", "there is no recipe 'nothing'; `hardtail train` lists the recipes"),
     ],
 )

@@ -1,6 +1,7 @@
 """The subject of an evaluation: a denoiser, its task, and where it comes from; our own weights are loaded here."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +118,7 @@ def load_subject(
         _task_in(own, task, folder / RECIPE)
         path = folder / f"{kind or own.fields.selection}.safetensors"
     if not path.exists():
-        what = "no such checkpoint in this run yet" if folder else "neither a run directory nor a weights file"
-        raise HardtailError(
-            f"{path}: {what}; give a directory that `hardtail train` wrote, a .safetensors file, or zoo:NAME"
-        )
+        raise HardtailError(_not_there(path, "this run has no such checkpoint yet" if folder else None))
     if path.suffix == ".npz":
         raise HardtailError(
             f"{path} is not a model: diagnose, view, compare and report read traces, and `eval MODEL --data` reads data"
@@ -145,6 +143,15 @@ def load_subject(
     )  # fmt: skip
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
     return Subject(task, denoiser, folder.name if folder else path.stem, origin, fields.order, folder, device)
+
+
+def _not_there(path: Path, why: str | None) -> str:
+    """What to say about a model that does not exist; `why`, if that is known."""
+    shipped = [model.name for model in zoo.models()]
+    if why is None and (close := get_close_matches(str(path), shipped, n=1, cutoff=0.93)):
+        return f"{path}: there is no such run or file; did you mean {ZOO}{close[0]}?"
+    what = why or ("there is no such file" if path.suffix == ".safetensors" else "there is no such run or file")
+    return f"{path}: {what}; give a directory that `hardtail train` wrote, a .safetensors file, or zoo:NAME"
 
 
 def _task_in(recipe: RecipeFile, given: Task | None, path: Path) -> Task:

@@ -14,6 +14,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.pretrained import HF, ZOO
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.mixture import Mixture
 from hardtail.schemes.papl import Papl
@@ -239,6 +240,11 @@ NAMED = SimpleNamespace(**{name.replace("-", "_"): partial(_made, *parts) for na
 
 def recipe_named(name: str) -> Recipe:
     """The recipe called `name`, which is a registered one or `package.module:function`."""
+    if name.startswith((ZOO, HF)):
+        raise HardtailError(
+            f"{name} is a model, not a recipe; `hardtail train RECIPE --model {name}` trains it further, and `hardtail "
+            "train` lists the recipes"
+        )
     if ":" not in name and name not in RECIPES.names():
         close = get_close_matches(name, RECIPES.names(), n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else "`hardtail train` lists the recipes"
