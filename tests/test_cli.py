@@ -173,7 +173,7 @@ def test_check_says_why_not(shell: Shell, words: list[str], sentence: str) -> No
         (["check", "addition", "47+38", "nofile.txt"], "no such file"),
         (["data", "addition", "--out", "/proc/x.npz"], "cannot be written"),
         (["inspect", "absent.npz"], "is not a file; give an .npz or .parquet"),
-        (["sample", "addition", "--seed", "-1"], "negative"),
+        (["sample", "addition", "--seed", "-1"], "seed is -1; it must be at least 0"),
         (["sample", "addition", "--set", "digits=many"], "number"),
         (["sample", "addition", "--set", "digits"], "FIELD=VALUE"),
         (["sample", "addition", "--set", "sum=partial"], "'modulo'"),

@@ -73,6 +73,30 @@ def test_a_name_that_is_none(words: str, sentence: str, hardtail_command: Comman
     assert sentence in refused(hardtail_command, *words.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("eval zoo:addition-puma --batch -1", "--batch is -1; it must be at least 1"),
+        ("eval zoo:addition-puma --seed -1", "--seed is -1; it must be at least 0 and below 2^63"),
+        ("eval zoo:addition-puma --temperature nan", "--temperature is nan; it must be at least 0"),
+        ("eval zoo:addition-puma --schedule dream", "--schedule dream divides a total of steps; give that as --steps"),
+        ("diagnose zoo:addition-puma --data-seed -1", "--data-seed is -1; it must be at least 0 and below 2^64"),
+        ("view zoo:addition-puma --data-seed -1", "--data-seed is -1; it must be at least 0 and below 2^64"),
+        ("compare zoo:addition-puma --batch 0", "--batch is 0; it must be at least 1"),
+        ("report zoo:addition-puma --data-seed -1", "--data-seed is -1; it must be at least 0 and below 2^64"),
+        ("sample addition --seed -1", "--seed is -1; it must be at least 0 and below 2^64"),
+        ("train addition-puma-smoke --steps -4", "--steps is -4; it must be at least 1"),
+        ("train addition-puma-smoke --seed -1", "--seed is -1; it must be at least 0 and below 2^64"),
+    ],
+)
+def test_a_number_out_of_bounds_is_named_by_its_option(words: str, said: str, hardtail_command: Command) -> None:
+    """Before anything is loaded: nothing else is printed."""
+    code, out, err = hardtail_command(*words.split())
+    assert (code, out) == (2, "")
+    assert err.startswith(f"hardtail: {said}")
+    assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize("flag", ["--runs", "--results"])
 @pytest.mark.parametrize("words", ["study", "study plan addition-small", "study advance addition-small"])
 def test_a_file_in_place_of_a_folder_of_runs(words: str, flag: str, hardtail_command: Command, tmp_path: Path) -> None:

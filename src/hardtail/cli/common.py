@@ -13,9 +13,10 @@ import tyro
 from tyro.conf import Positional
 
 from hardtail import task as make_task
-from hardtail.cli.options import option
+from hardtail.cli.options import option, refuse_outside
 from hardtail.cli.progress import counted_lines, duration, plain_lines
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
 from hardtail.core.files import MOST_TEXT, refuse_special
 from hardtail.core.registry import TASKS
 from hardtail.core.terminal import console, guard
@@ -33,7 +34,8 @@ TaskName = Annotated[Positional[str], option("a name from `hardtail tasks`, or p
 Prompt = Annotated[Positional[str], option("a problem, a file of problems, or - for standard input", "PROMPT")]
 Preset = Annotated[str | None, option("a named configuration of the task, such as paper [the task's first]", "NAME")]
 Fields = Annotated[tuple[str, ...], option("change fields of the task, e.g. --set digits=8", "FIELD=VALUE", name="set")]
-Seed = Annotated[int, option("random seed", "SEED")]
+SEEDS = Bounds(ge=0, lt=1 << 64)
+Seed = Annotated[int, option("random seed", "SEED"), SEEDS]
 Json = Annotated[bool, option("print one JSON object per line", name="json")]
 JsonList = Annotated[bool, option("print one JSON list", name="json")]
 Count = Annotated[int, option("number of instances", "N", aliases=["-n"])]
@@ -47,8 +49,8 @@ Policies = Annotated[
 Checkpoint = Annotated[
     Literal["last", "best_probe"] | None, option("which of a run's weights to use [those that its recipe selects]")
 ]
-DataSeed = Annotated[int | None, option("seed of the instances [the first model's]", "SEED")]
-Batch = Annotated[int | None, option("instances decoded at a time; affects memory, not results", "N")]
+DataSeed = Annotated[int | None, option("seed of the instances [the first model's]", "SEED"), SEEDS]
+Batch = Annotated[int | None, option("instances decoded at a time; affects memory, not results", "N"), Bounds(ge=1)]
 Device = Annotated[str | None, option("cpu, cuda or cuda:1 [a GPU if there is one]", "DEVICE")]
 RecordedIn = Annotated[
     str | None,
@@ -112,6 +114,7 @@ class App:
         @wraps(function)
         def run(*words: Any, **flags: Any) -> None:
             guard(colours=not guarded)
+            refuse_outside(function, flags)
             function(*words, **flags)
 
         self._parser.command(name=name)(run)

@@ -1,5 +1,6 @@
 """Measuring and explaining trained models: eval, diagnose."""
 
+import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from hardtail.cli.grid import Address, LauncherName, passes
 from hardtail.cli.options import option
 from hardtail.cli.progress import duration
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
 
 if TYPE_CHECKING:
     from hardtail.measuring.diagnosis import Diagnosis
@@ -64,8 +66,10 @@ def evaluate(
         Literal["even", "dream"], option("how --steps are divided: evenly, or as Dream's sampler does it")
     ] = "even",
     restrict: Annotated[bool, option("commit only tokens that can occur in answers")] = False,
-    temperature: Annotated[float, option("sampling temperature; 0 takes the most probable token", "T")] = 0.0,
-    seed: Annotated[int, option("seed of random orders and tokens", "SEED")] = 0,
+    temperature: Annotated[
+        float, option("sampling temperature; 0 takes the most probable token", "T"), Bounds(ge=0, lt=math.inf)
+    ] = 0.0,
+    seed: Annotated[int, option("seed of random orders and tokens", "SEED"), Bounds(ge=0, lt=1 << 63)] = 0,
     data_seed: DataSeed = None,
     device: Device = None,
     precision: Annotated[Literal["fp32", "tf32", "bf16"], option("precision of the forward pass")] = "fp32",
@@ -107,6 +111,8 @@ def evaluate(
         raise HardtailError(f"--gallery is {gallery}; give a number of at least 0, or no number")
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
+    if schedule != "even" and steps is None:
+        raise HardtailError(f"--schedule {schedule} divides a total of steps; give that as --steps")
     if data is not None and data_seed is not None:
         raise HardtailError("--data-seed applies to drawn instances, and --data gives them; leave one out")
     load = partial(

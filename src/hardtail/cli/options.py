@@ -1,8 +1,10 @@
 """How options look in help: a placeholder, a sentence, and the default, which the sentence may name in brackets."""
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from types import NoneType, UnionType
-from typing import Union, get_args
+from typing import Union, get_args, get_type_hints
 
 from tyro.conf import arg
 from tyro.constructors import (
@@ -12,8 +14,22 @@ from tyro.constructors import (
     UnsupportedTypeAnnotationError,
 )
 
+from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
+
 OPTIONAL = ConstructorRegistry()
 """Reads `int | None` and shows it as INT: tyro alone shows `{None}|INT`."""
+
+
+def refuse_outside(kind: object, given: Mapping[str, object]) -> None:
+    """Refuse a number outside the `Bounds` in its option's type; `kind` is the command, or a group of options."""
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        value = given.get(name)
+        if is_dataclass(value):
+            refuse_outside(type(value), vars(value))
+        for bounds in getattr(hint, "__metadata__", ()):
+            if isinstance(bounds, Bounds) and isinstance(value, int | float) and value not in bounds:
+                raise HardtailError(f"--{name.replace('_', '-')} is {reprlib.repr(value)}; it must be {bounds}")
 
 
 def option(help: str, metavar: str | None = None, *, name: str | None = None, aliases: Sequence[str] = ()) -> object:

@@ -16,7 +16,7 @@ from hardtail.cli.common import Device, Patience, asked_to_stop, say, usable_dev
 from hardtail.cli.options import OPTIONAL, option
 from hardtail.cli.progress import duration
 from hardtail.cli.watching import Watcher
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import FieldError, HardtailError
 from hardtail.core.hub import pinned_data
 from hardtail.core.pretrained import HF, ZOO, Pretrained
 from hardtail.core.records import LogLine
@@ -81,14 +81,19 @@ def main(words: Sequence[str]) -> None:
             file = None if data is None else pinned_data(data)
             _train(name, recipe, folder, usable_device(device), file, patience, log)
 
-    tyro.cli(
-        command,
-        args=rest,
-        prog=f"hardtail train {title}",
-        config=(FlagCreatePairsOff,),
-        description=f"Train {title}.",
-        registry=OPTIONAL,
-    )
+    try:
+        tyro.cli(
+            command,
+            args=rest,
+            prog=f"hardtail train {title}",
+            config=(FlagCreatePairsOff,),
+            description=f"Train {title}.",
+            registry=OPTIONAL,
+        )
+    except FieldError as error:
+        if error.owner != Recipe.__name__:
+            raise
+        raise HardtailError(f"--{error.field.replace('_', '-')} {error.problem}") from error
 
 
 def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -16,6 +16,14 @@ class HardtailError(ValueError):
         super().__init__(message if len(message) <= LONGEST else f"{message[:half]} … {message[-half:]}")
 
 
+class FieldError(HardtailError):
+    """A field of a configuration has a value that is not accepted."""
+
+    def __init__(self, owner: str, field: str, problem: str) -> None:
+        super().__init__(f"{owner}: {field} {problem}")
+        self.owner, self.field, self.problem = owner, field, problem
+
+
 class BusyError(HardtailError):
     """Another process is writing there now."""
 

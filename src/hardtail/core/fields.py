@@ -6,10 +6,11 @@ import re
 import reprlib
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.errors import FieldError, HardtailError, quoted
 
 T = TypeVar("T")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,4})?|[-+]?(?:inf|nan)")
@@ -89,15 +90,19 @@ def check_fields(config: Any, name: str) -> None:
             hint = _not_none(hint)
         bounds = [extra for extra in get_args(hint) if isinstance(extra, Bounds)]
         hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-        what = f"{name}: {item.name} is {_given(value)}"
+        refuse = partial(_refuse, name, item.name, value)
         if get_origin(hint) is Literal and value not in get_args(hint):
-            raise HardtailError(f"{what}; it must be one of {', '.join(map(repr, get_args(hint)))}")
+            refuse(f"it must be one of {', '.join(map(repr, get_args(hint)))}")
         if hint in (int, float, bool, str) and not isinstance(value, (int, float) if hint is float else hint):
-            raise HardtailError(f"{what}; it must be a value of type {hint.__name__}")
+            refuse(f"it must be a value of type {hint.__name__}")
         if refused := [bound for bound in bounds if value not in bound]:
-            raise HardtailError(f"{what}; it must be {refused[0]}")
+            refuse(f"it must be {refused[0]}")
         if hint is int and all(bound.lt is None for bound in bounds) and not -LARGE < value < LARGE:
-            raise HardtailError(f"{what}; a whole number must be between -2^62 and 2^62")
+            refuse("a whole number must be between -2^62 and 2^62")
+
+
+def _refuse(owner: str, field: str, value: object, accepted: str) -> NoReturn:
+    raise FieldError(owner, field, f"is {_given(value)}; {accepted}")
 
 
 def _given(value: object) -> str:
