@@ -58,15 +58,15 @@ def test_eval_prints_a_list_of_records_and_keeps_them(run: Path, words: Words) -
     done = words("eval", str(run), "--policies", "top1", "lsb", "--strata", "natural", "chain>=4", "-n", "20", "--json")
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)
-    assert [(record["policy"], record["stratum"], record["n"]) for record in records] == [
-        ("top1", "natural", 20),
-        ("lsb", "natural", 20),
-        ("top1", "chain>=4", 20),
-        ("lsb", "chain>=4", 20),
+    assert [(record["kind"], record["policy"], record["stratum"], record["n"]) for record in records] == [
+        (kind, policy, stratum, 20)
+        for stratum in ("natural", "chain>=4")
+        for kind, policy in (("probe", "none"), ("accuracy", "top1"), ("accuracy", "lsb"), ("paired", "top1"))
     ]
-    assert all(record["low"] <= record["exact_match"] <= record["high"] for record in records)
+    accuracies = [record for record in records if record["kind"] == "accuracy"]
+    assert all(record["low"] <= record["exact_match"] <= record["high"] for record in accuracies)
     kept = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
-    assert [record for record in kept if record["kind"] == "accuracy"] == records
+    assert kept == records
     again = words("eval", str(run), "--policies", "top1", "--strata", "natural", "-n", "20")
     assert "exact match" in again.stdout
     assert len((run / "evaluations.jsonl").read_text().splitlines()) == len(kept) + 2

@@ -116,12 +116,12 @@ def test_every_command_takes_a_saved_folder(hardtail_command: Command, tmp_path:
     some = ["--policies", "top1", "--strata", "natural"]
     assert tmp_path.name in told("eval", *given, *some)
     blocks = ["--policies", "block,size=2", "--steps", "6", "--strata", "natural", "--json"]
-    (record,) = json.loads(told("eval", *given, *blocks))
+    _, record = json.loads(told("eval", *given, *blocks))
     assert (record["commit_rule"], record["steps"]) == (
         "6 steps",
         5,
     )  # two for each block, and the last block has one cell
-    (record,) = json.loads(told("eval", *given, *some, "--steps", "3", "--schedule", "dream", "--json"))
+    _, record = json.loads(told("eval", *given, *some, "--steps", "3", "--schedule", "dream", "--json"))
     assert record["commit_rule"] == "3 steps, dream"
     assert len(record["pretrained"]["sha256"]) == 64
     assert "sums" in told("diagnose", *given, *some)

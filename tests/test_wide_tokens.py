@@ -46,7 +46,7 @@ def test_every_command_takes_a_wide_task(hardtail_command: Command, tmp_path: Pa
         return out
 
     assert "finished at step 4" in told("train", "tests.wide_toys:recipe", "--out", run)
-    (record,) = json.loads(told("eval", run, *own, "--policies", "top1", "--traces", str(traces), "--json"))
+    _, record = json.loads(told("eval", run, *own, "--policies", "top1", "--traces", str(traces), "--json"))
     assert (record["task"], record["n"]) == ("running-sums", 4)
     (trace,) = traces.glob("*.npz")
     assert load_trace(trace).token_NT.dtype == np.int32

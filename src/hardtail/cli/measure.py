@@ -93,7 +93,6 @@ def evaluate(
     from hardtail.measuring.cost import decode_seconds
     from hardtail.measuring.evaluate import (
         DEFAULT_N,
-        Outcome,
         chosen_policies,
         chosen_strata,
         evaluate_all,
@@ -208,7 +207,7 @@ def evaluate(
         kept = keep(into, records)  # first: `| head` closes the pipe before everything is printed
     finally:  # shown even if they cannot be written
         if as_json:
-            print(json_list(item.record for item in found if isinstance(item, Outcome)), flush=True)
+            print(json_list(records), flush=True)
         else:
             common.show_tables(eval_tables(subject, records))
             show_failures(common.open_console(), subject.task, found)
