@@ -251,9 +251,19 @@ def test_tables_of_many_policies_fit_a_screen() -> None:
     found = evaluate_all(subject, chosen_policies(ADDITION, names), ["natural"], 2, Decoding(), data_seed=0)
     tables = eval_tables(subject, records_of(list(found)))
     assert max(table.width for table in tables) <= 80
-    accuracies = [table for table in tables if "probe NLL" in table.columns]
+    *accuracies, probes = tables[: [table.title for table in tables].index("one pass with everything hidden") + 1]
     shown = [column for table in accuracies for column in table.columns]
-    assert [name for name in shown if name in names] == list(names)
+    assert shown == [word for group in (names[:3], names[3:6], names[6:]) for word in ("stratum", *group)]
+    assert probes.columns == ("stratum", "probe NLL", "n")
+    assert probes.rows[0][2] == 2
+
+
+def test_the_probe_joins_the_only_table_of_accuracy_where_it_fits() -> None:
+    subject = tiny(ADDITION)
+    found = evaluate_all(subject, chosen_policies(ADDITION, ("top1", "lsb")), ["natural"], 2, Decoding(), data_seed=0)
+    first, passes, *_ = eval_tables(subject, records_of(list(found)))
+    assert first.columns == ("stratum", "top1", "lsb", "probe NLL", "n")
+    assert passes.texts() == [["natural", f"{ADDITION.most_hidden}.0", f"{ADDITION.most_hidden}.0"]]
 
 
 def test_results_that_cannot_be_kept_are_shown(tmp_path: Path) -> None:

@@ -90,6 +90,14 @@ def test_the_measured_instances_are_those_of_the_studys_splits() -> None:
     assert np.array_equal(few.tokens_NL, many.tokens_NL[:5])
 
 
+def test_of_more_than_four_policies_the_first_is_compared_with_each() -> None:
+    names = ("top1", "lsb", "l2r", "r2l", "topk")
+    policies = chosen_policies(ADDITION, names)
+    found = records_of(list(evaluate_all(tiny(ADDITION), policies, ["natural"], 2, Decoding(), data_seed=3)))
+    pairs = [(record.policy, record.against) for record in found if isinstance(record, Paired)]
+    assert pairs == [("top1", other) for other in names[1:]]
+
+
 def test_paired_comparisons_share_their_instances() -> None:
     subject = tiny(ADDITION)
     policies = chosen_policies(ADDITION, ("top1", "lsb", "random"))
@@ -99,8 +107,10 @@ def test_paired_comparisons_share_their_instances() -> None:
     assert [(record.stratum, record.policy, record.against) for record in pairs] == [
         ("natural", "top1", "lsb"),
         ("natural", "top1", "random"),
+        ("natural", "lsb", "random"),
         ("chain>=3", "top1", "lsb"),
         ("chain>=3", "top1", "random"),
+        ("chain>=3", "lsb", "random"),
     ]
     for item in found:
         if isinstance(item, Outcome):

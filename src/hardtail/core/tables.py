@@ -25,10 +25,12 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    decimals: int | None = None
+    """Digits after the point of every number that is not whole by type; by default each is printed to four digits."""
 
     def texts(self) -> list[list[str]]:
         """The rows as they are printed."""
-        return [[text(cell) for cell in row] for row in self.rows]
+        return [[text(cell, self.decimals) for cell in row] for row in self.rows]
 
     def markdown(self) -> str:
         numeric = [self._numeric(column) for column in range(len(self.columns))]
@@ -74,7 +76,7 @@ class Table:
 
     def _with(self, places: Sequence[int], title: str) -> "Table":
         rows = tuple(tuple(row[place] for place in places) for row in self.rows)
-        return Table(title, tuple(self.columns[place] for place in places), rows)
+        return Table(title, tuple(self.columns[place] for place in places), rows, self.decimals)
 
     def _fitted(self, width: int) -> list[int]:
         """The width of each column on a screen: the widest that can wrap give way first, and no word is broken."""
@@ -123,8 +125,8 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
-def text(cell: Cell) -> str:
-    """A cell as it is printed: numbers to four digits, whole ones in groups of three."""
+def text(cell: Cell, decimals: int | None = None) -> str:
+    """A cell as it is printed: numbers to four digits or with these decimals, whole ones in groups of three."""
     if cell is None:
         return "–"
     if isinstance(cell, bool):
@@ -133,6 +135,8 @@ def text(cell: Cell) -> str:
         return f"{cell:,}"
     if not isinstance(cell, float):
         return cell
+    if decimals is not None:
+        return f"{cell:,.{decimals}f}"
     return f"{cell:,.0f}" if 1e4 <= abs(cell) < 1e12 else f"{cell:.4g}"
 
 

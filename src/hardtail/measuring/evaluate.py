@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
@@ -50,6 +51,8 @@ class Outcome:
 
 DEFAULT_N = 500
 """Instances of each stratum."""
+MOST_IN_PAIRS = 4
+"""The most policies of which every pair is compared."""
 Found = Outcome | Probe | Reveal | Paired
 """One thing that an evaluation measures."""
 
@@ -323,9 +326,8 @@ def evaluate_all(
                 measured |= {(name, of): outcome for of, outcome in found.items()}
             outcomes[name] = measured.pop((name, stratum))
             yield outcomes[name]
-        first, *others = outcomes.items()
-        for other in others:
-            yield compare(subject, first, other, decoding, passes)
+        for one, other in _pairs(list(outcomes.items())):
+            yield compare(subject, one, other, decoding, passes)
         if task.reveals:
             yield reveal(subject, instances, stratum, decoding, passes)
             half = half_reveal(task, instances, decoding.seed)
@@ -334,6 +336,13 @@ def evaluate_all(
             alone = {stratum: np.ones(len(half), dtype=np.bool_)}
             shown = run(f"{name}, half revealed", policy, half, alone, traces=paths, calibrated=calibrated.get(name))
             yield shown[stratum]
+
+
+def _pairs(outcomes: Sequence[tuple[str, Outcome]]) -> list[tuple[tuple[str, Outcome], tuple[str, Outcome]]]:
+    """What is compared: all pairs of a few policies; of many, the first with each other one."""
+    if len(outcomes) <= MOST_IN_PAIRS:
+        return list(combinations(outcomes, 2))
+    return [(outcomes[0], other) for other in outcomes[1:]]
 
 
 def trace_path(folder: Path, stratum: str, policy: str, *marks: str) -> Path:

@@ -21,17 +21,19 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     pairs = [record for record in records if isinstance(record, Paired)]
     files = dict.fromkeys(f", on {record.data.file}" for record in accuracies if record.data)
     title = f"{subject.name}{_checkpoint(subject)}{''.join(files)}: exact match (95 % interval)"
-    found = _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]", probes)
-    found += _grids("forward passes of an instance, mean", accuracies, lambda record: record.passes)
+    found = _with_probes(
+        _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]"), probes
+    )
+    found += _grids("forward passes of an instance, mean", accuracies, lambda record: record.passes, decimals=1)
     if any(record.valid != record.exact_match for record in accuracies):
-        found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid)
+        found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid, decimals=3)
     if any(record.exact_match < 1 for record in accuracies):
-        found += _grids("accuracy of single cells", accuracies, lambda record: record.cell_accuracy)
+        found += _grids("accuracy of single cells", accuracies, lambda record: record.cell_accuracy, decimals=3)
     if trusts := [record for record in records if isinstance(record, Trust)]:
         found.append(_trust_table(trusts))
     if reveals:
         rows = tuple((record.stratum, record.token_accuracy, record.tokens) for record in reveals)
-        found.append(Table("one pass over half-revealed answers", ("stratum", "token accuracy", "tokens"), rows))
+        found.append(Table("one pass over half-revealed answers", ("stratum", "token accuracy", "tokens"), rows, 3))
     if pairs:
         columns = ("stratum", "policies", "only the first right", "only the second", "p (McNemar)")
         compared = [(pair, f"{pair.policy} / {pair.against}") for pair in pairs]
@@ -44,19 +46,15 @@ def _grids(
     title: str,
     accuracies: Sequence[Accuracy],
     cell: Callable[[Accuracy], Cell],
-    probes: Mapping[str, Probe] | None = None,
+    decimals: int | None = None,
 ) -> list[Table]:
-    """One row per stratum and one column per policy, in as many tables as a screen needs to show every policy.
-
-    With `probes`, each row ends with the probe's NLL and the number of instances.
-    """
+    """One row per stratum and one column per policy, in as many tables as a screen needs to show every policy."""
     at = {(record.stratum, record.policy): cell(record) for record in accuracies}
 
     def table(group: Sequence[str], title: str) -> Table:
         strata = dict.fromkeys(record.stratum for record in accuracies if record.policy in group)
-        ends = {stratum: (probes[stratum].probe_nll, probes[stratum].n) if probes else () for stratum in strata}
-        rows = ((stratum, *(at.get((stratum, policy)) for policy in group), *ends[stratum]) for stratum in strata)
-        return Table(title, ("stratum", *group, *(("probe NLL", "n") if probes else ())), tuple(rows))
+        rows = ((stratum, *(at.get((stratum, policy)) for policy in group)) for stratum in strata)
+        return Table(title, ("stratum", *group), tuple(rows), decimals)
 
     groups: list[list[str]] = [[]]
     for policy in dict.fromkeys(record.policy for record in accuracies):
@@ -64,6 +62,19 @@ def _grids(
             groups.append([])
         groups[-1].append(policy)
     return [table(group, "the same, other policies" if place else title) for place, group in enumerate(groups)]
+
+
+def _with_probes(tables: Sequence[Table], probes: Mapping[str, Probe]) -> list[Table]:
+    """The tables and, for each stratum, the probe's NLL and the number of instances: in the same table if that is the
+    only one and they fit, otherwise in one of their own."""
+    ends = {stratum: (probe.probe_nll, probe.n) for stratum, probe in probes.items()}
+    only = tables[0]
+    rows = tuple((*row, *ends[str(row[0])]) for row in only.rows)
+    wider = Table(only.title, (*only.columns, "probe NLL", "n"), rows)
+    if len(tables) == 1 and wider.width <= SCREEN:
+        return [wider]
+    own = tuple((stratum, *end) for stratum, end in ends.items())
+    return [*tables, Table("one pass with everything hidden", ("stratum", "probe NLL", "n"), own)]
 
 
 def _trust_table(records: Sequence[Trust]) -> Table:
@@ -75,7 +86,7 @@ def _trust_table(records: Sequence[Trust]) -> Table:
         for of in records
         if of.wrong
     )
-    return Table("which answers to distrust; last columns: accuracy of the most trusted", columns, tuple(rows))
+    return Table("which answers to distrust; last columns: accuracy of the most trusted", columns, tuple(rows), 3)
 
 
 def _checkpoint(subject: Subject) -> str:
