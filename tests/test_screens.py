@@ -76,7 +76,7 @@ def test_help_names_no_empty_default_and_no_none(command: str, hardtail_command:
     assert "(default: )" not in out
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS.split(), "claims", "import", "push"])
+@pytest.mark.parametrize("command", ["", *COMMANDS.split(), "claims", "import", "push", "lm-eval"])
 def test_help_fits_the_screen(command: str, hardtail_command: Command) -> None:
     code, out, err = hardtail_command(*command.split(), "--help")
     assert (code, err) == (0, "")
@@ -122,9 +122,25 @@ def test_the_task_of_a_file_is_asked_for_only_if_it_is_not_registered(command: s
 
 
 def test_what_a_command_prints_is_not_wrapped(hardtail_command: Command) -> None:
-    code, out, err = hardtail_command("lm-eval", "--help")
+    code, out, err = hardtail_command("sample", "addition", "--json")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) > 80
+
+
+def test_the_list_of_commands_has_a_sentence_for_each_and_their_own_help_has_all(hardtail_command: Command) -> None:
+    sentence, more = "what is missing, and the next step.", "The first word says what to do"
+    for shown, words in ((False, ("--help",)), (False, ()), (True, ("study", "--help")), (False, ("-h",))):
+        _, out, _ = hardtail_command(*words)
+        text = " ".join(out.replace("│", " ").split())
+        assert (sentence in text, more in text) == (True, shown), words
+
+
+@pytest.mark.parametrize("command", ["eval", "diagnose", "compare", "view", "report", "sample", "data", "claims"])
+def test_where_own_classes_can_be_named_help_says_where_they_are_looked_for(
+    command: str, hardtail_command: Command
+) -> None:
+    _, out, _ = hardtail_command(command, "--help")
+    assert re.search(r"--path DIR +a folder with your own package.module:NAME", out)
 
 
 def test_an_option_has_one_name_and_one_meaning(hardtail_command: Command) -> None:

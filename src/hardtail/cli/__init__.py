@@ -58,9 +58,11 @@ def _own_words(words: list[str]) -> list[str]:
     another program's command."""
     if words and words[0] in ("train", "lm-eval"):
         return words[:1]
+    if not words or words[0] in ("-h", "--help"):
+        return ["--help"]
     if {"-h", "--help"} & set(words[1:]):
         return [words[0], "--help"]  # after other words, the parser's help would leave out what they have given
-    return numbered_gallery(words) if words else ["--help"]
+    return numbered_gallery(words)
 
 
 def _folders(words: list[str]) -> tuple[list[str], list[str]]:

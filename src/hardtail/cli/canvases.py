@@ -15,7 +15,7 @@ PAGE = "docs/models.md"
 """Where the format is described."""
 
 
-@app.command(name="import")
+@app.command(name="import", imports=True)
 def import_canvases(
     canvases: Annotated[Positional[Path], option(f"canvases of another tool (.json; {PAGE})", "FILE")],
     /,

@@ -9,7 +9,7 @@ from hardtail.cli.common import JsonList, RecordedIn, app, open_console, show_ta
 from hardtail.cli.options import option
 
 
-@app.command
+@app.command(imports=True)
 def claims(
     ids: Annotated[
         Positional[tuple[str, ...]],

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
@@ -84,6 +85,10 @@ Template = Annotated[
 ]
 TrustRemoteCode = Annotated[bool, option("of an hf: model: run the code that comes with it")]
 
+OwnFolder = Annotated[
+    Path | None, option("a folder with your own package.module:NAME [the current folder is always one]", "DIR")
+]
+
 Limit = Annotated[int, option("the most memory that a text file may take", "MB")]
 USUAL_LIMIT = MOST_TEXT >> 20
 
@@ -97,28 +102,54 @@ class App:
     """The commands. Once one runs, the text that it prints is cleaned on its way to the terminal."""
 
     def __init__(self) -> None:
-        self._parser = tyro.extras.SubcommandApp()
-        self.cli = self._parser.cli
+        self._commands: dict[str, Callable[..., None]] = {}
+
+    def cli(self, args: list[str], **options: Any) -> None:
+        """Run the command that the words begin with; the list of all has the first sentence about each."""
+        parser = tyro.extras.SubcommandApp()
+        for name, run in self._commands.items():
+            parser.command(name=name)(_first_sentence(run) if args == ["--help"] else run)
+        parser.cli(args=args, **options)
 
     @overload
     def command(self, function: F) -> F: ...
 
     @overload
-    def command(self, *, name: str | None = None, guarded: bool = True) -> Callable[[F], F]: ...
+    def command(self, *, name: str | None = None, guarded: bool = True, imports: bool = False) -> Callable[[F], F]: ...
 
-    def command(self, function: F | None = None, *, name: str | None = None, guarded: bool = True) -> Any:
-        """Register a command; one that is not `guarded` calls `guard` itself, after it has parsed its words."""
+    def command(
+        self, function: F | None = None, *, name: str | None = None, guarded: bool = True, imports: bool = False
+    ) -> Any:
+        """Register a command; one that is not `guarded` calls `guard` itself, after it has parsed its words.
+
+        One that `imports` takes names of a user's own objects, so its help lists `--path`.
+        """
         if function is None:
-            return partial(self.command, name=name, guarded=guarded)
+            return partial(self.command, name=name, guarded=guarded, imports=imports)
 
         @wraps(function)
         def run(*words: Any, **flags: Any) -> None:
+            flags.pop("path", None)  # `main` has taken its folders before anything was parsed
             guard(colours=not guarded)
             refuse_outside(function, flags)
             function(*words, **flags)
 
-        self._parser.command(name=name)(run)
+        if imports:
+            own = signature(function)
+            path = Parameter("path", Parameter.KEYWORD_ONLY, default=None, annotation=OwnFolder)
+            del run.__wrapped__  # or the parser reads the types there
+            run.__annotations__ = function.__annotations__ | {"path": OwnFolder}
+            run.__signature__ = own.replace(parameters=[*own.parameters.values(), path])  # type: ignore[attr-defined]
+        self._commands[name or function.__name__] = run
         return function
+
+
+def _first_sentence(run: Callable[..., None]) -> Callable[[], None]:
+    def listed() -> None: ...
+
+    sentence = (run.__doc__ or "").partition("\n\n")[0].partition(". ")[0]
+    listed.__doc__ = f"{sentence.removesuffix('.')}."
+    return listed
 
 
 app = App()

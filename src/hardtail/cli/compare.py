@@ -12,7 +12,7 @@ from hardtail.cli.decoding import USUAL, Decoded
 from hardtail.cli.options import option
 
 
-@app.command
+@app.command(imports=True)
 def compare(
     models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL ...")],
     /,

@@ -52,7 +52,7 @@ def list_tasks() -> None:
     common.open_console().print(task_table(TASKS.names(), make_task))
 
 
-@app.command
+@app.command(imports=True)
 def sample(
     task: TaskName,
     /,
@@ -75,7 +75,7 @@ def sample(
         _show(chosen, instances, i, f"{chosen.name} {stratum} #{i}", as_json)
 
 
-@app.command
+@app.command(imports=True)
 def solve(
     task: TaskName,
     prompt: Prompt,
@@ -98,7 +98,7 @@ def solve(
             print(item.task.answer_text(item.instances, item.i))
 
 
-@app.command
+@app.command(imports=True)
 def check(
     task: TaskName,
     prompt: Prompt,
@@ -130,7 +130,7 @@ def check(
     print("valid")
 
 
-@app.command
+@app.command(imports=True)
 def data(
     task: TaskName,
     /,
@@ -199,7 +199,7 @@ def data(
     print(f"train and test are kept apart: {built.manifest.train_and_test}")
 
 
-@app.command
+@app.command(imports=True)
 def inspect(
     file: Annotated[Positional[Path], option("an .npz or .parquet written by `hardtail data`", "FILE")],
     /,

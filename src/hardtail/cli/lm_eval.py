@@ -11,8 +11,10 @@ from hardtail.core.errors import HardtailError
 
 INCLUDE = "--include_path"
 HELP = """\
-usage: hardtail lm-eval WORDS        the words of `lm_eval`, with our tasks and --model hardtail
-       hardtail lm-eval write DIR    write our tasks as files for `lm_eval --include_path DIR`
+usage: hardtail lm-eval WORDS
+           the words of `lm_eval`, with our tasks and --model hardtail
+       hardtail lm-eval write DIR
+           write our tasks as files for `lm_eval --include_path DIR`
 
   hardtail lm-eval ls tasks
   hardtail lm-eval run --tasks hardtail_addition_natural --limit 20 \\
@@ -20,8 +22,9 @@ usage: hardtail lm-eval WORDS        the words of `lm_eval`, with our tasks and 
   hardtail lm-eval run --tasks hardtail_addition --num_fewshot 4 \\
       --model hf --model_args pretrained=gpt2
 
---model_args of a hardtail model: model (as for `hardtail eval`), task, policy, each.
---metadata '{"n": 50, "seed": 1}' changes how many problems each stratum has [100], and which.
+--model_args of a hardtail model: model (as for `hardtail eval`), task, policy,
+each. --metadata '{"n": 50, "seed": 1}' changes how many problems each stratum
+has [100], and which.
 `hardtail lm-eval run --help` shows the harness's own options."""
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hardtail.measuring.evaluate import Found
 
 
-@app.command(name="eval")
+@app.command(name="eval", imports=True)
 def evaluate(
     model: Run,
     /,
@@ -225,7 +225,7 @@ def numbered_gallery(words: list[str]) -> list[str]:
     return numbered
 
 
-@app.command
+@app.command(imports=True)
 def diagnose(
     models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL ...")],
     /,

@@ -9,7 +9,7 @@ from hardtail.cli.common import UnregisteredTask, app
 from hardtail.cli.options import option
 
 
-@app.command
+@app.command(imports=True)
 def push(
     source: Annotated[
         Positional[str],

@@ -12,7 +12,7 @@ from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 
 
-@app.command
+@app.command(imports=True)
 def report(
     models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "[MODEL ...]")] = (),
     /,

@@ -12,7 +12,7 @@ import tyro
 from tyro.conf import FlagCreatePairsOff, arg
 from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from hardtail.cli.common import Device, Patience, asked_to_stop, say, usable_device
+from hardtail.cli.common import Device, OwnFolder, Patience, asked_to_stop, say, usable_device
 from hardtail.cli.options import OPTIONAL, option
 from hardtail.cli.progress import duration
 from hardtail.cli.watching import Watcher
@@ -68,6 +68,7 @@ def main(words: Sequence[str]) -> None:
                 "of --model: the text around a problem, e.g. 'Add: {prompt} = {answer}' [the problem alone]", "TEXT"
             ),
         ] = None,
+        path: OwnFolder = None,  # taken before
         dry_run: Annotated[bool, option("show what would run, and what it would cost")] = False,
     ) -> None:
         guard()

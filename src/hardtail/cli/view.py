@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hardtail.measuring.subject import Subject
 
 
-@app.command
+@app.command(imports=True)
 def view(
     trace: Annotated[
         Positional[str], option(f"a trace (.npz) that `eval --traces` wrote; or {common.MODEL}", "TRACE|MODEL")
