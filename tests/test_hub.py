@@ -1,6 +1,8 @@
 """Push to and load from the Hub, with its own client against a server of its API on loopback."""
 
+import logging
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -162,6 +164,22 @@ def test_what_is_downloaded_is_used_without_a_network(run: Path, hub: Hub, monke
     assert ht.load("hf:me/model").name == ht.load(pinned).name
     with pytest.raises(HardtailError, match="cannot be reached"):
         ht.load("hf:me/other")
+
+
+def test_a_hub_that_does_not_answer_is_mentioned_once(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client writes two lines about each of its attempts."""
+    said: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    hub.failing = 503
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "handlers", [Kept()])
+    with pytest.raises(HardtailError, match="cannot be reached"):
+        ht.load("hf:me/model")
+    assert said == ["hf:me/model: the Hub does not answer; trying again for up to half a minute"]
 
 
 def test_refusals(run: Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ the same at a branch, a tag or a commit. A repository that has a `recipe.json` h
 to the adapters of other people's models.
 """
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -202,7 +203,8 @@ def _speaking(address: Address) -> "Iterator[HfApi]":
     name = f"{HF}{address.name}" + (f"@{address.revision}" if address.revision else "")
     disable_progress_bars()  # the command line shows its own
     try:
-        yield HfApi(library_name="hardtail", library_version=__version__)
+        with _warning_once(f"{name}: the Hub does not answer; trying again for up to half a minute"):
+            yield HfApi(library_name="hardtail", library_version=__version__)
     except RevisionNotFoundError as error:
         raise HardtailError(f"{name}: the repository has no such revision; give a branch, a tag or a commit") from error
     except LocalEntryNotFoundError as error:
@@ -221,6 +223,25 @@ def _speaking(address: Address) -> "Iterator[HfApi]":
         raise
     except (HTTPError, OSError, RuntimeError, ValueError) as error:
         raise HardtailError(f"{name}: {_first_line(error)}") from error
+
+
+@contextmanager
+def _warning_once(sentence: str) -> Iterator[None]:
+    """Replace what the client says about each of its attempts by a sentence, with the first."""
+    attempts = 0
+
+    def first(record: logging.LogRecord) -> bool:
+        nonlocal attempts
+        attempts += 1
+        record.msg, record.args = sentence, ()
+        return attempts == 1
+
+    logger = logging.getLogger("huggingface_hub.utils._http")
+    logger.addFilter(first)
+    try:
+        yield
+    finally:
+        logger.removeFilter(first)
 
 
 def _first_line(error: Exception) -> str:
