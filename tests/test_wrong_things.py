@@ -66,6 +66,7 @@ def test_a_text_file_without_a_problem(hardtail_command: Command, tmp_path: Path
         ("eval addition-papl-paper-s42", "there is no such run or file; give a directory"),
         ("eval nope.safetensors", "nope.safetensors: there is no such file; give"),
         ("train zoo:addition-puma", "`hardtail train RECIPE --model zoo:addition-puma` trains it further"),
+        ("claims --markdown --json", "--markdown and --json exclude each other"),
         ("train nothing", "there is no recipe 'nothing'; `hardtail train` lists the recipes"),
     ],
 )
@@ -105,6 +106,22 @@ def test_a_file_in_place_of_a_folder_of_runs(words: str, flag: str, hardtail_com
     code, out, err = hardtail_command(*words.split(), flag, str(tmp_path / "text.txt"))
     assert (code, out) == (2, "")
     assert err == f"hardtail: {flag} {tmp_path}/text.txt is a file; give a folder or s3://BUCKET/PREFIX\n"
+
+
+def test_a_folder_that_is_made_for_a_result_is_named_once(hardtail_command: Command, tmp_path: Path) -> None:
+    """A mistyped folder would otherwise go unnoticed."""
+    run, new = str(untrained_run(tmp_path / "run")), tmp_path / "new"
+    some = ("--strata", "natural", "-n", "1", "--policies", "top1")
+    for words in (
+        ("data", "addition", "-n", "2", "--out", str(new / "data" / "x.npz")),
+        ("eval", run, *some, "--out", str(new / "eval" / "x.jsonl")),
+        ("diagnose", run, *some, "--out", str(new / "diagnose" / "x.jsonl")),
+    ):
+        said = f"{new / words[0]} is a new folder, and will be made\n"
+        code, _, err = hardtail_command(*words)
+        assert (code, err.count(said)) == (0, 1), err
+        _, _, err = hardtail_command(*words)
+        assert "a new folder" not in err
 
 
 @pytest.mark.parametrize("command", ["eval", "diagnose"])

@@ -35,7 +35,7 @@ def import_canvases(
             raise
         raise HardtailError(f"{error} ({PAGE} has an example of such a file)") from error
     into = out or canvases.with_name(f"{canvases.stem}-trace.npz")
-    common.refuse_special_out(into)
+    common.check_out(into)
     if manifest_path(into).resolve() == canvases.resolve():
         raise HardtailError(f"--out {into}: its manifest would replace {canvases}; give another name")
     save_trace(into, trace)

@@ -7,6 +7,7 @@ from tyro.conf import Positional
 
 from hardtail.cli.common import JsonList, RecordedIn, app, open_console, show_tables
 from hardtail.cli.options import option
+from hardtail.core.errors import HardtailError
 
 
 @app.command(imports=True)
@@ -46,6 +47,8 @@ def claims(
     from hardtail.study.claims import Results, judge, ledger
     from hardtail.study.store import Store, default_results, recorded
 
+    if markdown and as_json:
+        raise HardtailError("--markdown and --json exclude each other; give one of them")
     whose = ledger.the_paper() if source is None else ledger.source_named(source)
     found = [ledger.claims_named(name, None if source is None else whose) for name in ids]
     chosen = list({claim.id: claim for claims in found for claim in claims}.values())

@@ -217,21 +217,16 @@ def admit_task(text: str | None) -> "Task | None":
     return task_named(text)
 
 
-def refuse_special_out(path: "Path | None") -> None:
-    """Refuse what could not be written before the work is done: a device, a pipe, a folder, a link."""
-    if path is not None:
-        refuse_special(path)
-
-
 def refuse_other_records(path: "Path | None") -> None:
     """Refuse, before the work is done, to add records to what cannot be written or is meant for something else."""
-    refuse_unwritable_out(path)
+    check_out(path)
     if path is not None and path.suffix != ".jsonl":
         raise HardtailError(f"--out {path}: records are added to a file whose name ends in .jsonl; give such a name")
 
 
-def refuse_unwritable_out(path: "Path | None") -> None:
-    """Refuse, before the work is done, what its result could not be written to. Creates nothing."""
+def check_out(path: "Path | None") -> None:
+    """Refuse, before the work is done, what its result could not be written to, and name a folder that will be made for
+    it. Creates nothing."""
     if path is None:
         return
     refuse_special(path)
@@ -242,6 +237,8 @@ def refuse_unwritable_out(path: "Path | None") -> None:
     except OSError as error:
         sentence = f"{path} cannot be written: {error.strerror or error}; give another place"
         raise HardtailError(sentence) from error
+    if there != path.absolute().parent:
+        say(f"{path.parent} is a new folder, and will be made")
 
 
 def memory(limit: int) -> int:

@@ -29,7 +29,7 @@ def compare(
 
     common.positive("-n", decoding.n)
     for path in (out, latex):
-        common.refuse_unwritable_out(path)
+        common.check_out(path)
     if out is not None:
         from hardtail.show.figures import ensure_matplotlib
 

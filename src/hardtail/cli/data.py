@@ -175,6 +175,7 @@ def data(
     common.positive("-n", n)
     if source is not None and launcher == "ray":
         raise HardtailError("--launcher ray draws problems, and --from reads them from a file; leave one out")
+    common.check_out(out)
     with sole_writer(out):
         written = (out, manifest_path(out)) if out.suffix == ".npz" else (out,)
         if not force and (taken := next((path for path in written if path.exists()), None)):

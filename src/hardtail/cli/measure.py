@@ -297,7 +297,8 @@ def diagnose(
         where = common.usable_device(device)
         subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
         into = out or subject.record_file("diagnoses.jsonl")
-        common.refuse_other_records(into)
+        if out is None:
+            common.refuse_other_records(into)
         wanted, number = strata, n
         if not strata and n is None and (part := affordable(subject, policies)) is not None:
             wanted, number = (part.stratum,), part.n

@@ -33,7 +33,7 @@ def report(
     from hardtail.show.page.page import refuse_odd_name, write_page
 
     common.positive("-n", decoding.n)
-    common.refuse_unwritable_out(out)
+    common.check_out(out)
     refuse_odd_name(out)
     if figures is not None:
         from hardtail.show.figures import ensure_matplotlib, write_all

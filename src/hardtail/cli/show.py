@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from hardtail import task as make_task
-from hardtail.cli.common import app, busy, open_console, progress_bar, refuse_unwritable_out, say, show_tables
+from hardtail.cli.common import app, busy, check_out, open_console, progress_bar, say, show_tables
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
@@ -22,7 +22,7 @@ def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("repor
     from hardtail.show.page.page import write_page
     from hardtail.show.sources import results_if_any
 
-    refuse_unwritable_out(out)
+    check_out(out)
     console = open_console()
     task = small.shown_task().name
     say(f"{small.decodes():,} decodes with the shipped models of {task}, about a minute on two cores")
