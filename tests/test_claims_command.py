@@ -129,6 +129,23 @@ def test_evidence_shows_every_record_and_the_other_reading(run: Run, recorded: P
         assert word in out
 
 
+def test_a_card_is_readable_at_80_columns(run: Run, recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of a table that is continued are found by their numbers, and no label is repeated there."""
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run("addition.puma.lower", "--results", recorded)
+    assert out.splitlines()[1].startswith("claim ")
+    tables = {
+        part.splitlines()[0].rstrip(): [line.rstrip() for line in part.splitlines()] for part in out.split("\n\n")
+    }
+    continued = tables["records, continued"]
+    assert continued[1].split()[0] == "#"
+    assert "PUMA" not in "\n".join(continued)
+    for name in ("parts", "records"):
+        rows = [line for line in tables[name][3:] if line.lstrip()[0].isdigit()]
+        assert len(rows) >= 5
+        assert len(tables[name]) - 3 <= 4 * len(rows), f"a label of {name} takes more than four lines"
+
+
 def test_the_first_words_of_ids_list_the_claims_under_them(run: Run, recorded: Path) -> None:
     code, out, _ = run("addition.puma", "countdown", "--results", recorded)
     assert code == 0

@@ -1,6 +1,6 @@
 """Tables as people see them: cells in words, Markdown, and what gives way on a narrow screen."""
 
-from hardtail.core.tables import Table, percent, tabulate, text
+from hardtail.core.tables import Table, percent, plain, tabulate, text
 
 
 def test_cells_of_a_table() -> None:
@@ -14,6 +14,29 @@ def test_a_table_as_people_see_it() -> None:
     assert table.markdown() == "**things**\n\n| name | n \\| m |\n| :-- | --: |\n| a\\|b | 1 |\n| long | 23,456 |\n"
     lines = [line.rstrip() for line in table.plain(40).splitlines()]
     assert lines == ["things", "name   n | m", "────────────", "a|b        1", "long  23,456"]
+
+
+def test_a_table_without_headings_begins_with_its_rows() -> None:
+    assert Table("card", ("", ""), (("claim", "it holds"), ("seeds", 1))).plain(40).splitlines() == [
+        "card",
+        "claim  it holds",
+        "seeds  1",
+    ]
+
+
+def test_all_decimals_of_a_table_are_the_same_also_in_its_parts() -> None:
+    table = Table("shares", ("name", "a" * 30, "b" * 30, "n"), (("x", 1.0, 0.9048, 3), ("y", 12345.0, None, 4)), 2)
+    assert table.texts() == [["x", "1.00", "0.90", "3"], ["y", "12,345.00", "–", "4"]]
+    assert [part.texts()[0] for part in table.parts(40)] == [["x", "1.00"], ["x", "0.90", "3"]]
+
+
+def test_a_column_of_phrases_is_not_squeezed_to_its_longest_word() -> None:
+    phrase = "one two three four five six seven eight nine ten"
+    table = Table("t", ("#", "of", *(f"number {place}" for place in range(9))), ((1, phrase, *range(9)),))
+    first, *_ = table.parts(80)
+    assert sum(word in plain(first.rich(80)) for word in phrase.split()) == 10
+    assert len(plain(first.rich(80)).splitlines()) <= 4 + 4  # title, heading of two lines, rule, and the phrase
+    assert len(table.parts(80)) == 2
 
 
 def test_a_nested_result_as_tables() -> None:

@@ -15,6 +15,8 @@ SCREEN = 80
 """The columns of a screen that every table is readable on."""
 WIDE = 10
 """The most fields of a record that go next to each other; more go below each other."""
+LINES, COMFORTABLE = 3, 24
+"""A cell takes about this many lines at most, or its column has at least this many characters."""
 _GAP = 2
 
 
@@ -45,7 +47,9 @@ class Table:
         from rich.text import Text
 
         # As texts, not as markup: names of runs and policies may have brackets.
-        table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        table = RichTable(
+            box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), show_header=any(self.columns)
+        )
         for place, (column, wide) in enumerate(zip(self.columns, self._fitted(width), strict=True)):
             justify: Literal["left", "right"] = "right" if self._numeric(place) else "left"
             table.add_column(Text(column), justify=justify, overflow="fold", width=wide)
@@ -88,13 +92,15 @@ class Table:
         return widths
 
     def _widths(self, *, whole_cells: bool) -> list[int]:
-        """The width of each column, or the least that breaks no word; names are never broken, but sentences are."""
+        """The width of each column, or the least that is readable: no word is broken, a cell takes about
+        `LINES` lines unless it is very long, and names in the first column are whole."""
         columns = list(zip(list(self.columns), *self.texts(), strict=True))
         whole = [max(len(line) for cell in cells for line in cell.split("\n")) for cells in columns]
         if whole_cells:
             return whole
         words = [max(len(word) for cell in cells for word in [*cell.split(), ""]) for cells in columns]
-        return [whole[0] if whole[0] <= SCREEN // 2 else words[0], *words[1:]]
+        least = [max(word, min(-(-all_ // LINES), COMFORTABLE)) for word, all_ in zip(words, whole, strict=True)]
+        return [whole[0] if whole[0] <= SCREEN // 2 else least[0], *least[1:]]
 
     def _numeric(self, column: int) -> bool:
         values = [row[column] for row in self.rows]

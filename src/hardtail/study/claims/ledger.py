@@ -182,7 +182,7 @@ def _samples(figures: Iterable[Figure], results: Results) -> list[tuple[str, Sam
 # -- for people -------------------------------------------------------------------------------------------------
 
 _ROW = ("id", "claim", "where", "claimed", "ours", "seeds", "verdict")
-_RECORD = ("run", "seed", "checkpoint", "policy", "stratum", "n", "value", "interval", "commit", "device")
+_RECORD = ("value", "interval", "n", "run", "seed", "checkpoint", "policy", "stratum", "commit", "device")
 _HEADINGS = {"checkpoint": "weights", "interval": "95 % interval", "paper": "claimed"}
 
 
@@ -222,7 +222,7 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
     about = [*zip(_ROW[1:], _row(item)[1:], strict=True), *((key, words) for key, words in more.items() if words)]
     tables = [
         Table(f"{item.claim.id}; {_basis([item], results)}", ("", ""), tuple(about)),
-        Table("parts", tuple(_HEADINGS.get(name, name) for name in _PART), tuple(_parts(item))),
+        _numbered("parts", tuple(_HEADINGS.get(name, name) for name in _PART), _parts(item)),
         _figures_table(item.claim, results),
         _records_table("records", _figures(item.claim), results),
         _records_table("in another reading, not judged", _beside(item.claim), results),
@@ -252,7 +252,12 @@ def _short(commit: str | None) -> str | None:
 def _records_table(title: str, figures: Iterable[Figure], results: Results) -> Table:
     rows = []
     for label, sample in _samples(figures, results):
-        between = f"{sample.interval.low:.3f} – {sample.interval.high:.3f}" if sample.interval else None
+        between = f"{sample.interval.low:.3f}–{sample.interval.high:.3f}" if sample.interval else None
         shown = {"interval": between, "commit": _short(sample.commit)}
         rows.append((label, *(shown[name] if name in shown else getattr(sample, name) for name in _RECORD)))
-    return Table(title, ("figure", *(_HEADINGS.get(name, name) for name in _RECORD)), tuple(rows))
+    return _numbered(title, ("figure", *(_HEADINGS.get(name, name) for name in _RECORD)), rows)
+
+
+def _numbered(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str | float | None, ...]]) -> Table:
+    """A table whose rows have numbers, by which they are found in its other parts on a narrow screen."""
+    return Table(title, ("#", *columns), tuple((number, *row) for number, row in enumerate(rows, start=1)))
