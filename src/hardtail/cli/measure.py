@@ -32,6 +32,7 @@ from hardtail.core.fields import Bounds
 if TYPE_CHECKING:
     from hardtail.measuring.diagnosis import Diagnosis
     from hardtail.measuring.evaluate import Found
+    from hardtail.measuring.plan import Plan
 
 
 @app.command(name="eval", imports=True)
@@ -89,18 +90,9 @@ def evaluate(
     """Measure a model: exact match by decoding order and stratum, with intervals."""
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring import calibration
-    from hardtail.measuring.cost import decode_seconds
-    from hardtail.measuring.evaluate import (
-        DEFAULT_N,
-        chosen_policies,
-        chosen_strata,
-        evaluate_all,
-        keep,
-        records_of,
-    )
+    from hardtail.measuring.evaluate import evaluate_all, keep, records_of
     from hardtail.measuring.given import GivenProblems
-    from hardtail.measuring.trust import QUESTIONS
+    from hardtail.measuring.plan import Plan
     from hardtail.policies.base import Commit
     from hardtail.show.scoreboard import eval_tables, show_failures
 
@@ -125,70 +117,34 @@ def evaluate(
     )
     # On a cluster each worker loads the model; here it is loaded only to know what it is.
     subject = load("cpu") if launcher == "ray" else load(common.usable_device(device), compiled=compiled)
-    chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
-    unset = calibration.ladders(chosen) if calibrate else {}
-    allowed = subject.task.answer_tokens if restrict else None
+    plan = partial(Plan.of, subject, policies, strata, n, calibrating=calibrate)
+    planned = plan()  # names that are not known are refused before a file is read
+    if data is not None:
+        with common.busy(f"reading {data}"):
+            planned = plan(GivenProblems.read(subject.task, data))
     commit = Commit(1 if each is None else each, steps, schedule)
+    allowed = subject.task.answer_tokens if restrict else None
     decoding = Decoding(commit, batch, subject.device, seed, temperature, allowed)
     data_seed = subject.seed if data_seed is None else data_seed
-    first = next(iter(chosen.values()))
-    if data is None:
-        given, each = None, len(wanted) * (n or DEFAULT_N)
-        half = each * subject.task.reveals
-        what = (
-            f"{n or DEFAULT_N:,} instances × {common.counted(len(wanted), 'stratum', 'strata')} × "
-            f"{common.counted(len(chosen) + subject.task.reveals, 'policy', 'policies')}"
-        )
-    else:
-        with common.busy(f"reading {data}"):
-            given = GivenProblems.read(subject.task, data)
-        wanted = wanted if strata else given.strata(wanted)
-        problems, inside = given.together(wanted, n)
-        half = sum(int(own.sum()) for own in inside.values()) * subject.task.reveals
-        each = len(problems)
-        what = f"{len(problems):,} problems × {common.counted(len(chosen), 'policy', 'policies')}"
-        what += f" + {half:,} half revealed" * bool(half)
-    decodes = [*((policy, each) for policy in chosen.values()), (first, half)]
-    if calibrate:
-        decodes += [(ladder.rungs[-1], calibrate) for ladder in unset.values()]
-        what += f" + {calibrate:,} natural problems × {common.counted(len(unset), 'ladder', 'ladders')}"
     into = out or subject.record_file("evaluations.jsonl")
     common.refuse_other_records(into)
-    total = sum(count for _, count in decodes)
-    seconds = decode_seconds(
-        subject, decodes, commit, sum(question.passes for question in QUESTIONS.values()) if trust else 0
-    )
-    common.say_time(f"{subject.name}: {total:,} decodes = {what}", [seconds])
+    seconds = planned.seconds(commit, trust=trust)
+    common.say_time(f"{subject.name}: {planned.total:,} decodes = {_decodes(planned)}", [seconds])
     found: list[Found] = []
     with (
         passes(launcher, address, device, subject, partial(load, compiled=compiled)) as (makers, where),
-        common.progress_bar(f"decoding {subject.name}", total) as advance,
+        common.progress_bar(f"decoding {subject.name}", planned.total) as advance,
     ):
         decoding = replace(decoding, device=where)
-        limited, calibrated = {}, {}
-        for name, policy in chosen.items():
-            if calibrate and name in unset:
-                name, policy, words = calibration.calibrate(
-                    subject,
-                    name,
-                    unset[name],
-                    calibrate,
-                    decoding,
-                    data_seed=data_seed,
-                    passes=makers,
-                    progress=advance,
-                )
-                common.say(words)
-                calibrated[name] = calibrate
-            limited[name] = policy
+        limited, calibrated = planned.with_limits(decoding, data_seed, makers, advance, common.say)
         every = evaluate_all(
             subject,
             limited,
-            wanted,
+            planned.strata,
             n,
             decoding,
             data_seed=data_seed,
-            given=given,
+            given=planned.given,
             traces=traces,
             failures=gallery,
             trust=trust,
@@ -213,6 +169,20 @@ def evaluate(
             show_failures(common.open_console(), subject.task, found)
     if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
+
+
+def _decodes(plan: "Plan") -> str:
+    """`500 instances × 2 strata × 3 policies`: where the number of decodes comes from."""
+    if plan.given is None:
+        each, strata = plan.instances // len(plan.strata), common.counted(len(plan.strata), "stratum", "strata")
+        policies = common.counted(len(plan.policies) + plan.subject.task.reveals, "policy", "policies")
+        words = f"{each:,} instances × {strata} × {policies}"
+    else:
+        words = f"{plan.instances:,} problems × {common.counted(len(plan.policies), 'policy', 'policies')}"
+        words += f" + {plan.half_revealed:,} half revealed" * bool(plan.half_revealed)
+    if plan.ladders:
+        words += f" + {plan.calibrating:,} natural problems × {common.counted(len(plan.ladders), 'ladder', 'ladders')}"
+    return words
 
 
 def numbered_gallery(words: list[str]) -> list[str]:

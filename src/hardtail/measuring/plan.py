@@ -1,0 +1,102 @@
+"""What an evaluation decodes, worked out before it begins."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import Progress
+from hardtail.measuring.calibration import calibrate, ladders
+from hardtail.measuring.cost import decode_seconds
+from hardtail.measuring.evaluate import DEFAULT_N, chosen_policies, chosen_strata
+from hardtail.measuring.given import GivenProblems
+from hardtail.measuring.passes import Passes
+from hardtail.measuring.subject import Subject
+from hardtail.measuring.trust import QUESTIONS
+from hardtail.policies.base import Commit, Policy
+from hardtail.policies.ladder import Ladder
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Policies and strata of an evaluation, drawn or `given` problems, and the ladders whose limits are set first."""
+
+    subject: Subject
+    policies: dict[str, Policy]
+    strata: list[str]
+    n: int | None
+    """Problems of each stratum; None for the usual number, or for all that are given."""
+    given: GivenProblems | None = None
+    calibrating: int = 0
+    """Natural problems that set the limit of each ladder."""
+    ladders: dict[str, Ladder] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        subject: Subject,
+        policies: Sequence[str] = (),
+        strata: Sequence[str] = (),
+        n: int | None = None,
+        given: GivenProblems | None = None,
+        calibrating: int | None = None,
+    ) -> "Plan":
+        """The named policies and strata, or the usual ones; of a file, the strata that it has."""
+        chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
+        if given is not None and not strata:
+            wanted = given.strata(wanted)
+        return cls(subject, chosen, wanted, n, given, calibrating or 0, ladders(chosen) if calibrating else {})
+
+    @cached_property
+    def instances(self) -> int:
+        """How many problems every policy decodes; each given one once, whatever strata it is in."""
+        if self.given is None:
+            return len(self.strata) * (self.n or DEFAULT_N)
+        return len(self.given.together(self.strata, self.n)[0])
+
+    @cached_property
+    def half_revealed(self) -> int:
+        """How many answers are also decoded from their half, by stratum."""
+        if self.given is None or not self.subject.task.reveals:
+            return self.instances * self.subject.task.reveals
+        _, inside = self.given.together(self.strata, self.n)
+        return sum(int(own_N.sum()) for own_N in inside.values()) * self.subject.task.reveals
+
+    @property
+    def decodes(self) -> list[tuple[Policy, int]]:
+        """How many problems are decoded with which policy."""
+        first = next(iter(self.policies.values()))
+        own = [(policy, self.instances) for policy in self.policies.values()]
+        slowest = [(ladder.rungs[-1], self.calibrating) for ladder in self.ladders.values()]
+        return [*own, (first, self.half_revealed), *slowest]
+
+    @property
+    def total(self) -> int:
+        return sum(count for _, count in self.decodes)
+
+    def seconds(self, commit: Commit, *, trust: bool) -> float | None:
+        """About how long it takes; None if that is not known."""
+        further = sum(question.passes for question in QUESTIONS.values()) if trust else 0
+        return decode_seconds(self.subject, self.decodes, commit, further)
+
+    def with_limits(
+        self, decoding: Decoding, data_seed: int, passes: Passes, progress: Progress, say: Callable[[str], None]
+    ) -> tuple[dict[str, Policy], dict[str, int]]:
+        """The policies with the limits that natural problems set, and by how many problems each was set."""
+        policies, calibrated = {}, {}
+        for name, policy in self.policies.items():
+            if name in self.ladders:
+                name, policy, words = calibrate(
+                    self.subject,
+                    name,
+                    self.ladders[name],
+                    self.calibrating,
+                    decoding,
+                    data_seed=data_seed,
+                    passes=passes,
+                    progress=progress,
+                )
+                say(words)
+                calibrated[name] = self.calibrating
+            policies[name] = policy
+        return policies, calibrated
