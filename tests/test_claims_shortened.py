@@ -183,8 +183,10 @@ def test_a_verdict_says_that_it_rests_on_shortened_runs(
     assert (row["verdict"], row["says"], row["shortened"]) == ("holds", says, shortened)
     assert all(("a quarter" in (part["remark"] or "")) is shortened for part in row["parts"])
     assert ledger_table([judged], results).rows[0][-1] == says
-    about = {row[0]: row[1] for row in evidence_tables(judged, results)[0].rows}
+    card, parts, *_ = evidence_tables(judged, results)
+    about = {row[0]: row[1] for row in card.rows}
     assert (about["verdict"], about.get("steps")) == (says, "a quarter of the paper's" if shortened else None)
+    assert ("remark" in parts.columns) is shortened, "a column in which nothing is said is left out"
     assert counts_table([judged]).rows[0] == ("holds", 1, int(single), int(shortened))
 
 

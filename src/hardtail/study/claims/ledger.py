@@ -227,7 +227,14 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
         _records_table("records", _figures(item.claim), results),
         _records_table("in another reading, not judged", _beside(item.claim), results),
     ]
-    return [table for table in tables if table.rows]
+    return [_told(table) for table in tables if table.rows]
+
+
+def _told(table: Table) -> Table:
+    """The table without columns in which nothing is said."""
+    kept = [place for place in range(len(table.columns)) if any(row[place] not in (None, "") for row in table.rows)]
+    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
+    return Table(table.title, tuple(table.columns[place] for place in kept), rows)
 
 
 def _basis(judged: Iterable[Judged], results: Results) -> str:
