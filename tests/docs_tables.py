@@ -16,7 +16,7 @@ from hardtail.study.store import Store
 ROOT = Path(__file__).parents[1]
 RESULTS = Results(Store(ROOT / "results"))
 RUNS = {run.name: run for name in ("results", "results-small") for run in Store(ROOT / name).runs()}
-NUMBER = re.compile(r"[0-9,]*\.?[0-9]+(?: %)?")
+NUMBER = re.compile(r"(?:(?<![\w.])[-−+])?[0-9,]*\.?[0-9]+(?: %)?")
 Figures = Sequence[float | None]
 
 
@@ -46,7 +46,8 @@ def table(page: str, heading: str) -> dict[str, list[str]]:
 
 def differs(printed: str, value: float) -> bool:
     """Whether a number is not the value to as many digits as are printed."""
-    digits, value = printed.removesuffix(" %").replace(",", ""), 100 * value if printed.endswith("%") else value
+    digits = printed.removesuffix(" %").replace(",", "").replace("−", "-")
+    value = 100 * value if printed.endswith("%") else value
     return abs(float(digits) - value) > 0.500001 * 10.0 ** -len(digits.partition(".")[2])
 
 

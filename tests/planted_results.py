@@ -18,7 +18,7 @@ from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.facts import InTraining, Known, OfShipped, Unseen
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
-from hardtail.study.claims.ours.figures import DATA_SEEDS, Decoded
+from hardtail.study.claims.ours.figures import ANY_LIMIT, DATA_SEEDS, Decoded
 from hardtail.study.claims.plain import Computed, Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, Similar
@@ -104,6 +104,7 @@ class Planted:
         for data_seed in DATA_SEEDS:
             head = {"task": task, "policy": figure.policy, "stratum": figure.stratum, "n": n, "seed": 42}
             head |= {"data_seed": data_seed, "checkpoint": figure.usual}
+            head |= {"calibrated": 500} if figure.policy.endswith(ANY_LIMIT) else {}
             blank: dict[str, Any] = {"kind": "accuracy", "exact_match": 0.0}
             if figure.score:
                 blank = {"kind": "trust", "score": figure.score, "passes": 3, "wrong": n // 2}

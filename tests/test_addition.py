@@ -168,7 +168,7 @@ def test_bare_instances_are_judged_and_drawn_as_full_ones(preset: str) -> None:
 
 @pytest.mark.parametrize("digits", [0, 65])
 def test_bad_digits(digits: int) -> None:
-    with pytest.raises(HardtailError, match="1 to 64"):
+    with pytest.raises(HardtailError, match="at least 1 and at most 64"):
         hardtail.task("addition", digits=digits)
 
 

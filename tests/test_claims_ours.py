@@ -9,7 +9,7 @@ import pytest
 
 import hardtail
 from hardtail import zoo
-from hardtail.core.records import Accuracy, RunEntry, Trust, append_jsonl
+from hardtail.core.records import Accuracy, DataFile, RunEntry, Trust, append_jsonl
 from hardtail.policies.named import policy_named
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell
@@ -126,13 +126,50 @@ def test_a_calibrated_ladder_is_one_with_any_limit_and_the_same_other_fields(tmp
     names = ("ladder,limit=0.02", "ladder,rungs=threshold/top1,limit=0.02", "ladder", "ladder,limit=0.02,again=3")
     append_jsonl(
         tmp_path / RUN / "evaluations.jsonl",
-        [Accuracy(policy=name, exact_match=0.1 * at, **of_stratum) for at, name in enumerate(names, 1)],
+        [
+            Accuracy(policy=name, exact_match=0.1 * at, calibrated=500 if "limit" in name else None, **of_stratum)
+            for at, name in enumerate(names, 1)
+        ],
     )
     results = Results(Store(tmp_path))
     found = [
         Decoded(RUN, policy, "chain>=28", usual="last").values(results) for policy in (f"ladder{ANY_LIMIT}", "ladder")
     ]
     assert [[sample.value for sample in values.values()] for values in found] == [[0.1], [pytest.approx(0.3)]]
+
+
+@pytest.mark.parametrize(
+    ("more", "counts"),
+    [
+        ({"calibrated": 500}, True),
+        ({"calibrated": None}, False),
+        ({"calibrated": 500, "restrict": True}, False),
+        ({"calibrated": 500, "temperature": 0.7}, False),
+        ({"calibrated": 500, "decode_seed": 3}, False),
+        ({"calibrated": 500, "commit_rule": "4 a step"}, False),
+        ({"calibrated": 500, "data": DataFile(file="mine.npz", sha256="0" * 64, count=500)}, False),
+    ],
+)
+def test_only_plain_decodes_with_a_limit_that_natural_problems_set_count(
+    more: dict[str, Any], counts: bool, tmp_path: Path
+) -> None:
+    planted(tmp_path)
+    about: dict[str, Any] = {"stratum": "chain>=28", "seed": 42, "n": 500, "checkpoint": "last", "data_seed": 0}
+    record = Accuracy(policy="ladder,limit=0.02", exact_match=0.5, **about, **more)
+    append_jsonl(tmp_path / RUN / "evaluations.jsonl", [record])
+    values = Decoded(RUN, f"ladder{ANY_LIMIT}", "chain>=28", usual="last").values(Results(Store(tmp_path)))
+    assert [value.value for value in values.values()] == [0.5] * counts
+
+
+def test_ladders_with_different_limits_are_not_mixed(tmp_path: Path) -> None:
+    planted(tmp_path)
+    about: dict[str, Any] = {"stratum": "chain>=28", "seed": 42, "n": 500, "checkpoint": "last", "calibrated": 500}
+    figure = Decoded(RUN, f"ladder{ANY_LIMIT}", "chain>=28", usual="last")
+    for limit, share, seeds in ((0.02, 0.5, (0, 1)), (0.03, 0.7, (0,)), (0.04, 0.9, (0, 1))):
+        made = [Accuracy(policy=f"ladder,limit={limit}", exact_match=share, data_seed=s, **about) for s in seeds]
+        append_jsonl(tmp_path / RUN / "evaluations.jsonl", made)
+        values = figure.values(Results(Store(tmp_path)))
+        assert {value.value for value in values.values()} == {0.5 if limit < 0.04 else 0.9}, "most sets, then the last"
 
 
 def test_other_weights_are_other_figures(tmp_path: Path) -> None:

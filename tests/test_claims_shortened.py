@@ -187,7 +187,7 @@ def test_a_verdict_says_that_it_rests_on_shortened_runs(
     about = {row[0]: row[1] for row in card.rows}
     assert (about["verdict"], about.get("steps")) == (says, "a quarter of the paper's" if shortened else None)
     assert ("remark" in parts.columns) is shortened, "a column in which nothing is said is left out"
-    assert counts_table([judged]).rows[0] == ("holds", 1, int(single), int(shortened))
+    assert counts_table([judged]).rows[0] == ("holds", 1, int(single), int(shortened), 0)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,7 @@ def test_a_caveat_of_a_run_is_told_with_every_verdict_that_rests_on_it(tmp_path:
     lines = ledger_lines([judged], 80)
     assert "³ with a caveat" in lines
     assert any(line.startswith("holds³  ") for line in lines)
+    assert counts_table([judged]).rows[0] == ("holds", 1, 0, 0, 1)
     by_others = Level(Cell(overall("random"), 0.75)).judge(results)
     assert by_others.caveats == ()
 

@@ -251,6 +251,16 @@ def test_seeds_that_disagree_do_not_bear_a_level_out_by_their_mean(
     assert (found.remark == told) is (verdict is Verdict.WEAKER)
 
 
+def test_a_seed_with_a_handful_of_cases_says_nothing_against_the_others(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    made.plant(PUMA_28, 0.9, seed=42, n=500)
+    made.plant(PUMA_28, 0.0, seed=43, n=1)
+    level = Level(Cell(PUMA_28, 0.9, 500))
+    assert level.judge(Results(made.written())).verdict is Verdict.HOLDS
+    made.plant(PUMA_28, 0.5, seed=43, n=10)
+    assert level.judge(Results(made.written())).verdict is Verdict.WEAKER
+
+
 @pytest.mark.parametrize(("apart", "verdict"), [(0.0, Verdict.HOLDS), (0.02, Verdict.HOLDS), (0.03, Verdict.WEAKER)])
 @pytest.mark.parametrize("rule", [AtLeast, AtMost])
 def test_seeds_that_disagree_do_not_bear_a_bound_out_by_their_mean(

@@ -69,4 +69,6 @@ def test_eval_says_the_time_of_every_pass(hardtail_command: Command, monkeypatch
 
     assert said("topk,k=11") == "6 seconds"
     assert said("topk,k=11", "--trust") == "22 seconds"
-    assert said("ladder,rungs=topk+k=11/topk+k=11", "--calibrate", "5") == "36 seconds"  # 2 × (3 + 4 + 7 / 2) + 5 × 3
+    assert (
+        said("ladder,rungs=topk+k=11/topk+k=11", "--calibrate", "5") == "56 seconds"
+    )  # 2 × (3 + 4 + 7 / 2) + 5 × (3 + 4)

@@ -16,7 +16,7 @@ import hardtail as ht
 from hardtail import HardtailError
 from hardtail.cli.common import from_anywhere
 from hardtail.core.files import save_instances
-from hardtail.core.hub import Address, model_of
+from hardtail.core.hub import Address, _warning_once, model_of
 from hardtail.core.records import Accuracy, read_measurements
 from hardtail.core.trace_files import save_trace
 from hardtail.models.hf.loading import identified, load_hf, model_hash
@@ -180,6 +180,23 @@ def test_a_hub_that_does_not_answer_is_mentioned_once(hub: Hub, monkeypatch: pyt
     with pytest.raises(HardtailError, match="cannot be reached"):
         ht.load("hf:me/model")
     assert said == ["hf:me/model: the Hub does not answer; trying again for up to half a minute"]
+
+
+def test_what_else_the_client_says_is_passed_on(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "handlers", [Kept()])
+    logger = logging.getLogger("huggingface_hub.utils._http")
+    with _warning_once("it does not answer"):
+        logger.warning("Rate limited. Waiting 9s before retry [Retry 1/5].")
+        logger.warning("HTTP Error 503 thrown while requesting GET x")
+        logger.warning("Retrying in 1s [Retry 1/5].")
+        logger.warning("this is old; use that")
+    assert said == ["Rate limited. Waiting 9s before retry [Retry 1/5].", "it does not answer", "this is old; use that"]
 
 
 def test_refusals(run: Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,6 +214,10 @@ def test_names_that_folders_can_have() -> None:
         assert not names_a_folder(name), name
     with pytest.raises(ValueError, match="not the name of a folder"):
         RunEntry(name="..", arm="a", task="t", seed=0, steps=1)
+    for caveat in ("", " ", "one\n\\input{two}", "\x1b[2J"):
+        with pytest.raises(ValueError, match="not a line of text"):
+            RunEntry(name="a", arm="a", task="t", seed=0, steps=1, caveat=caveat)
+    assert RunEntry(name="a", arm="a", task="t", seed=0, steps=1, caveat="known to it").caveat == "known to it"
 
 
 def test_coverage_has_as_many_rows_of_ranks_as_counts() -> None:

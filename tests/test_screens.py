@@ -135,12 +135,15 @@ def test_the_list_of_commands_has_a_sentence_for_each_and_their_own_help_has_all
         assert (sentence in text, more in text) == (True, shown), words
 
 
-@pytest.mark.parametrize("command", ["eval", "diagnose", "compare", "view", "report", "sample", "data", "claims"])
+OWN = "eval diagnose compare view report sample solve check data inspect push import claims lm-eval"
+
+
+@pytest.mark.parametrize("command", OWN.split())
 def test_where_own_classes_can_be_named_help_says_where_they_are_looked_for(
     command: str, hardtail_command: Command
 ) -> None:
     _, out, _ = hardtail_command(command, "--help")
-    assert re.search(r"--path DIR +a folder with your own package.module:NAME", out)
+    assert re.search(r"--path DIR:? +a folder with your own package.module:NAME", out)
 
 
 def test_an_option_has_one_name_and_one_meaning(hardtail_command: Command) -> None:

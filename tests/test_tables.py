@@ -1,5 +1,7 @@
 """Tables as people see them: cells in words, Markdown, and what gives way on a narrow screen."""
 
+import pytest
+
 from hardtail.core.tables import Table, percent, plain, tabulate, text
 
 
@@ -28,6 +30,26 @@ def test_all_decimals_of_a_table_are_the_same_also_in_its_parts() -> None:
     table = Table("shares", ("name", "a" * 30, "b" * 30, "n"), (("x", 1.0, 0.9048, 3), ("y", 12345.0, None, 4)), 2)
     assert table.texts() == [["x", "1.00", "0.90", "3"], ["y", "12,345.00", "–", "4"]]
     assert [part.texts()[0] for part in table.parts(40)] == [["x", "1.00"], ["x", "0.90", "3"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (1.0, "1.000"),
+        (0.0, "0.000"),
+        (0.9994, "0.999"),
+        (0.99994, "0.9999"),
+        (0.999996, "0.999996"),
+        (0.0004, "0.0004"),
+    ],
+)
+def test_what_is_nearly_right_does_not_look_right(value: float, printed: str) -> None:
+    assert text(value, 3) == printed
+
+
+def test_columns_in_which_nothing_is_said_can_be_left_out() -> None:
+    table = Table("t", ("a", "b", "c"), ((1, "", 0.25), (None, None, None)), 1).without_empty_columns()
+    assert table == Table("t", ("a", "c"), ((1, 0.25), (None, None)), 1)
 
 
 def test_a_column_of_phrases_is_not_squeezed_to_its_longest_word() -> None:

@@ -24,7 +24,7 @@ usage: hardtail lm-eval WORDS
 
 --model_args of a hardtail model: model (as for `hardtail eval`), task, policy,
 each. --metadata '{"n": 50, "seed": 1}' changes how many problems each stratum
-has [100], and which.
+has [100], and which. --path DIR: a folder with your own package.module:NAME.
 `hardtail lm-eval run --help` shows the harness's own options."""
 
 

@@ -174,9 +174,9 @@ def evaluate(
 def _decodes(plan: "Plan") -> str:
     """`500 instances × 2 strata × 3 policies`: where the number of decodes comes from."""
     if plan.given is None:
-        each, strata = plan.instances // len(plan.strata), common.counted(len(plan.strata), "stratum", "strata")
+        strata = common.counted(len(plan.strata), "stratum", "strata")
         policies = common.counted(len(plan.policies) + plan.subject.task.reveals, "policy", "policies")
-        words = f"{each:,} instances × {strata} × {policies}"
+        words = f"{plan.each:,} instances × {strata} × {policies}"
     else:
         words = f"{plan.instances:,} problems × {common.counted(len(plan.policies), 'policy', 'policies')}"
         words += f" + {plan.half_revealed:,} half revealed" * bool(plan.half_revealed)

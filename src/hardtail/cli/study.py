@@ -254,7 +254,8 @@ def _advance(
 
     entries = _entries(names, data)
     if data is not None and not str(data).startswith(HF) and not data.is_file():
-        raise HardtailError(f"--data {data}: there is no such file; `hardtail data` builds one")
+        what = "this is a folder; give a file" if data.is_dir() else "there is no such file; `hardtail data` builds one"
+        raise HardtailError(f"--data {data}: {what}")
     if grid.here:
         device = common.usable_device(device)
     common.say(f"working on {' '.join(names)} for at most {minutes:g} minutes; the same command continues")

@@ -225,13 +225,19 @@ def _speaking(address: Address) -> "Iterator[HfApi]":
         raise HardtailError(f"{name}: {_first_line(error)}") from error
 
 
+OF_AN_ATTEMPT = "thrown while requesting", "Retrying in "
+"""What the client's messages about a failed attempt say."""
+
+
 @contextmanager
 def _warning_once(sentence: str) -> Iterator[None]:
-    """Replace what the client says about each of its attempts by a sentence, with the first."""
+    """Replace what the client says about each of its attempts by a sentence, with the first; the rest it may say."""
     attempts = 0
 
     def first(record: logging.LogRecord) -> bool:
         nonlocal attempts
+        if not any(words in record.getMessage() for words in OF_AN_ATTEMPT):
+            return True
         attempts += 1
         record.msg, record.args = sentence, ()
         return attempts == 1

@@ -65,7 +65,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     temperature: float = 0.0
     decode_seed: Seed = 0
     calibrated: Positive | None = None
-    """How many natural problems the limit in the policy's name was set by; None if it was not (`eval --calibrate`)."""
+    """How many natural problems the limit in the policy's name was set by (of a pair, in either's); None if it was not
+    (`eval --calibrate`)."""
     commit: str | None = None
     device: str | None = None
     pretrained: Pretrained | None = None
@@ -75,15 +76,16 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     def plainly_decoded(self) -> bool:
         """Whether decoding committed one cell per step, without sampling or restriction, on the instances and random
         orders of the run's own seed; in any precision."""
-        return self.data is None and self.data_seed in (None, self.seed) and self._plain
+        return self.data is None and self.data_seed in (None, self.seed) and self.by_plain_rule
 
     @property
     def plainly_decoded_from(self) -> str:
         """The name of the file whose problems were decoded the same way; empty for drawn ones and other ways."""
-        return self.data.file if self.data is not None and self._plain else ""
+        return self.data.file if self.data is not None and self.by_plain_rule else ""
 
     @property
-    def _plain(self) -> bool:
+    def by_plain_rule(self) -> bool:
+        """Whether decoding committed one cell per step, without sampling or restriction."""
         rule = self.commit_rule, self.restrict, self.temperature, self.decode_seed
         return rule == (ONE_A_STEP, False, 0.0, 0)
 
@@ -223,9 +225,11 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     how: str | None = None
     patience: Positive | None = None
     caveat: str | None = None
-    """What a reader of its figures must know."""
+    """What a reader of its figures must know, in a line."""
 
     def __post_init__(self) -> None:
+        if self.caveat is not None and not (self.caveat.strip() and self.caveat.isprintable()):
+            raise ValueError(f"the caveat {self.caveat!r} of {self.name!r} is not a line of text")
         if not names_a_folder(self.name):
             raise ValueError(f"{self.name!r} is not the name of a folder next to the index")
 

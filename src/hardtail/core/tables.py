@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Cell = str | int | float | None
+MOST_DECIMALS = 8
+"""A number that still looks like 0 or 1 then is printed as that."""
 SCREEN = 80
 """The columns of a screen that every table is readable on."""
 WIDE = 10
@@ -28,7 +30,8 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     decimals: int | None = None
-    """Digits after the point of every number that is not whole by type; by default each is printed to four digits."""
+    """Digits after the point of every number that is not whole by type; by default each is printed to four digits.
+    A number between 0 and 1 has more where it would look like 0 or 1."""
 
     def texts(self) -> list[list[str]]:
         """The rows as they are printed."""
@@ -77,6 +80,12 @@ class Table:
         return [
             self._with(places, f"{self.title}, continued" if part else self.title) for part, places in enumerate(chosen)
         ]
+
+    def without_empty_columns(self) -> "Table":
+        """The same without columns that have nothing in any row."""
+        places = range(len(self.columns))
+        told = [place for place in places if any(row[place] not in (None, "") for row in self.rows)]
+        return self._with(told, self.title)
 
     def _with(self, places: Sequence[int], title: str) -> "Table":
         rows = tuple(tuple(row[place] for place in places) for row in self.rows)
@@ -142,6 +151,8 @@ def text(cell: Cell, decimals: int | None = None) -> str:
     if not isinstance(cell, float):
         return cell
     if decimals is not None:
+        while 0 < cell < 1 and round(cell, decimals) in (0, 1) and decimals < MOST_DECIMALS:
+            decimals += 1  # what is nearly right is not right
         return f"{cell:,.{decimals}f}"
     return f"{cell:,.0f}" if 1e4 <= abs(cell) < 1e12 else f"{cell:.4g}"
 

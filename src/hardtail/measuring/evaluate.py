@@ -213,7 +213,8 @@ def compare(
     """Two policies on the same instances: how often only one of them was right, and McNemar's exact p."""
     (name, one), (other, two) = first, second
     found = mcnemar(one.exact_N, two.exact_N)
-    head, n = structs.asdict(_head(subject, name, decoding, passes, one.record.calibrated)), len(one.exact_N)
+    calibrated = one.record.calibrated or two.record.calibrated
+    head, n = structs.asdict(_head(subject, name, decoding, passes, calibrated)), len(one.exact_N)
     return Paired(**head, stratum=one.record.stratum, n=n, against=other, **found._asdict())
 
 

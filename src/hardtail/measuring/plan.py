@@ -47,11 +47,16 @@ class Plan:
             wanted = given.strata(wanted)
         return cls(subject, chosen, wanted, n, given, calibrating or 0, ladders(chosen) if calibrating else {})
 
+    @property
+    def each(self) -> int:
+        """How many problems are drawn of each stratum."""
+        return self.n or DEFAULT_N
+
     @cached_property
     def instances(self) -> int:
         """How many problems every policy decodes; each given one once, whatever strata it is in."""
         if self.given is None:
-            return len(self.strata) * (self.n or DEFAULT_N)
+            return len(self.strata) * self.each
         return len(self.given.together(self.strata, self.n)[0])
 
     @cached_property
@@ -64,20 +69,22 @@ class Plan:
 
     @property
     def decodes(self) -> list[tuple[Policy, int]]:
-        """How many problems are decoded with which policy."""
+        """How many problems are measured with which policy."""
         first = next(iter(self.policies.values()))
-        own = [(policy, self.instances) for policy in self.policies.values()]
-        slowest = [(ladder.rungs[-1], self.calibrating) for ladder in self.ladders.values()]
-        return [*own, (first, self.half_revealed), *slowest]
+        return [*((policy, self.instances) for policy in self.policies.values()), (first, self.half_revealed)]
 
     @property
     def total(self) -> int:
-        return sum(count for _, count in self.decodes)
+        """All decodes, those that set limits included."""
+        return sum(count for _, count in self.decodes) + self.calibrating * len(self.ladders)
 
     def seconds(self, commit: Commit, *, trust: bool) -> float | None:
         """About how long it takes; None if that is not known."""
         further = sum(question.passes for question in QUESTIONS.values()) if trust else 0
-        return decode_seconds(self.subject, self.decodes, commit, further)
+        times = [decode_seconds(self.subject, self.decodes, commit, further)]
+        for ladder in self.ladders.values():
+            times.append(decode_seconds(self.subject, [(ladder.rungs[-1], self.calibrating)], commit, ladder.looks))
+        return None if None in times else sum(time or 0.0 for time in times)
 
     def with_limits(
         self, decoding: Decoding, data_seed: int, passes: Passes, progress: Progress, say: Callable[[str], None]

@@ -202,12 +202,17 @@ class Ladder(Policy):
         names = {"rung": "best_try_B", "tried": "tried_B", "energy": "best_energy_B"}
         return {name: state.memory[held] for name, held in names.items()}
 
+    @property
+    def looks(self) -> int:
+        """The passes that an answer's energy takes."""
+        return self.parts * self.splits
+
     def steps(self, cells: int, commit: Commit) -> int:
         each = [policy.steps(cells, commit) for policy in self.rungs]
-        proofs = (len(each) + self.again) * self.parts * self.splits
+        proofs = (len(each) + self.again) * self.looks
         return 1 + proofs + sum(each) + each[-1] * self.again
 
     def likely_passes(self, cells: int, commit: Commit) -> float:
         """Half of the answers are trusted at once, the others never: the truth depends on the problems."""
-        each = [policy.likely_passes(cells, commit) + self.parts * self.splits for policy in self.rungs]
+        each = [policy.likely_passes(cells, commit) + self.looks for policy in self.rungs]
         return each[0] + (sum(each[1:]) + each[-1] * self.again) / 2

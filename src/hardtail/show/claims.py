@@ -7,7 +7,6 @@ from textwrap import wrap
 
 from hardtail.core.tables import SCREEN
 from hardtail.study.claims.base import Judged, Verdict
-from hardtail.study.claims.rules import Level
 
 ONE_SEED, SHORTENED, CAVEAT = "¹", "²", "³"
 NOTES = {
@@ -22,7 +21,7 @@ _INTERVAL = re.compile(r" \[[^]]*\]")
 
 def ledger_lines(judged: Sequence[Judged], width: int = SCREEN, *, whole: bool = False) -> list[str]:
     """Verdict, id, and the paper's numbers and ours if they fit; below them the sentence, unless it only says which
-    cell of a table the number is. With `whole` every sentence and all numbers. Nothing is cut."""
+    cells of a table the numbers are. With `whole` every sentence and all numbers. Nothing is cut."""
     verdicts = max((len(_verdict(item)) for item in judged), default=0)
     ids = max((len(item.claim.id) for item in judged), default=0)
     room = width - verdicts - ids - 4
@@ -31,7 +30,7 @@ def ledger_lines(judged: Sequence[Judged], width: int = SCREEN, *, whole: bool =
         numbers = _numbers(item)
         fit = len(numbers) <= room
         lines.append(f"{_verdict(item):<{verdicts}}  {item.claim.id:<{ids}}  {numbers if fit else ''}".rstrip())
-        if whole or not (numbers and fit and _is_a_cell(item)):
+        if whole or not (numbers and fit and item.claim.tabled):
             lines += _wrapped(item.claim.sentence, width, INDENT)
         if whole and not fit:
             lines += _wrapped(numbers, width, INDENT)
@@ -52,10 +51,6 @@ def _counts(judged: Sequence[Judged]) -> str:
 
 def _wrapped(words: str, width: int, indent: str = "") -> list[str]:
     return wrap(words, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-
-
-def _is_a_cell(item: Judged) -> bool:
-    return len(item.claim.checks) == 1 and isinstance(item.claim.checks[0], Level)
 
 
 def _verdict(item: Judged) -> str:

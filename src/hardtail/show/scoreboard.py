@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal, Trust
-from hardtail.core.tables import SCREEN, Cell, Table
+from hardtail.core.tables import SCREEN, Cell, Table, text
 from hardtail.measuring.evaluate import Found, Outcome
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Task
@@ -22,7 +22,7 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     files = dict.fromkeys(f", on {record.data.file}" for record in accuracies if record.data)
     title = f"{subject.name}{_checkpoint(subject)}{''.join(files)}: exact match (95 % interval)"
     found = _with_probes(
-        _grids(title, accuracies, lambda of: f"{of.exact_match:.3f} [{of.low:.3f}, {of.high:.3f}]"), probes
+        _grids(title, accuracies, lambda of: f"{text(of.exact_match, 3)} [{of.low:.3f}, {of.high:.3f}]"), probes
     )
     found += _grids("forward passes of an instance, mean", accuracies, lambda record: record.passes, decimals=1)
     if any(record.valid != record.exact_match for record in accuracies):

@@ -26,6 +26,8 @@ class TableCell:
     agreement: Verdict | None
     shortened: bool = False
     """Whether ours is of runs of a quarter of the paper's steps."""
+    caveats: tuple[str, ...] = ()
+    """What must be known of the runs behind ours."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,16 @@ class StudyTable:
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
     left_out: str
     """Runs that are left out of the means because they have not shown that they learned the task, each with why."""
-    caveats: tuple[str, ...]
-    """What must be known of the runs behind ours."""
 
     @property
     def shortened(self) -> bool:
         """Whether some of ours are of runs of a quarter of the paper's steps."""
         return any(cell.shortened for _, cells in self.rows for cell in cells)
+
+    @property
+    def caveats(self) -> list[str]:
+        """What must be known of the runs behind ours, each caveat once."""
+        return list(dict.fromkeys(caveat for _, cells in self.rows for cell in cells for caveat in cell.caveats))
 
     @property
     def heads(self) -> list[tuple[str, str]]:
@@ -74,7 +79,6 @@ def _table(results: Results, table: Table) -> StudyTable:
         tuple(table.schemes.values()),
         tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
         why_left_out(run for row in cells.values() for cell in row for run in cell.figure.left_out(results)),
-        caveats_of(run for row in cells.values() for cell in row for run in cell.figure.runs(results)),
     )
 
 
@@ -83,5 +87,6 @@ def _filled(results: Results, cell: Cell) -> TableCell:
     if ours is None:
         return TableCell(None, None, None, 0, cell.paper, None)
     verdict = Level(cell).judge(results).verdict if cell.paper is not None else None
-    shortened = any(map(is_shortened, cell.figure.runs(results)))
-    return TableCell(ours.mean, ours.low, ours.high, ours.seeds, cell.paper, verdict, shortened)
+    runs = list(cell.figure.runs(results))
+    limits = any(map(is_shortened, runs)), caveats_of(runs)
+    return TableCell(ours.mean, ours.low, ours.high, ours.seeds, cell.paper, verdict, *limits)

@@ -58,7 +58,7 @@ def _write(folder: Path, name: str, markdown: str, tex: str, comma: str) -> list
 
 def _limits(table: StudyTable) -> str:
     shortened = "; ours by runs of a quarter of the paper's steps" if table.shortened else ""
-    caveats = "".join(f"; {caveat}" for caveat in table.caveats)
+    caveats = "".join(f"; ours with a caveat: {caveat}" for caveat in table.caveats)
     return shortened + caveats + (f"; left out: {table.left_out}" if table.left_out else "")
 
 
@@ -78,11 +78,11 @@ def study_csv(table: StudyTable) -> str:
     """Return one line for each cell, with nothing rounded."""
     fields = ("ours", "low", "high", "seeds", "paper", "agreement", "shortened")
     lines = [
-        (row, *head, *(getattr(cell, name) for name in fields))
+        (row, *head, *(getattr(cell, name) for name in fields), "; ".join(cell.caveats))
         for row, cells in table.rows
         for head, cell in zip(table.heads, cells, strict=True)
     ]
-    return _csv([(table.stub, "order", "scheme", *fields), *lines])
+    return _csv([(table.stub, "order", "scheme", *fields, "caveats"), *lines])
 
 
 def study_latex(table: StudyTable) -> str:

@@ -1,7 +1,7 @@
 """Recorded runs: under `results/` one folder for each run, with small text files only, and an index; never rewritten.
 
-`index.jsonl`              one line for each run: name, arm, seed, task, steps, commit, device, wall seconds; and its
-                           patience, where that ran out before the last step
+`index.jsonl`              one line for each run: name, arm, seed, task, steps, commit, device, wall seconds; its
+                           patience, where that ran out before the last step; a caveat, where somebody wrote one
 `NAME/recipe.json`         what was trained
 `NAME/log.jsonl`           what the run measured during training, thinned
 `NAME/coverage.json`       the mask states it was trained on

@@ -228,6 +228,8 @@ class Claim:
     checks: tuple[Check, ...] = field(default=(), kw_only=True)
     whole: bool = field(default=False, kw_only=True)
     """Whether one check that fails is enough for it to fail."""
+    tabled: bool = field(default=False, kw_only=True)
+    """Whether its sentence only says which cells of a table are meant, as its id does."""
     weights: str = field(default="the weights that the paper used", kw_only=True)
     """Which weights its figures are about, unless `Results` names others."""
 

@@ -202,12 +202,15 @@ def ledger_table(judged: Sequence[Judged], results: Results, title: str = "The c
 
 
 def counts_table(judged: Sequence[Judged]) -> Table:
-    """How many claims have each verdict, and how many of them by one seed alone or by shortened runs."""
+    """How many claims have each verdict, and how many of them by one seed alone, shortened runs or with a caveat."""
     counted = Counter(item.verdict for item in judged)
     single = Counter(item.verdict for item in judged if item.one_seed)
     shortened = Counter(item.verdict for item in judged if item.shortened)
-    rows = tuple((verdict.value, counted[verdict], single[verdict], shortened[verdict]) for verdict in Verdict)
-    return Table("verdicts", ("verdict", "claims", "by one seed", "by a quarter of the steps"), rows)
+    caveats = Counter(item.verdict for item in judged if item.caveats)
+    counts = (counted, single, shortened, caveats)
+    rows = tuple((verdict.value, *(count[verdict] for count in counts)) for verdict in Verdict)
+    columns = ("verdict", "claims", "by one seed", "by a quarter of the steps", "with a caveat")
+    return Table("verdicts", columns, rows)
 
 
 def evidence_tables(item: Judged, results: Results) -> list[Table]:
@@ -227,14 +230,7 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
         _records_table("records", _figures(item.claim), results),
         _records_table("in another reading, not judged", _beside(item.claim), results),
     ]
-    return [_told(table) for table in tables if table.rows]
-
-
-def _told(table: Table) -> Table:
-    """The table without columns in which nothing is said."""
-    kept = [place for place in range(len(table.columns)) if any(row[place] not in (None, "") for row in table.rows)]
-    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
-    return Table(table.title, tuple(table.columns[place] for place in kept), rows)
+    return [table.without_empty_columns() for table in tables if table.rows]
 
 
 def _basis(judged: Iterable[Judged], results: Results) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from hardtail.measuring.statistics import Interval, wilson
 from hardtail.study.claims.base import Cell, Check, Finding, Verdict, moot_because
 from hardtail.study.claims.differences import contrast, log_ratio
-from hardtail.study.claims.evidence import Estimate, Results
+from hardtail.study.claims.evidence import ENOUGH, Estimate, Results
 
 NEAR = 0.05  # tolerance of levels, in shares
 SLACK = 0.02  # tolerance of bounds, in shares
@@ -44,7 +44,8 @@ class _OneFigure(Check):
         ours = self.cell.figure.estimate(results)
         assert ours is not None
         verdict, remark = self._verdict(ours), ""
-        seeds = {seed: held.value for seed, held in sorted(self.cell.figure.values(results).items())}
+        told = sorted(self.cell.figure.values(results).items())
+        seeds = {seed: held.value for seed, held in told if held.n is None or held.n >= ENOUGH}
         if verdict is Verdict.HOLDS and ours.seeds > 1 and any(map(self._misses, seeds.values())):
             verdict = Verdict.WEAKER
             remark = f"the seeds disagree: {', '.join(f'{value:.3g} ({seed})' for seed, value in seeds.items())}"

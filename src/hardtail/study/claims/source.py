@@ -119,7 +119,7 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
             name, sentence = (
                 text.format(**words, scheme_words=SCHEMES[scheme]) for text in (self.claim.id, self.claim.sentence)
             )
-            claim = made.get(name) or Claim(name, sentence, self.where, caveat=order.note)
+            claim = made.get(name) or Claim(name, sentence, self.where, caveat=order.note, tabled=True)
             made[name] = replace(claim, checks=(*claim.checks, Level(self.cell(scheme, order, row))))
         return list(made.values())
 

@@ -109,7 +109,8 @@ function studyTable(held) {
   const notes = [`The paper's ${held.where}`];
   const shortened = held.rows.some(([, cells]) => cells.some((cell) => cell.shortened));
   if (shortened) notes.push("Ours by runs of a quarter of the paper's steps");
-  notes.push(...held.caveats.map((caveat) => `Ours with a caveat: ${caveat}`));
+  const caveats = held.rows.flatMap(([, cells]) => cells.flatMap((cell) => cell.caveats));
+  notes.push(...[...new Set(caveats)].map((caveat) => `Ours with a caveat: ${caveat}`));
   if (held.left_out) notes.push(`Left out: ${held.left_out}`);
   return el(
     "figure",

@@ -10,6 +10,7 @@ from hardtail.study.claims.figures import NOTHING_FAILED, Figure, none_counts
 from hardtail.study.runs import Run
 
 Number = Literal["exact_match", "passes", "auroc"]
+Measured = records.Accuracy | records.Trust
 ANY_LIMIT = ",limit=*"
 """The end of a name that means a ladder with whatever limit natural problems gave it (`eval --calibrate`)."""
 SOME_LIMIT = re.compile(r",limit=[^,]*$")
@@ -25,7 +26,7 @@ class Decoded(Figure):
 
     run: str
     policy: str
-    """One that ends in `ANY_LIMIT` is a ladder with any limit."""
+    """One that ends in `ANY_LIMIT` is a ladder with the limit that was set for it."""
     stratum: str
     metric: Number = "exact_match"
     score: str = ""
@@ -82,26 +83,34 @@ class Decoded(Figure):
         """Which reading is judged makes no difference: a run is named, not a scheme."""
         return results.checkpoint or self.usual
 
-    def _cases(self, record: records.Accuracy | records.Trust) -> int:
+    def _cases(self, record: Measured) -> int:
         """How many cases decide the interval: for an area, those of the rarer kind."""
         return min(record.wrong, record.n - record.wrong) if isinstance(record, records.Trust) else record.n
 
-    def _is_of(self, policy: str) -> bool:
-        return (SOME_LIMIT.sub(ANY_LIMIT, policy) if self.policy.endswith(ANY_LIMIT) else policy) == self.policy
+    def _records(self, results: Results) -> dict[int, Measured]:
+        """By seed of the instances, the record with the most of them; of equals, the last.
 
-    def _records(self, results: Results) -> dict[int, records.Accuracy | records.Trust]:
-        """By seed of the instances, the record with the most of them; of equals, the last."""
+        All are of one policy: of ladders with several limits, of the one that was measured on the most sets, or last.
+        """
         run = results.run(self.run)
-        best: dict[int, records.Accuracy | records.Trust] = {}
+        best: dict[str, dict[int, Measured]] = {}
         for record in run.evaluations if run and not self._barred(results, run) else ():
-            if not isinstance(record, records.Accuracy | records.Trust) or record.data_seed not in DATA_SEEDS:
-                continue
-            if record.commit_rule != records.ONE_A_STEP:
-                continue
-            score = record.score if isinstance(record, records.Trust) else ""
-            at = record.stratum, score, record.checkpoint
-            fits = at == (self.stratum, self.score, self._weights(results)) and self._is_of(record.policy)
-            held = best.get(record.data_seed)
-            if fits and (held is None or record.n >= held.n):
-                best[record.data_seed] = record
-        return best
+            if isinstance(record, records.Accuracy | records.Trust) and self._is_of(record, results):
+                assert record.data_seed is not None
+                of_policy = best.setdefault(record.policy, {})
+                held = of_policy.get(record.data_seed)
+                if held is None or record.n >= held.n:
+                    of_policy[record.data_seed] = record
+        return max(reversed(best.values()), key=len, default={})
+
+    def _is_of(self, record: Measured, results: Results) -> bool:
+        """Whether a record is a plain decode of this stratum by this policy, with these weights, and on a set that
+        counts; a limit must have been set by natural problems, not by hand."""
+        if not record.by_plain_rule or record.data is not None or record.data_seed not in DATA_SEEDS:
+            return False
+        policy = record.policy
+        if self.policy.endswith(ANY_LIMIT):
+            policy = SOME_LIMIT.sub(ANY_LIMIT, policy) if record.calibrated else ""
+        score = record.score if isinstance(record, records.Trust) else ""
+        held = policy, record.stratum, score, record.checkpoint
+        return held == (self.policy, self.stratum, self.score, self._weights(results))
