@@ -1,9 +1,13 @@
 """A person names the wrong thing: the sentence says what it is, and what to give instead."""
 
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
+from hardtail.cli.options import option, refuse_outside
+from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
 from tests.conftest import Command
 from tests.hostile import small_addition, trace_file, untrained_run
 
@@ -74,6 +78,9 @@ def test_a_name_that_is_none(words: str, sentence: str, hardtail_command: Comman
     assert sentence in refused(hardtail_command, *words.split())
 
 
+NOT_ZERO = "-n is 0; it must be at least 1 and at most 100,000,000"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -88,6 +95,11 @@ def test_a_name_that_is_none(words: str, sentence: str, hardtail_command: Comman
         ("sample addition --seed -1", "--seed is -1; it must be at least 0 and below 2^64"),
         ("train addition-puma-smoke --steps -4", "--steps is -4; it must be at least 1"),
         ("train addition-puma-smoke --seed -1", "--seed is -1; it must be at least 0 and below 2^64"),
+        *((f"{command} -n 0", NOT_ZERO) for command in ("eval zoo:addition-puma", "diagnose zoo:addition-puma")),
+        *((f"{command} -n 0", NOT_ZERO) for command in ("compare a b", "report a", "view a", "sample addition")),
+        *((f"{command} -n 0", NOT_ZERO) for command in ("data addition --out x.npz", "study advance addition")),
+        ("eval zoo:addition-puma --gallery -1", "--gallery is -1; it must be at least 0"),
+        ("study plan addition --gpus 0", "--gpus is 0; it must be at least 1"),
     ],
 )
 def test_a_number_out_of_bounds_is_named_by_its_option(words: str, said: str, hardtail_command: Command) -> None:
@@ -96,6 +108,14 @@ def test_a_number_out_of_bounds_is_named_by_its_option(words: str, said: str, ha
     assert (code, out) == (2, "")
     assert err.startswith(f"hardtail: {said}")
     assert err.count("\n") == 1
+
+
+def test_a_renamed_option_is_called_by_its_name() -> None:
+    def command(*, long_name: Annotated[int, option("a number", "N", name="short"), Bounds(ge=1)] = 1) -> None: ...
+
+    refuse_outside(command, {"long_name": 1})
+    with pytest.raises(HardtailError, match=r"^--short is 0; it must be at least 1$"):
+        refuse_outside(command, {"long_name": 0})
 
 
 @pytest.mark.parametrize("flag", ["--runs", "--results"])

@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 
 TaskName = Annotated[Positional[str], option("a name from `hardtail tasks`, or package.module:Class", "TASK")]
 Prompt = Annotated[Positional[str], option("a problem, a file of problems, or - for standard input", "PROMPT")]
+MOST_INSTANCES = 100_000_000
+"""The most instances that one command makes."""
 Preset = Annotated[str | None, option("a named configuration of the task, such as paper [the task's first]", "NAME")]
 Fields = Annotated[tuple[str, ...], option("change fields of the task, e.g. --set digits=8", "FIELD=VALUE", name="set")]
 SEEDS = Bounds(ge=0, lt=1 << 64)
 Seed = Annotated[int, option("random seed", "SEED"), SEEDS]
 Json = Annotated[bool, option("print one JSON object per line", name="json")]
 JsonList = Annotated[bool, option("print one JSON list", name="json")]
-Count = Annotated[int, option("number of instances", "N", aliases=["-n"])]
+SOME = Bounds(ge=1, le=MOST_INSTANCES)
+Count = Annotated[int, option("number of instances", "N", aliases=["-n"]), SOME]
 
 MODEL = "a run directory, a .safetensors file, zoo:NAME, hf:FOLDER-OR-NAME, or package.module:object"
 Run = Annotated[Positional[str], option(MODEL, "MODEL")]
@@ -91,9 +94,6 @@ OwnFolder = Annotated[
 
 Limit = Annotated[int, option("the most memory that a text file may take", "MB")]
 USUAL_LIMIT = MOST_TEXT >> 20
-
-MOST_INSTANCES = 100_000_000
-"""The most instances that one command makes."""
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -246,11 +246,6 @@ def memory(limit: int) -> int:
     if not 1 <= limit <= 1 << 30:
         raise HardtailError(f"--limit is {limit}; it must be a number of megabytes, at least 1")
     return limit << 20
-
-
-def positive(flag: str, value: int | None) -> None:
-    if value is not None and not 1 <= value <= MOST_INSTANCES:
-        raise HardtailError(f"{flag} is {value}; it must be at least 1 and at most {MOST_INSTANCES:,}")
 
 
 def open_console() -> "Console":

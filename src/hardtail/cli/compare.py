@@ -27,7 +27,6 @@ def compare(
     from hardtail.show import compare as comparing
     from hardtail.show import sources
 
-    common.positive("-n", decoding.n)
     for path in (out, latex):
         common.check_out(path)
     if out is not None:

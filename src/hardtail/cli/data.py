@@ -67,7 +67,6 @@ def sample(
 ) -> None:
     """Draw instances and show them with their strata and logical orders."""
     chosen = chosen_task(task, preset, fields)
-    common.positive("-n", n)
     with busy("drawing"):
         stratum = str(chosen.stratum(stratum))
         instances = chosen.sample(n, stratum, seed=seed)
@@ -141,7 +140,9 @@ def data(
         str, option("train, test, … as listed by `hardtail tasks`; with --from, also all [train]", "SPLIT")
     ] = "",
     n: Annotated[
-        int | None, option("instances in all, in the split's proportions [the study's]", "N", aliases=["-n"])
+        int | None,
+        option("instances in all, in the split's proportions [the study's]", "N", aliases=["-n"]),
+        common.SOME,
     ] = None,
     seed: Seed = 0,
     source: Annotated[
@@ -172,7 +173,6 @@ def data(
         raise HardtailError(f"--out {out} must end in .npz, whose manifest is written next to it as .json, or .parquet")
     if out.suffix == ".parquet":
         pyarrow_or_error()
-    common.positive("-n", n)
     if source is not None and launcher == "ray":
         raise HardtailError("--launcher ray draws problems, and --from reads them from a file; leave one out")
     common.check_out(out)

@@ -23,7 +23,9 @@ class ToDecode:
     strata: Annotated[
         tuple[str, ...], option("strata to decode models on [an ordinary one and a hard one]", "STRATUM")
     ] = ()
-    n: Annotated[int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"])] = 100
+    n: Annotated[
+        int, option("instances of each stratum, for every model and policy", "N", aliases=["-n"]), common.SOME
+    ] = 100
     task: OwnTask = None
     template: Template = None
     trust_remote_code: TrustRemoteCode = False

@@ -10,6 +10,7 @@ from tyro.conf import Positional
 
 from hardtail.cli import common
 from hardtail.cli.common import (
+    SOME,
     Batch,
     Checkpoint,
     DataSeed,
@@ -21,7 +22,6 @@ from hardtail.cli.common import (
     Template,
     TrustRemoteCode,
     app,
-    positive,
 )
 from hardtail.cli.grid import Address, LauncherName, passes
 from hardtail.cli.options import option
@@ -51,6 +51,7 @@ def evaluate(
     n: Annotated[
         int | None,
         option("instances of each stratum, for every policy [500; with --data, all there are]", "N", aliases=["-n"]),
+        SOME,
     ] = None,
     data: Annotated[
         Path | None, option("measure on the problems of this file: an .npz of `hardtail data`, or text", "FILE")
@@ -59,9 +60,9 @@ def evaluate(
     template: Template = None,
     trust_remote_code: TrustRemoteCode = False,
     checkpoint: Checkpoint = None,
-    each: Annotated[int | None, option("cells to commit per step [1]", "N")] = None,
+    each: Annotated[int | None, option("cells to commit per step [1]", "N"), SOME] = None,
     steps: Annotated[
-        int | None, option("instead of --each: total steps, each with its share of the cells", "N")
+        int | None, option("instead of --each: total steps, each with its share of the cells", "N"), SOME
     ] = None,
     schedule: Annotated[
         Literal["even", "dream"], option("how --steps are divided: evenly, or as Dream's sampler does it")
@@ -77,10 +78,12 @@ def evaluate(
     compiled: Annotated[bool, option("compile the model first: takes half a minute, pays off on a GPU")] = False,
     batch: Batch = None,
     traces: Annotated[Path | None, option("also write every trace to this folder", "DIR")] = None,
-    gallery: Annotated[int, option("draw N failures of every policy and stratum [1 if N is omitted]", "[N]")] = 0,
+    gallery: Annotated[
+        int, option("draw N failures of every policy and stratum [1 if N is omitted]", "[N]"), Bounds(ge=0)
+    ] = 0,
     trust: Annotated[bool, option("also ask which answers to distrust: eight more passes for each")] = False,
     calibrate: Annotated[
-        int | None, option("first set the limit of each ladder that has none by N natural problems", "N")
+        int | None, option("first set the limit of each ladder that has none by N natural problems", "N"), SOME
     ] = None,
     out: Annotated[Path | None, option("a .jsonl to add the records to [evaluations.jsonl in the run]", "FILE")] = None,
     launcher: LauncherName = "inline",
@@ -96,10 +99,6 @@ def evaluate(
     from hardtail.policies.base import Commit
     from hardtail.show.scoreboard import eval_tables, show_failures
 
-    for flag, value in (("-n", n), ("--each", each), ("--steps", steps), ("--calibrate", calibrate)):
-        positive(flag, value)
-    if gallery < 0:
-        raise HardtailError(f"--gallery is {gallery}; give a number of at least 0, or no number")
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
     if schedule != "even" and steps is None:
@@ -208,6 +207,7 @@ def diagnose(
             "N",
             aliases=["-n"],
         ),
+        SOME,
     ] = None,
     task: OwnTask = None,
     template: Template = None,
@@ -238,7 +238,6 @@ def diagnose(
 
     if not models:
         raise HardtailError("nothing to diagnose; give at least one run directory, weights file or trace")
-    positive("-n", n)
     traces = [name for name in models if name.endswith(".npz")]
     for_models: dict[str, object] = {"--policies": policies, "--strata": strata, "-n": n, "--checkpoint": checkpoint}
     for_models |= {"--data-seed": data_seed, "--device": device, "--batch": batch}

@@ -32,7 +32,6 @@ def report(
     from hardtail.show.page.data import content_line, page_content
     from hardtail.show.page.page import refuse_odd_name, write_page
 
-    common.positive("-n", decoding.n)
     common.check_out(out)
     refuse_odd_name(out)
     if figures is not None:

@@ -47,6 +47,7 @@ def study(
     n: Annotated[
         int,
         option("instances of each stratum, for every policy, when a finished run is measured", "N", aliases=["-n"]),
+        common.SOME,
     ] = 500,
     precision: Annotated[
         Literal["fp32", "tf32", "bf16"], option("precision of the forward pass when a finished run is measured")
@@ -67,7 +68,7 @@ def study(
     address: Address = None,
     cpus_per_run: CpusPerRun = 1,
     gpus_per_run: GpusPerRun = None,
-    gpus: Annotated[int, option("GPUs that `plan` reckons with", "G")] = 1,
+    gpus: Annotated[int, option("GPUs that `plan` reckons with", "G"), common.SOME] = 1,
     out: Annotated[Path, option("where `pack` writes the pieces", "DIR")] = Path("packed"),
     bf16_moments: Annotated[
         bool, option("`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")
@@ -88,7 +89,6 @@ def study(
     from hardtail.core.hub import pinned_data
     from hardtail.study.store import Store, default_results
 
-    common.positive("-n", n)
     _refuse_mistyped(words)
     data = None if data is None else pinned_data(data)
     store = Store(_place("--results", results) if results else default_results(new=Path("results")))
@@ -176,7 +176,6 @@ def _plan(names: tuple[str, ...], runs: "Path | Depot", store: "Store", n: int, 
 
     if not names:
         raise HardtailError("plan needs grids or runs: hardtail study plan addition maze --gpus 8")
-    common.positive("--gpus", gpus)
     with busy("reading"):
         found = plan(_entries(names, data), runs, store, n)
     if found.runs:

@@ -26,7 +26,7 @@ def view(
     failures: Annotated[bool, option("leave out solved instances")] = False,
     policy: Annotated[str | None, option("of a model: the decoding order [top1]", "POLICY")] = None,
     stratum: Annotated[str | None, option("of a model: the stratum to decode [a hard one]", "STRATUM")] = None,
-    n: Annotated[int | None, option("of a model: instances to decode [20]", "N", aliases=["-n"])] = None,
+    n: Annotated[int | None, option("of a model: instances to decode [20]", "N", aliases=["-n"]), common.SOME] = None,
     task: OwnTask = None,
     template: Template = None,
     trust_remote_code: TrustRemoteCode = False,
@@ -41,7 +41,6 @@ def view(
     from hardtail.show.theatre import open_theatre, print_commits, watch
     from hardtail.tasks.stored import stored_trace
 
-    common.positive("-n", n)
     if trace.endswith(".npz"):
         for_models: dict[str, object] = {"--policy": policy, "--stratum": stratum, "-n": n, "--checkpoint": checkpoint}
         for_models |= {"--data-seed": data_seed, "--device": device}

@@ -111,9 +111,11 @@ def _given(value: object) -> str:
 
 
 def _short(number: float) -> str:
-    """A bound in words: large powers of two as such."""
+    """A bound in words: large powers of two as such, other whole numbers in groups of three."""
     power = math.frexp(number)[1] - 1
-    return f"2^{power}" if power > 20 and number == 2.0**power else f"{number:g}"
+    if power > 20 and number == 2.0**power:
+        return f"2^{power}"
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
 def _not_none(hint: Any) -> Any:
