@@ -60,7 +60,9 @@ RecordedIn = Annotated[
     str | None,
     option("folder of recorded runs, or s3://BUCKET/PREFIX [results/ here, or the checkout's]", "DIR"),
 ]
-Patience = Annotated[int | None, option("end a run whose probe has not improved for this many steps [never]", "STEPS")]
+Patience = Annotated[
+    int | None, option("end a run whose probe has not improved for this many steps [never]", "STEPS"), Bounds(ge=1)
+]
 
 OwnTask = Annotated[
     str | None,

@@ -235,9 +235,7 @@ def _advance(
 ) -> None:
     from hardtail.cli.watching import Watcher
     from hardtail.study.advance import SPARE, advance
-    from hardtail.training.run import refuse_no_patience
 
-    refuse_no_patience(patience)
     if not names:
         raise HardtailError("advance needs a grid or runs: hardtail study advance addition --minutes 9")
     if not minutes > SPARE / 60:

@@ -13,7 +13,7 @@ from tyro.conf import FlagCreatePairsOff, arg
 from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from hardtail.cli.common import Device, OwnFolder, Patience, asked_to_stop, say, usable_device
-from hardtail.cli.options import OPTIONAL, option
+from hardtail.cli.options import OPTIONAL, option, refuse_outside
 from hardtail.cli.progress import duration
 from hardtail.cli.watching import Watcher
 from hardtail.core.errors import FieldError, HardtailError
@@ -27,7 +27,7 @@ from hardtail.training.begin import identified
 from hardtail.training.estimate import estimate
 from hardtail.training.ranks import open_ranks
 from hardtail.training.recipe import Recipe
-from hardtail.training.run import refuse_no_patience, train
+from hardtail.training.run import train
 from hardtail.training.sinks import SINKS, open_sinks
 
 
@@ -72,7 +72,7 @@ def main(words: Sequence[str]) -> None:
         dry_run: Annotated[bool, option("show what would run, and what it would cost")] = False,
     ) -> None:
         guard()
-        refuse_no_patience(patience)
+        refuse_outside(command, {"patience": patience})
         recipe = _fine_tuned(recipe, template)
         name = recipe.name
         folder = out or Path("runs") / f"{name}-s{recipe.seed}"
