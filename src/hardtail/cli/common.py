@@ -33,15 +33,14 @@ if TYPE_CHECKING:
 
 TaskName = Annotated[Positional[str], option("a name from `hardtail tasks`, or package.module:Class", "TASK")]
 Prompt = Annotated[Positional[str], option("a problem, a file of problems, or - for standard input", "PROMPT")]
-MOST_INSTANCES = 100_000_000
-"""The most instances that one command makes."""
 Preset = Annotated[str | None, option("a named configuration of the task, such as paper [the task's first]", "NAME")]
 Fields = Annotated[tuple[str, ...], option("change fields of the task, e.g. --set digits=8", "FIELD=VALUE", name="set")]
 SEEDS = Bounds(ge=0, lt=1 << 64)
 Seed = Annotated[int, option("random seed", "SEED"), SEEDS]
 Json = Annotated[bool, option("print one JSON object per line", name="json")]
 JsonList = Annotated[bool, option("print one JSON list", name="json")]
-SOME = Bounds(ge=1, le=MOST_INSTANCES)
+SOME = Bounds(ge=1, le=100_000_000)
+"""How many instances one command may make."""
 Count = Annotated[int, option("number of instances", "N", aliases=["-n"]), SOME]
 
 MODEL = "a run directory, a .safetensors file, zoo:NAME, hf:FOLDER-OR-NAME, or package.module:object"
@@ -131,7 +130,8 @@ class App:
 
         @wraps(function)
         def run(*words: Any, **flags: Any) -> None:
-            flags.pop("path", None)  # `main` has taken its folders before anything was parsed
+            if imports:
+                del flags["path"]  # `main` has taken its folders before anything was parsed
             guard(colours=not guarded)
             refuse_outside(function, flags)
             function(*words, **flags)

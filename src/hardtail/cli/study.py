@@ -15,6 +15,7 @@ from hardtail.cli.common import Device, JsonList, Patience, RecordedIn, app, bus
 from hardtail.cli.grid import Address, CpusPerRun, GpusPerRun, Grid, LauncherName
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
 from hardtail.core.pretrained import HF
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def study(
     address: Address = None,
     cpus_per_run: CpusPerRun = 1,
     gpus_per_run: GpusPerRun = None,
-    gpus: Annotated[int, option("GPUs that `plan` reckons with", "G"), common.SOME] = 1,
+    gpus: Annotated[int, option("GPUs that `plan` reckons with", "G"), Bounds(ge=1)] = 1,
     out: Annotated[Path, option("where `pack` writes the pieces", "DIR")] = Path("packed"),
     bf16_moments: Annotated[
         bool, option("`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")

@@ -62,10 +62,12 @@ class Plan:
     @cached_property
     def half_revealed(self) -> int:
         """How many answers are also decoded from their half, by stratum."""
-        if self.given is None or not self.subject.task.reveals:
-            return self.instances * self.subject.task.reveals
+        if not self.subject.task.reveals:
+            return 0
+        if self.given is None:
+            return self.instances
         _, inside = self.given.together(self.strata, self.n)
-        return sum(int(own_N.sum()) for own_N in inside.values()) * self.subject.task.reveals
+        return sum(int(own_N.sum()) for own_N in inside.values())
 
     @property
     def decodes(self) -> list[tuple[Policy, int]]:
@@ -81,10 +83,11 @@ class Plan:
     def seconds(self, commit: Commit, *, trust: bool) -> float | None:
         """About how long it takes; None if that is not known."""
         further = sum(question.passes for question in QUESTIONS.values()) if trust else 0
-        times = [decode_seconds(self.subject, self.decodes, commit, further)]
+        seconds = decode_seconds(self.subject, self.decodes, commit, further)
         for ladder in self.ladders.values():
-            times.append(decode_seconds(self.subject, [(ladder.rungs[-1], self.calibrating)], commit, ladder.looks))
-        return None if None in times else sum(time or 0.0 for time in times)
+            more = decode_seconds(self.subject, [(ladder.rungs[-1], self.calibrating)], commit, ladder.looks)
+            seconds = None if seconds is None or more is None else seconds + more
+        return seconds
 
     def with_limits(
         self, decoding: Decoding, data_seed: int, passes: Passes, progress: Progress, say: Callable[[str], None]

@@ -73,8 +73,7 @@ def train(
     at the first probe that is this many steps or more after the best one; without it, or with a larger one, a run that
     ended this way continues. `report` gets every line of the log, `progress` the number of every finished step,
     `preparing` what is done before the first; `should_stop` is called between steps, and the run is saved before it
-    stops. This seeds torch's global generator, or
-    restores it from the saved state.
+    stops. This seeds torch's global generator, or restores it from the saved state.
 
     Several processes (`ranks`) train one run if each calls this: every one has its share of the batch and of the data,
     and the first alone measures, reports and writes.
