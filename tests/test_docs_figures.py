@@ -242,3 +242,38 @@ def test_whole_sudokus() -> None:
         for label, (scheme, policy, of) in rows.items()
     }
     compare(REPRODUCTION, "| | natural | easy |", expected)
+
+
+def test_published_sudokus() -> None:
+    """`natural` is all of the test file."""
+    runs = {"random": "random", "papl": "papl-quarter", "puma": "puma"}
+
+    def on_file(arm: str, policy: str, stratum: str) -> Accuracy:
+        asked = policy, stratum, "best_probe", "published-test.npz"
+        held = [of for of in RUNS[f"sudoku-{arm}-on-published-s42"].evaluations if isinstance(of, Accuracy) and of.data]
+        [found] = [of for of in held if (of.policy, of.stratum, of.checkpoint, of.data and of.data.file) == asked]
+        return found
+
+    columns = list(product(runs, ("top1", "random", "constraint_propagation", "technique")))
+    of_paper = table(REPRODUCTION, "| puzzles | random: confidence |")
+    strata = {"all tiers": "natural", "hardest 1 %": "tier=top1pct", "TL4 ≥ 95 % (1,562)": "tl4>=0.95"}
+    cells: dict[str, Figures] = {
+        label: paired(
+            [float(cell.split()[0]) for cell in of_paper[label.removesuffix(" (1,562)")]],
+            [on_file(runs[scheme], policy, stratum).cell_accuracy for scheme, policy in columns],
+        )
+        for label, stratum in strata.items()
+    }
+    compare(REPRODUCTION, "| test file | random: confidence |", cells)
+    tiers = [f"tier={name}" for name in ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")]
+    rows = {
+        "random masking, a quarter, step 40,000": "random-quarter",
+        "random masking, step 264,000": "random",
+        "PAPL α = 5, a quarter, step 32,000": "papl-quarter",
+        "PUMA, step 96,000": "puma",
+    }
+    whole = {
+        label: [on_file(arm, "top1", stratum).exact_match for stratum in ("natural", *tiers)]
+        for label, arm in rows.items()
+    }
+    compare(REPRODUCTION, "| whole puzzles, confidence | all |", whole)

@@ -14,10 +14,13 @@ from hardtail.study.claims.ledger import source_named, source_names
 from hardtail.study.claims.ours.figures import Decoded
 from hardtail.study.claims.ours.remedy import (
     ADDITION,
+    CALIBRATED,
     COMB,
+    COMB_CALIBRATED,
     COMB_LADDER,
     DETECTED,
     HALVES,
+    HARDEST,
     LATER,
     OTHERS,
     OWN,
@@ -28,6 +31,7 @@ from hardtail.study.claims.ours.remedy import (
 from tests.docs_tables import RESULTS, ROOT, Figures, compare, right, table
 
 REMEDY = "docs/remedy.md"
+DETAILS = "docs/remedy-details.md"
 MODELS = {
     "addition, PAPL α = 1, text": ADDITION["addition-papl-paper"],
     "addition, random masking": ADDITION["addition-random"],
@@ -110,6 +114,22 @@ def test_what_the_energy_detects() -> None:
     compare(REMEDY, "`threshold`: own probability", expected)
 
 
+def test_ladders_with_a_calibrated_limit() -> None:
+    runs = MODELS | {"Countdown, little model": LATER["countdown-little"]}
+    rows = table(DETAILS, "| | limit | natural |")
+    assert len(rows) == 9
+    expected = {}
+    for label in rows:
+        run = runs[label]
+        sums = task_of(run) == "addition"
+        row: list[float | None] = [None]  # the limit
+        for stratum in ("natural", HARDEST[task_of(run)]):
+            for policy in (COMB_CALIBRATED if sums else CALIBRATED, COMB_LADDER if sums else "ladder"):
+                row += [number(run, policy, stratum, metric) for metric in ("exact_match", "passes")]
+        expected[label] = row
+    compare(DETAILS, "| | limit | natural |", expected)
+
+
 # -- how many claims hold ---------------------------------------------------------------------------------------------
 
 SMALL = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
@@ -150,7 +170,7 @@ def test_the_claims_that_the_pages_count() -> None:
     # those that were not measured are counted by the reason
     assert [*verdicts(registered), unmeasured] in [[*said[:4], sum(said[4:])] for said in counted(REMEDY)]
     assert verdicts(later)[:2] in counted(REMEDY)
-    assert len(later) in [said[0] for said in counted("docs/remedy-details.md")]
+    assert len(later) in [said[0] for said in counted(DETAILS)]
 
 
 def test_the_claims_of_all_sources() -> None:
