@@ -233,6 +233,9 @@ def test_a_run_out_of_patience_is_recorded_with_its_best_weights_alone(
         [run.name, "recorded", "5", "12"],
         [whole.name, "recorded", "12", "12"],
     ]
+    assert out.endswith("recorded runs with fewer steps were ended by their patience\n")
+    _, out, _ = hardtail_command("study", whole.name, "--runs", str(runs), "--results", str(tmp_path / "none"))
+    assert "ended by their patience" not in out
 
 
 def test_a_run_out_of_patience_without_its_best_weights_trains_on(
@@ -381,3 +384,29 @@ def test_missing_data_is_refused_once_and_before_any_run(
     assert (code, out) == (2, "")
     assert err == "hardtail: --data missing.npz: there is no such file; `hardtail data` builds one\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_runs_on_files_are_listed_beside_those_of_their_grid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hardtail_command: Command
+) -> None:
+    run, other = entry(), entry("addition-puma-smoke")
+    on_file = run.on(Path("my puzzles.npz"))
+    runs, store = tmp_path / "runs", Store(tmp_path / "results")
+    (found,) = advance([replace(on_file, recipe=run.recipe)], runs, store, minutes=5, n=5, say=lambda text: None)
+    assert found.state == "recorded"
+    assert [[kept.name for kept in each.on_files(store.index())] for each in (run, other, on_file)] == [
+        [on_file.name],
+        [],
+        [],
+    ]
+    where = "--runs", str(runs), "--results", str(store.folder)
+    monkeypatch.setattr("hardtail.study.grids.entries_named", lambda names: [run, other])
+    _, out, _ = hardtail_command("study", "both", *where)
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("addition-")] == [
+        [run.name, "missing"],
+        [on_file.name, "recorded"],
+        [other.name, "missing"],
+    ]
+    _, out, _ = hardtail_command("study", *where)
+    [row] = [line.split() for line in out.splitlines() if line.startswith("addition-smoke ")]
+    assert row == ["addition-smoke", "3", "0", "0", "0", "3", "1"]

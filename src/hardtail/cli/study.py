@@ -110,7 +110,10 @@ def study(
             table = _runs_table(words, kept, store, data) if words else _grids_table(kept, store)
         common.show_tables([table])
         if not words:
+            print("on files: recorded runs that were trained on a file of problems (--data)")
             print("`hardtail study GRID` lists its runs; `hardtail study advance GRID` continues it")
+        elif any(state == "recorded" and step != of for _, state, step, of in table.rows):
+            print("recorded runs with fewer steps were ended by their patience")
         if not store.index():  # a wrong folder would look like a study that has not begun
             print(f"no runs are recorded in {store.depot.place}; --results names the folder of recorded runs")
 
@@ -147,21 +150,26 @@ def _grids_table(runs: "Path | Depot", store: "Store") -> "Table":
     from hardtail.study.advance import status
     from hardtail.study.grids import GRIDS, grid_named
 
-    columns = ("recorded", "trained", "started", "missing")
+    columns, index = ("recorded", "trained", "started", "missing"), store.index()
     rows: list[tuple[Cell, ...]] = []
     for name in GRIDS:
-        states = [item.state for item in status(grid_named(name), runs, store)]
-        rows.append((name, len(states), *map(states.count, columns)))
-    return Table("grids", ("grid", "runs", *columns), tuple(rows))
+        entries = grid_named(name)
+        states = [item.state for item in status(entries, runs, store)]
+        on_files = sum(len(entry.on_files(index)) for entry in entries)
+        rows.append((name, len(states), *map(states.count, columns), on_files))
+    return Table("grids", ("grid", "runs", *columns, "on files"), tuple(rows))
 
 
 def _runs_table(names: tuple[str, ...], runs: "Path | Depot", store: "Store", data: Path | None) -> "Table":
-    from hardtail.core.tables import Table
+    from hardtail.core.tables import Cell, Table
     from hardtail.study.advance import status
 
-    found = status(_entries(names, data), runs, store)
-    rows = tuple((item.entry.name, item.state, item.step, item.entry.recipe.steps) for item in found)
-    return Table(" ".join(names), ("run", "state", "step", "of"), rows)
+    rows: list[tuple[Cell, ...]] = []
+    index = store.index()
+    for item in status(_entries(names, data), runs, store):
+        rows.append((item.entry.name, item.state, item.step, item.entry.recipe.steps))
+        rows += [(run.name, "recorded", run.steps, item.entry.recipe.steps) for run in item.entry.on_files(index)]
+    return Table(" ".join(names), ("run", "state", "step", "of"), tuple(rows))
 
 
 def _entries(names: tuple[str, ...], data: Path | None) -> "list[Entry]":

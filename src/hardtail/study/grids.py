@@ -4,7 +4,7 @@ An entry is a recipe under a name, which is also its folder in `runs/` and in `r
 limited GPU time first gives one seed of everything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial, reduce
@@ -14,6 +14,7 @@ from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.hub import HF, called
+from hardtail.core.records import RunEntry
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
@@ -40,6 +41,10 @@ class Entry:
         stem = called(data_file) if str(data_file).startswith(HF) else data_file.stem
         arm = f"{self.arm}{ON}{in_a_name(stem)}"
         return Entry(arm, replace(self.recipe, name=arm))
+
+    def on_files(self, recorded: Iterable[RunEntry]) -> list[RunEntry]:
+        """Those of the recorded runs that are this one on other training data."""
+        return [run for run in recorded if run.arm.startswith(f"{self.arm}{ON}") and run.seed == self.recipe.seed]
 
 
 Change = Callable[[Recipe], Recipe]
