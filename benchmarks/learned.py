@@ -32,7 +32,7 @@ from hardtail.policies.base import Policy
 from hardtail.policies.confidence import Top1
 from hardtail.policies.learned import Planned, Suspects
 from hardtail.policies.parallel import Threshold
-from hardtail.study.claims.ours.remedy import HARDEST
+from hardtail.study.claims.ours.remedy import DETECTED
 from hardtail.training.heads import Agreeing, Fit, InOrder, Teacher, Written, fitted
 
 TEACHERS: dict[str, Teacher] = {"written": Written(), "order": InOrder(), "agreeing": Agreeing()}
@@ -96,7 +96,7 @@ def main() -> None:
             lines = [LogLine(step=1, loss=losses[0]), LogLine(step=len(losses), loss=last)]
             append_jsonl(asked.out / f"{zoo.find(name).run}.{about}.jsonl", lines)
             print(f"{name:20} {about:10} loss {losses[0]:.3f} to {last:.4f}", flush=True)
-        for stratum in ("natural", HARDEST[subject.task.name]):
+        for stratum in ("natural", DETECTED[subject.task.name]):
             measure(subject, heads, stratum, asked.n, asked.seed, asked.out / f"{zoo.find(name).run}.jsonl")
 
 
