@@ -13,8 +13,12 @@ from torch import Tensor, nn
 import hardtail as ht
 from hardtail.core.registry import TASKS
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.measuring.models import denoiser_of
+from hardtail.policies.base import Policy
 from hardtail.policies.confidence import Top1
+from hardtail.policies.learned import Planned
+from hardtail.policies.parallel import Threshold
 from tests.conftest import Command
 
 TASK = ht.task("addition", digits=4)
@@ -89,6 +93,15 @@ def test_a_module_is_decoded_in_evaluation_mode_and_left_as_it_was(training: boo
     assert set(module.modes) == {False}
 
 
+def test_a_module_in_training_mode_is_decoded_by_several_threads() -> None:
+    module = Module().train()
+    module.frozen = nn.Dropout().eval()
+    sums, denoiser = TASK.sample(600, seed=0), denoiser_of(module, TASK.vocabulary.mask_id)
+    decode(denoiser, sums, Top1(), Decoding(batch=16, workers=3))
+    assert set(module.modes) == {False}
+    assert (module.training, module.frozen.training) == (True, False)
+
+
 def test_a_module_that_fails_is_left_as_it_was() -> None:
     class Broken(nn.Module):
         def forward(self, tokens_BL: Tensor) -> Tensor:
@@ -102,9 +115,16 @@ def test_a_module_that_fails_is_left_as_it_was() -> None:
 
 def test_an_evaluation_prints_as_a_table_and_gives_its_records(tmp_path: Path) -> None:
     table = ht.evaluate(
-        carries_ignored, TASK, policies=["top1", Top1()], strata=["natural", "chain>=2"], n=10, traces=tmp_path
+        carries_ignored,
+        TASK,
+        policies=["top1", Threshold(p=0.5)],
+        strata=["natural", "chain>=2"],
+        n=10,
+        traces=tmp_path,
     )
-    assert table.accuracy("top1", "chain>=2") == table.accuracy("Top1", "chain>=2") < 1
+    assert table.accuracy("top1", "chain >= 2") == table.accuracy("threshold,p=0.5", "chain>=2") < 1
+    with pytest.raises(ht.HardtailError, match="lsb on natural was not measured; there is top1 on natural, threshold"):
+        table.accuracy("lsb", "natural")
     assert repr(table).startswith("carries_ignored: exact match (95 % interval)\nstratum   top1 ")
     assert max(map(len, repr(table).splitlines())) <= 80
     frame = table.to_frame()
@@ -113,6 +133,31 @@ def test_an_evaluation_prints_as_a_table_and_gives_its_records(tmp_path: Path) -
     assert "| chain>=2 |" in table._repr_markdown_()
     saved = ht.load_trace(str(tmp_path / "natural.top1.npz"))
     assert saved.exact_N.mean() == table.accuracy("top1", "natural")
+
+
+def test_policies_of_one_class_are_told_apart() -> None:
+    def evaluated(*policies: Policy) -> list[str]:
+        found = ht.evaluate(carries_ignored, TASK, policies=policies, strata=["natural"], n=2)
+        return [record.policy for record in found.accuracies]
+
+    assert evaluated(Threshold(p=0.5), Threshold(p=0.99)) == ["threshold,p=0.5", "threshold,p=0.99"]
+    first, second = (Planned(lambda tokens_BL, at_BA, way=way: way * at_BA) for way in (1, -1))
+    with pytest.raises(ht.HardtailError, match="two different policies are called Planned"):
+        evaluated(first, second)
+
+
+def test_what_a_loaded_model_is_called_and_what_it_is_not() -> None:
+    assert ht.load("zoo:addition-random", name="mine").name == "mine"
+    loaded = ht.load(carries_ignored, TASK)
+    assert ht.load(loaded, ht.task("addition", digits=4), name="mine").name == "mine"
+    with pytest.raises(ht.HardtailError, match="carries_ignored: its task is addition, but maze was given; leave"):
+        ht.evaluate(loaded, "maze")
+    with pytest.raises(ht.HardtailError, match=r"its task has digits=4, but .*digits=5.* was given"):
+        ht.load(loaded, "addition,digits=5")
+    with pytest.raises(ht.HardtailError, match="computes on cpu, not on meta"):
+        ht.load(loaded, device="meta")
+    with pytest.raises(ht.HardtailError, match="can be chosen for runs and weights only"):
+        ht.load(loaded, precision="bf16")
 
 
 def test_a_trace_saves_itself_and_is_explained_and_shown(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
-from hardtail.policies.orders import Logical
+from hardtail.policies.orders import Blocks, Logical
 from hardtail.policies.remask import P2, ReMDM
 from tests.decoding_toys import CELLS, MASK, NAMES, TOY, VOCAB, hashed_logits, problems, same_trace, toy_policy
 
@@ -254,6 +254,10 @@ def test_a_stream_is_bounded_and_in_order() -> None:
         ({"allowed": [MASK]}, "no token may be committed"),
         ({"policy": Logical("lsb")}, "no order 'lsb'; they carry zigzag"),
         ({"policy": Logical("lsb"), "instances": problems(3).bare()}, "no order 'lsb'; they carry none"),
+        (
+            {"policy": Blocks(), "commit": Commit(steps=4, schedule="dream")},
+            "evenly among its blocks, not by .*dream",
+        ),
     ],
 )
 def test_a_bad_request_is_one_sentence(change: dict[str, Any], words: str) -> None:

@@ -260,7 +260,7 @@ def test_published_sudokus() -> None:
     cells: dict[str, Figures] = {
         label: paired(
             [float(cell.split()[0]) for cell in of_paper[label.removesuffix(" (1,562)")]],
-            [on_file(runs[scheme], policy, stratum).cell_accuracy for scheme, policy in columns],
+            [on_file(runs[scheme], policy, stratum).cell_accuracy or 0.0 for scheme, policy in columns],
         )
         for label, stratum in strata.items()
     }

@@ -249,6 +249,17 @@ def test_a_look_without_hiding_sees_what_it_writes_over() -> None:
         assert not hidden_NSA[i, drafts.passes_N[i] :].any()
 
 
+def test_a_total_of_steps_is_that_of_each_refill() -> None:
+    instances = problems(40)
+    policy, commit = Check(draft=Top1(), then="refill", rounds=2), Commit(steps=3)
+    trace, draft = (decode(TOY, instances, asked, Decoding(commit)) for asked in (policy, Top1()))
+    assert trace.passes_N is not None
+    assert draft.passes_N is not None
+    caught_N, refilling_N = trace.notes["caught"], trace.passes_N - draft.passes_N - trace.notes["checks"]
+    np.testing.assert_array_equal(refilling_N, caught_N.clip(max=3))
+    assert caught_N.max() > 3
+
+
 @pytest.mark.parametrize("then", ["replace", "refill", "region"])
 def test_a_look_that_changes_nothing_is_in_the_trace(then: Literal["replace", "refill", "region"]) -> None:
     trace = decode(TOY, problems(40), Check(hide="none", then=then))

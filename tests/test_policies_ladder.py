@@ -3,7 +3,7 @@
 Shapes: N instances, A answer cells.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,13 +12,14 @@ from torch import Tensor
 
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
+from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit, Policy, State
 from hardtail.policies.check import Check
 from hardtail.policies.confidence import Noisy, Top1
 from hardtail.policies.ladder import Ladder
 from hardtail.policies.parallel import Threshold
 from hardtail.policies.remask import LeaveOneOut
-from tests.decoding_toys import TOY, Row, problems
+from tests.decoding_toys import MASK, TOY, VOCAB, Row, problems
 from tests.test_policies_check import Story, events_of, groups_of
 
 
@@ -79,6 +80,20 @@ def test_a_ladder_is_its_definition(limit: float) -> None:
         rungs.add((rung, tried))
     wanted = {0.0: {(0, 2), (1, 2), (2, 2)}, 6.0: {(0, 0), (1, 2), (2, 2)}, 20.0: {(0, 0), (1, 1)}}
     assert wanted[limit] <= rungs
+
+
+def test_an_answer_that_the_denoiser_finds_impossible_is_still_its_answer() -> None:
+    def fickle(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        """Rules out token 5 where something is written, and everything else where nothing is."""
+        fresh_B11 = (tokens_BL.gather(1, at_BA) == MASK).all(dim=1)[:, None, None]
+        five_V = torch.arange(VOCAB) == 5
+        return torch.where(fresh_B11 == five_V, 0.0, -torch.inf).expand(*at_BA.shape, -1)
+
+    instances = problems(8)
+    instances = replace(instances, maskable_NA=np.ones_like(instances.maskable_NA))
+    trace = decode(Function(fickle, MASK), instances, Ladder((Threshold(), Threshold())))
+    assert (trace.answer_NA == 5).all()
+    assert np.isinf(trace.notes["energy"]).all()
 
 
 def test_a_trusted_draft_costs_its_proof() -> None:

@@ -13,11 +13,12 @@ from hardtail.core.registry import POLICIES, TASKS, Registry
 from hardtail.decoding.loop import decode
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import MaxLogit, Top1
-from hardtail.policies.named import policy_named
+from hardtail.policies.learned import Planned
+from hardtail.policies.named import name_of, policy_named
 from hardtail.policies.orders import Blocks, Logical
 from hardtail.policies.parallel import Klass, Threshold
 from hardtail.policies.remask import LeaveOneOut, ReMDM
-from tests.decoding_toys import CELLS, TOY, EveryOther, problems
+from tests.decoding_toys import CELLS, NAMES, TOY, EveryOther, problems
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,17 @@ from tests.decoding_toys import CELLS, TOY, EveryOther, problems
 )
 def test_names(text: str, policy: Policy) -> None:
     assert policy_named(text, ("lsb", "top_down")) == policy
+
+
+@pytest.mark.parametrize("text", [name for name in NAMES if ":" not in name])
+def test_a_policy_has_the_name_that_it_is_read_from(text: str) -> None:
+    orders = ("zigzag",)
+    assert policy_named(name_of(policy_named(text, orders)), orders) == policy_named(text, orders)
+
+
+def test_a_policy_of_ones_own_is_called_by_its_class_and_fields() -> None:
+    assert name_of(EveryOther(first=2)) == "EveryOther,first=2"
+    assert name_of(Planned(lambda tokens_BL, at_BA: at_BA)) == "Planned"
 
 
 def test_every_order_of_every_task_is_a_policy() -> None:

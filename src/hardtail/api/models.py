@@ -12,7 +12,7 @@ from hardtail.measuring.models import Reading, subject_of
 from hardtail.measuring.subject import Kind, Subject
 from hardtail.models.precision import Precision
 from hardtail.policies.base import Commit, Policy
-from hardtail.policies.named import policy_named
+from hardtail.policies.named import name_of, policy_named
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_named
 
@@ -72,8 +72,7 @@ def evaluate(
     seed = subject.seed if data_seed is None else data_seed
     found = evaluate_all(
         subject,
-        {name: policy for given in policies for name, policy in _policy(given, subject.task).items()}
-        or chosen_policies(subject.task, ()),
+        _policies(policies, subject.task),
         chosen_strata(subject.task, strata),
         n,
         Decoding(Commit(each), batch, subject.device),
@@ -98,16 +97,21 @@ def decode(
     `stratum` is what the trace calls the instances; by default the hardest of the study's strata that has them all.
     """
     subject = load(model, task)
-    ((name, chosen),) = _policy(policy, subject.task).items()
+    ((name, chosen),) = _policies([policy], subject.task).items()
     label = _stratum(subject.task, instances) if stratum is None else stratum
     decoding = Decoding(Commit(each), batch, subject.device)
     return Trace.concat(list(traced(subject, name, chosen, instances, label, decoding)))
 
 
-def _policy(given: str | Policy, task: Task) -> dict[str, Policy]:
-    if isinstance(given, Policy):
-        return {type(given).__name__: given}
-    return {given: policy_named(given, task.order_names)}
+def _policies(given: Sequence[str | Policy], task: Task) -> dict[str, Policy]:
+    """Policies by the names that records call them; the usual ones if none are given."""
+    found: dict[str, Policy] = {} if given else chosen_policies(task, ())
+    for each in given:
+        policy = each if isinstance(each, Policy) else policy_named(each, task.order_names)
+        name = name_of(each) if isinstance(each, Policy) else each
+        if found.setdefault(name, policy) != policy:
+            raise HardtailError(f"two different policies are called {name}; evaluate them one after the other")
+    return found
 
 
 def _stratum(task: Task, instances: Instances) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hardtail.core.errors import HardtailError
 from hardtail.core.records import Accuracy, Measurement, as_json
 from hardtail.core.tables import Table
 from hardtail.measuring.diagnosis import Diagnosis, Verdict, tables, verdict
@@ -36,7 +37,12 @@ class Evaluation:
 
     def accuracy(self, policy: str, stratum: str) -> float:
         """Exact match under one order on one stratum."""
-        return next(held.exact_match for held in self.accuracies if (held.policy, held.stratum) == (policy, stratum))
+        asked, measured = (policy, str(self.subject.task.stratum(stratum))), self.accuracies
+        for held in measured:
+            if (held.policy, held.stratum) == asked:
+                return held.exact_match
+        known = ", ".join(f"{held.policy} on {held.stratum}" for held in measured)
+        raise HardtailError(f"{policy} on {stratum} was not measured; there is {known}")
 
     def tables(self) -> list[Table]:
         return eval_tables(self.subject, self.records)

@@ -4,9 +4,11 @@ Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
+from threading import Lock
 from typing import Any, get_args
 
 import torch
@@ -16,11 +18,12 @@ from hardtail.core import hub
 from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import HF, TEMPLATE, ZOO
 from hardtail.core.registry import Registry
-from hardtail.measuring.subject import Kind, Origin, Subject, load_subject
+from hardtail.measuring.subject import Kind, Origin, Subject, agreed, load_subject
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.hf.families import FAMILIES
 from hardtail.models.precision import Precision
 from hardtail.tasks.base import Task
+from hardtail.tasks.named import task_to_json
 
 MODELS: Registry[object] = Registry("model", "hardtail.models", {}, lambda found: None)
 """Models of other packages; any `package.module:object` is found too."""
@@ -90,31 +93,56 @@ def subject_of(
     """The subject of whatever a user gives as a model.
 
     Runs and weights name their task; a function, a module or `hf:…` needs its `task`. Without `device`, files are
-    computed on a GPU if there is one, and objects where their weights are.
+    computed on a GPU if there is one, and objects where their weights are. `name` is what tables call it.
     """
+    found = _found(model, task, kind, device, precision, compiled, reading)
+    return found if name is None else replace(found, name=name)
+
+
+def _found(
+    model: object,
+    task: Task | None,
+    kind: Kind | None,
+    device: str | None,
+    precision: Precision,
+    compiled: bool,
+    reading: Reading,
+) -> Subject:
     if isinstance(model, str) and model.startswith(HF):
         if (found := hub.model_of(model)) is None:
-            return _of_another_project(model, task, name, kind, device, precision, compiled, reading)
+            return _of_another_project(model, task, kind, device, precision, compiled, reading)
         reading.refuse_for(model)
         return _of_ours(found, task, kind, usable_device(device), precision, compiled)
     reading.refuse_for(model)
-    if isinstance(model, Subject):
-        return model
     if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
         where = usable_device(device)
         return load_subject(str(model), task=task, kind=kind, device=where, precision=precision, compiled=compiled)
     if (kind, precision, compiled) != (None, "fp32", False):
         raise HardtailError(f"{model}: a checkpoint, a precision or compiling can be chosen for runs and weights only")
+    name = None
     if isinstance(model, str):
-        name, model = name or model.rpartition(":")[2], MODELS.load(model)
-        if isinstance(model, Subject):
-            return model
+        name, model = model.rpartition(":")[2], MODELS.load(model)
+    if isinstance(model, Subject):
+        return _loaded(model, task, device)
     if task is None:
         raise HardtailError(
             f"{name or model!r} does not say its task; give it, for example as task='addition' (--task addition)"
         )
     where = _place(model) if device is None else usable_device(device)
     return Subject(task, denoiser_of(model, task.vocabulary.mask_id, where), name or _name(model), device=where)
+
+
+def _loaded(subject: Subject, task: Task | None, device: str | None) -> Subject:
+    """A subject as it is; raise HardtailError if another task or device is asked for."""
+    try:
+        agreed(task_to_json(subject.task), task)
+    except HardtailError as error:
+        raise HardtailError(f"{subject.name}: {error}; leave the task out") from error
+    if device is not None and torch.device(device) != torch.device(subject.device):
+        raise HardtailError(
+            f"{subject.name} computes on {subject.device}, not on {device}; choose the device when it is loaded"
+        )
+    return subject
 
 
 def _of_ours(
@@ -131,7 +159,6 @@ def _of_ours(
 def _of_another_project(
     model: str,
     task: Task | None,
-    name: str | None,
     kind: Kind | None,
     device: str | None,
     precision: Precision,
@@ -152,7 +179,7 @@ def _of_another_project(
     origin = Origin(decode_precision=precision, reading=task.preset_name(), pretrained=found.pretrained)
     # Its weights have their precision already, so the denoiser adds none.
     denoiser = ModelDenoiser(found.model, task.vocabulary.mask_id, "fp32" if precision == "bf16" else precision)
-    return Subject(task, denoiser, name or found.called, origin, device=where)
+    return Subject(task, denoiser, found.called, origin, device=where)
 
 
 def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
@@ -164,7 +191,7 @@ def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
     if isinstance(model, nn.Module):
         _refuse_plain_call(model)
         model.to(device)
-        return Own(model, _takes_places(model.forward), mask_id, model)
+        return Own(model, _takes_places(model.forward), mask_id, Evaluating(model))
     return Own(model, _takes_places(model), mask_id)
 
 
@@ -176,21 +203,38 @@ class Own:
     takes_places: bool
     """Whether it gets the positions of the answer cells, and so returns their logits alone."""
     mask_id: int
-    module: nn.Module | None = None
+    evaluating: "Evaluating | None" = None
+    """Of a module."""
 
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
-        training = self.module is not None and self.module.training
-        if self.module is not None and training:
-            self.module.eval()
-        try:
+        with self.evaluating or nullcontext():
             found = self.function(tokens_BL, at_BA) if self.takes_places else self.function(tokens_BL)
-        finally:
-            if self.module is not None and training:
-                self.module.train()
         logits = found if isinstance(found, Tensor) else getattr(found, "logits", None)  # as Hugging Face returns them
         if not isinstance(logits, Tensor) or logits.dim() != 3:
             raise HardtailError(f"the model returned {_described(found)}; give {ACCEPTED}")
         return logits if self.takes_places else logits.gather(1, at_BA[..., None].expand(-1, -1, logits.shape[-1]))
+
+
+class Evaluating(AbstractContextManager[None]):
+    """A module's evaluation mode, from the first thread that computes with it to the last; then every part of it is in
+    the mode that it was in before."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module, self.lock, self.inside = module, Lock(), 0
+        self.training: list[nn.Module] = []
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.training = [part for part in self.module.modules() if part.training]
+                self.module.eval()
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            for part in [] if self.inside else self.training:
+                part.training = True
 
 
 def _refuse_plain_call(model: nn.Module) -> None:

@@ -157,12 +157,12 @@ def _not_there(path: Path, why: str | None) -> str:
 def _task_in(recipe: RecipeFile, given: Task | None, path: Path) -> Task:
     """The task of the recipe in a file."""
     try:
-        return _agreed(recipe.fields.task, given)
+        return agreed(recipe.fields.task, given)
     except HardtailError as error:
         raise HardtailError(f"{path} does not name a task that can be used here ({error})") from error
 
 
-def _agreed(described: dict[str, Any], given: Task | None) -> Task:
+def agreed(described: dict[str, Any], given: Task | None) -> Task:
     """The task that a file describes, or the given one, which must agree with the file."""
     if given is None:
         return task_from_json(described)

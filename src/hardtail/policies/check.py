@@ -7,7 +7,7 @@ answers or a task's order.
 Shapes: B batch, A answer cells, V vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -90,6 +90,7 @@ class Check(Policy):
             "drafting_B": hidden_B,
             "done_B": ~hidden_B,
             "settled_B": torch.zeros_like(hidden_B),
+            "began_B": none_B + state.step,  # when the draft, or the last refill, began
             "turn_B": none_B,  # checks so far
             "quiet_B": none_B.clone(),  # of these, the last ones without a difference
             "differed_B": none_B.clone(),
@@ -109,7 +110,8 @@ class Check(Policy):
         return torch.where(drafting_B1, self.draft.score(guess, nested(state, _DRAFT)), guess.top_BA)
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
-        drafted_B = self.draft.count(guess, score_BA, nested(state, _DRAFT), commit)
+        within = replace(nested(state, _DRAFT), began=state.memory["began_B"])  # a total of steps is that of one draft
+        drafted_B = self.draft.count(guess, score_BA, within, commit)
         return torch.where(state.memory["drafting_B"], drafted_B, state.hidden_BA.sum(dim=1))
 
     def token(self, guess: Guess, state: State) -> Tensor:
@@ -147,6 +149,7 @@ class Check(Policy):
         refill_BA = refill_B[:, None] & self._region(doubted_BA) & state.maskable_BA
         if self.then != "replace" and perhaps(refill_B):
             restart(self.draft, state, _DRAFT, refill_B, state.hidden_BA | refill_BA)
+            memory["began_B"].copy_(torch.where(refill_B, state.step + 1, memory["began_B"]))
         doubted_BA &= ~over_B[:, None]
         drafting_B.copy_((drafting_B & ~drafted_B) | refill_B)
         return again_BA | refill_BA | self._ask((drafted_B | checked_B) & ~done_B & ~refill_B, state)

@@ -147,7 +147,7 @@ class Ladder(Policy):
         turn_B.add_(proving_B)
         proved_B = proving_B & (turn_B == self.parts * self.splits)
         turn_B.mul_(~proved_B)
-        better_B = proved_B & (energy_B < memory["best_energy_B"])
+        better_B = proved_B & ((memory["tried_B"] == 0) | (energy_B < memory["best_energy_B"]))
         memory["best_energy_B"].copy_(torch.where(better_B, energy_B, memory["best_energy_B"]))
         memory["best_try_B"].copy_(torch.where(better_B, memory["tried_B"], memory["best_try_B"]))
         memory["best_BA"].copy_(torch.where(better_B[:, None], memory["kept_BA"], memory["best_BA"]))

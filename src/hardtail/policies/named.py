@@ -1,7 +1,7 @@
 """Policies by name, as the command line writes them: `top1`, `block,size=4`, `lsb`, `my_package.module:MyPolicy`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 
 from hardtail.core.errors import HardtailError
@@ -30,6 +30,28 @@ def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
     held = [word for word in words if word.partition("=")[0] in kind.inner]
     made = configured(kind, [word for word in words if word not in held], name)
     return replace(made, **_inner(made, held, name, order_names)) if held else made
+
+
+def name_of(policy: Policy) -> str:
+    """The text that `policy_named` reads as this policy. A class that is not registered goes by its own name; fields
+    that cannot be written, such as a head, are left out."""
+    if isinstance(policy, Logical):
+        return policy.order
+    kind = f"{type(policy).__module__}:{type(policy).__qualname__}"
+    name = next((name for name, path in POLICIES.paths().items() if path == kind), type(policy).__name__)
+    changed = {item.name: value for item in fields(policy) if (value := getattr(policy, item.name)) != item.default}
+    written = {field: text for field, value in changed.items() if (text := _written(value)) is not None}
+    return ",".join([name, *(f"{field}={text}" for field, text in written.items())])
+
+
+def _written(value: object) -> str | None:
+    """A field's value as `policy_named` reads it; None if it has no such form."""
+    if isinstance(value, Policy):
+        return name_of(value).replace(",", "+")
+    if isinstance(value, tuple):
+        parts = [_written(part) for part in value]
+        return None if None in parts else "/".join(map(str, parts))
+    return str(value) if isinstance(value, str | int | float | None) else None
 
 
 def _inner(made: Policy, words: Sequence[str], name: str, order_names: Sequence[str]) -> dict[str, Inner]:

@@ -74,6 +74,11 @@ class Blocks(Policy):
         return (now_B + left_B - 1) // left_B
 
     def steps(self, cells: int, commit: Commit) -> int:
+        if commit.schedule != "even":
+            raise HardtailError(
+                f"block divides a total of steps evenly among its blocks, not by the schedule {commit.schedule!r}; "
+                "leave the schedule out, or give another policy"
+            )
         return cells
 
     def _now_BA(self, state: State) -> Tensor:

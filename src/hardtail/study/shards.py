@@ -54,7 +54,7 @@ class Identity:
     @classmethod
     def of(cls, subject: Subject) -> "Identity":
         held: object = subject.denoiser
-        module = held.model if isinstance(held, ModelDenoiser) else held.module if isinstance(held, Own) else held
+        module = held.model if isinstance(held, ModelDenoiser) else held.function if isinstance(held, Own) else held
         return cls(subject.origin, weights_hash(module) if isinstance(module, nn.Module) else None)
 
     def refuse_other(self, other: "Identity") -> None:
