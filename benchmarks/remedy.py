@@ -14,8 +14,9 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from arguments import how_many
 from hardtail import zoo
@@ -25,7 +26,7 @@ from hardtail.core.records import Accuracy, Trust, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.calibration import APART, calibrate
 from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
-from hardtail.measuring.influence import By, chosen_groups
+from hardtail.measuring.influence import WAYS
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.precision import Precision
 from hardtail.policies.base import Commit
@@ -131,12 +132,9 @@ def equal_passes(models: list[str], seeds: list[int]) -> Iterator[Work]:
 
 def groups(models: list[str], seeds: list[int]) -> Iterator[Work]:
     """A check with groups that the model chose, next to combs, random groups and blocks, on the hardest problems."""
-    for model in models:
-        subject = load_subject(ZOO + model)
-        chosen = [f"check,hide=given,groups={chosen_groups(subject, by=by)}" for by in get_args(By)]
-        for seed in seeds:
-            for policy in ("check", *chosen, "check,hide=random", "check,hide=random,parts=4", "check,hide=block"):
-                yield Work(model, seed, HARDEST[subject.task.name], policy)
+    policies = [f"check,hide={hide}" for hide in ("comb", *WAYS, "random", "random,parts=4", "block")]
+    for model, seed, policy in product(models, seeds, policies):
+        yield Work(model, seed, HARDEST[MODELS[model].task], policy)
 
 
 class Measured(NamedTuple):

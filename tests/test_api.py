@@ -141,9 +141,8 @@ def test_policies_of_one_class_are_told_apart() -> None:
         return [record.policy for record in found.accuracies]
 
     assert evaluated(Threshold(p=0.5), Threshold(p=0.99)) == ["threshold,p=0.5", "threshold,p=0.99"]
-    first, second = (Planned(lambda tokens_BL, at_BA, way=way: way * at_BA) for way in (1, -1))
     with pytest.raises(ht.HardtailError, match="two different policies are called Planned"):
-        evaluated(first, second)
+        evaluated(Planned(lambda tokens_BL, at_BA: at_BA), Planned(lambda tokens_BL, at_BA: -at_BA))
 
 
 def test_what_a_loaded_model_is_called_and_what_it_is_not() -> None:

@@ -14,10 +14,15 @@ from torch import Tensor
 import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.seeds import Streams, below
-from hardtail.measuring.influence import DRAWS, apart, attention, chosen_groups, hiding
+from hardtail.decoding.loop import decode
+from hardtail.measuring.influence import DRAWS, WAYS, By, apart, attention, chosen_groups, influence, with_groups
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.denoiser import Function
 from hardtail.models.transformer import Block, Shape, Transformer, looked_up
+from hardtail.policies.check import Check
+from hardtail.policies.confidence import Top1
+from hardtail.policies.ladder import Ladder
+from hardtail.policies.named import policy_named
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, problems
 
 
@@ -43,7 +48,7 @@ def test_the_division_is_as_good_as_the_best_of_all() -> None:
         assert inside(apart(dependence_AA, 2)) <= 1.1 * best
 
 
-def test_a_planted_dependence_is_found_by_hiding() -> None:
+def test_a_planted_dependence_is_found_by_influence() -> None:
     """The toy model says something about a cell only if the third cell after it is shown."""
     instances = problems(200)
     instances = replace(instances, tokens_NL=np.zeros_like(instances.tokens_NL))
@@ -53,7 +58,7 @@ def test_a_planted_dependence_is_found_by_hiding() -> None:
         first_V = torch.nn.functional.one_hot(torch.tensor(0), VOCAB)
         return shown_BA[..., None] * first_V
 
-    found_AA = hiding(Function(logits, MASK), instances, Streams(0).named("test"))
+    found_AA = influence(Function(logits, MASK), instances, Streams(0).named("test"))
     strongest_A = found_AA.argmax(axis=1)
     assert strongest_A.tolist() == [(cell + 3) % CELLS for cell in range(CELLS)]
 
@@ -81,7 +86,7 @@ def test_hiding_is_its_definition() -> None:
                 means[bool(drawn[r, i, two])].append(own - sum(every) / len(every))
         together, alone = (sum(means[hidden]) / max(len(means[hidden]) - 1, 1) for hidden in (True, False))
         wanted_AA[one, two] = 0.0 if one == two else abs(alone - together)
-    found_AA = hiding(TOY, instances, Streams(3).named("test"))
+    found_AA = influence(TOY, instances, Streams(3).named("test"))
     np.testing.assert_allclose(found_AA, wanted_AA, atol=1e-5)
 
 
@@ -126,8 +131,33 @@ def test_a_shipped_model_keeps_neighbours_apart() -> None:
 def test_a_model_that_hides_its_attention_is_asked_by_hiding() -> None:
     task = hardtail.task("addition", digits=4)
     subject = Subject(task, Function(lambda tokens, at: torch.zeros(*at.shape, task.vocabulary.size), 12), "mine")
-    with pytest.raises(HardtailError, match="by='hiding'"):
+    with pytest.raises(HardtailError, match="hide=influence needs logits alone"):
         chosen_groups(subject)
-    assert sorted(set(chosen_groups(subject, 2, by="hiding", n=4))) == ["0", "1"]
+    assert sorted(set(chosen_groups(subject, 2, by="influence", n=4))) == ["0", "1"]
     with pytest.raises(HardtailError, match="6 groups of 5 cells"):
-        chosen_groups(subject, 6, by="hiding", n=4)
+        chosen_groups(subject, 6, by="influence", n=4)
+
+
+def test_a_check_asks_the_model_for_its_groups_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def choose(subject: Subject, parts: int, *, by: By) -> str:
+        asked.append(by)
+        return chosen_groups(subject, parts, by=by, n=4)
+
+    monkeypatch.setattr("hardtail.measuring.influence.chosen_groups", choose)
+    subject = load_subject("zoo:addition-random")
+    groups = {by: chosen_groups(subject, by=by, n=4) for by in WAYS.values()}
+    names = [f"check,hide={by},rounds=1" for by in groups]
+    table = hardtail.evaluate(subject, policies=names, strata=["natural", "chain>=28"], n=3)
+    assert [record.policy for record in table.accuracies] == names * 2
+    assert asked == list(groups)
+    for by, signs in groups.items():
+        written = with_groups(Ladder((Top1(), policy_named(f"check,hide={by}"))), subject)
+        assert written == Ladder((Top1(), Check(hide="given", groups=signs)))
+    assert with_groups(Ladder(), subject) == Ladder()
+
+
+def test_groups_that_nobody_chose_are_refused() -> None:
+    with pytest.raises(HardtailError, match="hide=attention are groups that a model chooses, and none was asked"):
+        decode(TOY, problems(2), Check(hide="attention"))

@@ -11,6 +11,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.influence import with_groups
 from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.subject import Subject
 from hardtail.policies.base import Policy
@@ -64,7 +65,7 @@ def calibrate(
     99 % of them do not exceed it. It is rounded up to two digits, so that it can be written down.
     """
     slowest = ladder.rungs[-1]
-    trusting = replace(ladder, rungs=(slowest, slowest), limit=TRUSTING, again=0)
+    trusting = with_groups(replace(ladder, rungs=(slowest, slowest), limit=TRUSTING, again=0), subject)
     instances = measured_instances(subject.task, "natural", n, data_seed + APART)
     parts = passes.traces(subject, trusting, instances, decoding, {}, trust=False, progress=progress)
     energy = np.concatenate([part.notes["energy"][part.exact_N] for part, _ in parts])

@@ -26,6 +26,7 @@ from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.given import GivenProblems
+from hardtail.measuring.influence import with_groups
 from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
@@ -128,9 +129,8 @@ def evaluate_strata(
     head = _head(subject, name, decoding, passes, calibrated)
     with ExitStack() as opened:
         writers = {stratum: opened.enter_context(trace_writer(path)) for stratum, path in traces.items()}
-        decoded = passes.traces(
-            subject, policy, instances, decoding, _about(subject, head, ""), trust=trust, progress=progress
-        )
+        chosen, about = with_groups(policy, subject), _about(subject, head, "")
+        decoded = passes.traces(subject, chosen, instances, decoding, about, trust=trust, progress=progress)
         for part, asking in opened.enter_context(closing(decoded)):
             aside += asking if trust else 0.0
             rows.append(_numbers(subject.task, part, trust=trust))
@@ -194,7 +194,8 @@ def traced(
 ) -> Generator[Trace, None, None]:
     """The trace of one policy, part by part; its `about` names what was decoded, and how."""
     about = _about(subject, _head(subject, name, decoding), stratum)
-    return decode_stream(subject.denoiser, instances, policy, decoding, progress=progress, about=about)
+    chosen = with_groups(policy, subject)
+    return decode_stream(subject.denoiser, instances, chosen, decoding, progress=progress, about=about)
 
 
 def _about(subject: Subject, head: Head, stratum: str) -> dict[str, Any]:

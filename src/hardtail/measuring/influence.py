@@ -6,7 +6,8 @@ apart is asked of the model, on training problems; the groups are then the same 
 Shapes: N instances, R draws, B batch, L sequence, A answer cells, D width, H heads, V vocabulary.
 """
 
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -19,33 +20,55 @@ from hardtail.core.types import Instances
 from hardtail.measuring.subject import Subject
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.transformer import Block, Transformer, looked_up, pick
+from hardtail.policies.base import Policy
+from hardtail.policies.check import Check
 from hardtail.policies.groups import SIGNS
 from hardtail.tasks import datasets as data
 
 BATCH = 32
 DRAWS = 12
 """How often half of each answer's cells is hidden."""
-By = Literal["attention", "hiding"]
+By = Literal["attention", "influence"]
+WAYS: dict[str, By] = {by: by for by in get_args(By)}
+
+
+def with_groups(policy: Policy, subject: Subject) -> Policy:
+    """The policy with groups that the model has chosen, where a check in it asks for them."""
+    held = {name: getattr(policy, name) for name in policy.inner}
+    inner = {
+        name: tuple(with_groups(each, subject) for each in value)
+        if isinstance(value, tuple)
+        else with_groups(value, subject)
+        for name, value in held.items()
+    }
+    if inner != held:
+        policy = replace(policy, **inner)
+    if not isinstance(policy, Check) or (by := WAYS.get(policy.hide)) is None:
+        return policy
+    asked = by, policy.parts
+    if asked not in subject.chosen_groups:
+        subject.chosen_groups[asked] = chosen_groups(subject, policy.parts, by=by)
+    return replace(policy, hide="given", groups=subject.chosen_groups[asked])
 
 
 def chosen_groups(subject: Subject, parts: int = 3, *, by: By = "attention", n: int = 128, seed: int = 0) -> str:
     """Groups for `check,hide=given,groups=…`, from `n` training problems.
 
     `attention`  from how much cells attend to each other: one pass for each problem; only for our own transformer
-    `hiding`     from how much hiding one cell changes what the model says about another: `DRAWS` passes
+    `influence`  from how much hiding one cell changes what the model says about another: `DRAWS` passes
     """
     instances = data.build(subject.task, data.TRAIN, seed, n).instances
-    if by == "hiding":
+    if by == "influence":
         rng = Streams(seed).named(f"{subject.task.name}/groups")
-        return apart(hiding(subject.denoiser, instances, rng, subject.device), parts)
+        return apart(influence(subject.denoiser, instances, rng, subject.device), parts)
     model = subject.denoiser.model if isinstance(subject.denoiser, ModelDenoiser) else None
     if not isinstance(model, Transformer):
-        raise HardtailError(f"{subject.name} does not show its attention; give by='hiding', which needs logits alone")
+        raise HardtailError(f"{subject.name} does not show its attention; hide=influence needs logits alone")
     return apart(attention(model, instances, subject.device), parts)
 
 
 @torch.inference_mode()
-def hiding(denoiser: Denoiser, instances: Instances, rng: Stream, device: str = "cpu") -> NDArray[np.float64]:
+def influence(denoiser: Denoiser, instances: Instances, rng: Stream, device: str = "cpu") -> NDArray[np.float64]:
     """How much the margin of a hidden cell's gold token changes when another cell is hidden too [A, A].
 
     A random half of the cells is hidden in each draw. The margin is the token's logit above the best other one, less

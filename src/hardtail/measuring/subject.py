@@ -1,6 +1,6 @@
 """The subject of an evaluation: a denoiser, its task, and where it comes from; our own weights are loaded here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,8 @@ class Subject:
     """Where its denoiser computes."""
     records: bool = True
     """Whether measurements are added to its run directory; not to a copy of what is on the Hub."""
+    chosen_groups: dict[tuple[str, int], str] = field(default_factory=dict, compare=False)
+    """The groups of cells that its model has chosen, by how and how many (`measuring.influence`)."""
 
     def __repr__(self) -> str:
         kind, step = self.origin.checkpoint, self.origin.step

@@ -44,13 +44,13 @@ class Check(Policy):
     inner: ClassVar[tuple[str, ...]] = ("draft",)
 
     draft: Policy = Threshold()  # noqa: RUF009 (it is frozen)
-    hide: Literal["comb", "random", "block", "given", "none"] = "comb"
-    """What is hidden together; random groups are drawn anew in every round."""
+    hide: Literal["comb", "random", "block", "attention", "influence", "given", "none"] = "comb"
+    """What is hidden together; random groups are drawn anew in every round. The model itself chooses groups by
+    `attention` or `influence`, once, before it is decoded (`measuring.influence`)."""
     parts: AtLeastOne = 3
     """Groups, and so forward passes of a round; not of `none`, where a round is one pass."""
     groups: str = ""
-    """Only of `given`: the group of each answer cell, from 0 to 9 and a to z; `measuring.influence` lets a model choose
-    them."""
+    """Only of `given`: the group of each answer cell, from 0 to 9 and a to z."""
     sweep: Literal["forward", "backward"] = "forward"
     """Whether groups are looked at from the first or from the last one on."""
     then: Literal["replace", "refill", "region"] = "replace"
@@ -80,6 +80,11 @@ class Check(Policy):
         return self.draft.capturable and self.hide != "given"  # groups that are written out come from the host
 
     def begin(self, state: State) -> dict[str, Tensor]:
+        if self.hide in ("attention", "influence"):
+            raise HardtailError(
+                f"check: hide={self.hide} are groups that a model chooses, and none was asked; decode with "
+                "`hardtail eval` or `ht.decode`, or give the policy to `measuring.influence.with_groups` first"
+            )
         if self.groups and len(self.groups) != state.at_BA.shape[1]:
             raise HardtailError(
                 f"check: groups={self.groups!r} are {len(self.groups)} cells, but answers have {state.at_BA.shape[1]}"
