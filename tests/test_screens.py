@@ -35,7 +35,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-@pytest.mark.parametrize("words", ["zoo", "zoo addition-papl-paper", "policies", "tasks", "gallery", "train"])
+@pytest.mark.parametrize(
+    "words", ["zoo", "zoo addition-papl-paper", "policies", "policies check lsb", "tasks", "gallery", "train"]
+)
 def test_a_screen_is_what_it_was(words: str, hardtail_command: Command) -> None:
     code, out, err = hardtail_command(*words.split())
     assert (code, err) == (0, "")

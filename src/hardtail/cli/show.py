@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
+from tyro.conf import Positional
+
 from hardtail import task as make_task
 from hardtail.cli.common import app, busy, check_out, open_console, progress_bar, say, show_tables
 from hardtail.cli.options import option
@@ -77,10 +79,22 @@ def gallery() -> None:
         console.print(show.side_by_side(panels, console.width))
 
 
-@app.command
-def policies() -> None:
+@app.command(imports=True)
+def policies(
+    names: Annotated[
+        Positional[tuple[str, ...]], option("policies to describe in full [a table of all]", "[NAME ...]")
+    ] = (),
+    /,
+) -> None:
     """List the decoding orders, each with a sentence: what `--policies` accepts."""
-    from hardtail.show.policies import policy_tables
+    from hardtail.show.policies import policy_card, policy_tables
 
-    show_tables(policy_tables())
+    if not names:
+        show_tables(policy_tables())
+    for name in names:
+        text, table = policy_card(name, open_console().width)
+        print(text, end="\n\n")
+        show_tables(table)
     print("fields follow after commas: --policies top1 block,size=4 my_module:MyPolicy")
+    if not names:
+        print("`hardtail policies NAME` says what a policy does and what its fields accept")

@@ -118,6 +118,18 @@ def _short(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
+def accepted(hint: Any) -> str:
+    """What a field of this type can be set to, in words."""
+    if NoneType in get_args(hint):
+        return f"{accepted(_not_none(hint))}, or none"
+    if get_origin(hint) is Literal:
+        return ", ".join(get_args(hint))
+    bounds = [str(extra) for extra in get_args(hint) if isinstance(extra, Bounds)]
+    hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    return ", ".join([words.get(hint, "set in Python"), *bounds])
+
+
 def _not_none(hint: Any) -> Any:
     """Return `float` for `float | None`."""
     return next(member for member in get_args(hint) if member is not NoneType)

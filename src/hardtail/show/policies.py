@@ -1,11 +1,19 @@
 """The decoding orders in a terminal, each with a sentence."""
 
+import ast
 import re
 from dataclasses import fields
+from inspect import cleandoc, getsource
+from itertools import pairwise
+from textwrap import dedent, fill
+from typing import get_type_hints
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import accepted
 from hardtail.core.registry import POLICIES, TASKS
 from hardtail.core.tables import Table
+from hardtail.policies.base import Policy
+from hardtail.policies.named import policy_named
 
 
 def policy_tables() -> list[Table]:
@@ -32,10 +40,52 @@ def policy_tables() -> list[Table]:
     ]
 
 
+def policy_card(name: str, width: int) -> tuple[str, list[Table]]:
+    """What a policy does, in full and in lines of this width, and a table of its fields if it has any."""
+    orders = {order: task for task in map(TASKS.load, TASKS.names()) for order in task.order_names}
+    if name in orders:
+        return fill(f"{name}: {orders[name].words.orders[name]}; a logical order of {orders[name].name}", width), []
+    kind = type(policy_named(name))
+    hints, meanings = get_type_hints(kind, include_extras=True), _meanings(kind)
+    rows = []
+    for field in fields(kind):
+        inner = "policies, joined by /, their" if isinstance(field.default, tuple) else "a policy, its"
+        values = f"{inner} fields by +" if field.name in kind.inner else accepted(hints[field.name])
+        rows.append((field.name, _default(field.default), values, meanings.get(field.name, "")))
+    table = Table("", ("field", "default", "accepts", "meaning"), tuple(rows))
+    return _filled(f"{name}: {cleandoc(kind.__doc__ or '')}", width), [table] if rows else []
+
+
+def _filled(text: str, width: int) -> str:
+    """A docstring in lines of this width: paragraphs, and lists of a word and what it means."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if not line or not lines or not lines[-1] or re.match(r"\S+  +\S", line):
+            lines.append(line)
+        else:
+            lines[-1] += f" {line.strip()}"
+    return "\n".join(fill(line, width, subsequent_indent="  " if "  " in line else "") for line in lines)
+
+
+def _meanings(kind: type) -> dict[str, str]:
+    """The sentences below the fields of a class and of those that it extends."""
+    found: dict[str, str] = {}
+    for own in reversed(kind.__mro__[: kind.__mro__.index(Policy)]):
+        body = ast.parse(dedent(getsource(own))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for item, below in pairwise(body.body):
+            match item, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                    found[name] = " ".join(words.split())
+    return found
+
+
 def _default(value: object) -> str:
     """A field's default as a user would write it: a policy by its name, several joined by slashes."""
     if isinstance(value, tuple):
         return "/".join(map(_default, value))
+    if value is None:
+        return "none"
     return next((name for name in POLICIES.names() if POLICIES.load(name) is type(value)), str(value))
 
 
