@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -157,6 +159,40 @@ def test_what_a_loaded_model_is_called_and_what_it_is_not() -> None:
         ht.load(loaded, device="meta")
     with pytest.raises(ht.HardtailError, match="can be chosen for runs and weights only"):
         ht.load(loaded, precision="bf16")
+
+
+def test_a_single_name_is_a_list_of_one() -> None:
+    table = ht.evaluate(carries_ignored, TASK, policies="lsb", strata="chain>=2", n=2)
+    assert [(record.policy, record.stratum) for record in table.accuracies] == [("lsb", "chain>=2")]
+    table = ht.evaluate(carries_ignored, TASK, policies=Top1(), strata="natural", n=2)
+    assert [record.policy for record in table.accuracies] == ["top1"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (lambda: ht.evaluate(carries_ignored, TASK, n="5"), "n is '5'; give at least 1"),  # type: ignore[arg-type]
+        (lambda: ht.evaluate(carries_ignored, TASK, policies=[3]), "3 is not a policy"),  # type: ignore[list-item]
+        (lambda: TASK.sample(-1, "natural"), "addition: -1 instances cannot be drawn"),
+        (lambda: ht.report([], "x.html"), "nothing to show"),
+        (
+            lambda: ht.evaluate(carries_ignored, "addition,digits=5", n=2),
+            r"shape \[32, 5, 14\]; .* must be \[32, 6, voc",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(asked: Callable[[], object], words: str) -> None:
+    with pytest.raises(ht.HardtailError, match=words):
+        asked()
+
+
+def test_problems_of_another_task_or_size_are_refused() -> None:
+    model = ht.load(carries_ignored, TASK)
+    with pytest.raises(ht.HardtailError, match=r"not problems for carries_ignored: they have .* and 6 answer cells"):
+        ht.decode(model, ht.task("addition", digits=5).sample(2), "top1")
+    others = replace(TASK.sample(2), strata={"depth": np.zeros(2, dtype=np.int16)})
+    with pytest.raises(ht.HardtailError, match="they have no chain"):
+        ht.decode(model, others, "top1")
 
 
 def test_a_trace_saves_itself_and_is_explained_and_shown(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`hardtail compare`: a person's own models and traces next to each other, and nothing else."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,14 @@ def test_problems_that_are_not_shared_are_not_paired() -> None:
     (found,) = compared([decoded("top1", slice(0, 10)), decoded("top1", slice(10, 20), "other")])
     assert [score.against_first for score in found.scores] == [None, None]
     assert len(compare_tables([found])) == 1
+
+
+def test_one_policy_decoded_in_two_ways_is_two_decoders() -> None:
+    usual = decoded("top1")
+    several = replace(usual, about={**usual.about, "commit_rule": "4 a step", "temperature": 0.5})
+    [found] = compared([usual, several, decoded("lsb")])
+    assert found.decoders == ("mine · top1", "mine · top1, 4 a step, temperature 0.5", "mine · lsb")
+    assert [score.n for score in found.scores] == [len(usual)] * 3
 
 
 def test_one_decoder_is_nothing_to_compare() -> None:

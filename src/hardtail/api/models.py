@@ -16,6 +16,9 @@ from hardtail.policies.named import name_of, policy_named
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_named
 
+Given = str | Policy
+"""A decoding order: by its name, or as it is."""
+
 
 def load(
     model: object,
@@ -48,8 +51,8 @@ def evaluate(
     model: object,
     task: Task | str | None = None,
     *,
-    policies: Sequence[str | Policy] = (),
-    strata: Sequence[str] = (),
+    policies: Given | Sequence[Given] = (),
+    strata: str | Sequence[str] = (),
     n: int = 100,
     data_seed: int | None = None,
     each: int = 1,
@@ -67,13 +70,13 @@ def evaluate(
     `traces`     a folder to write every decode to
     """
     subject = load(model, task)
-    if n < 1:
-        raise HardtailError(f"n is {n}; give at least 1 instance of each stratum")
+    if not isinstance(n, int) or n < 1:
+        raise HardtailError(f"n is {n!r}; give at least 1 instance of each stratum")
     seed = subject.seed if data_seed is None else data_seed
     found = evaluate_all(
         subject,
-        _policies(policies, subject.task),
-        chosen_strata(subject.task, strata),
+        _policies([policies] if isinstance(policies, Given) else policies, subject.task),
+        chosen_strata(subject.task, [strata] if isinstance(strata, str) else strata),
         n,
         Decoding(Commit(each), batch, subject.device),
         data_seed=seed,
@@ -85,7 +88,7 @@ def evaluate(
 def decode(
     model: object,
     instances: Instances,
-    policy: str | Policy = "top1",
+    policy: Given = "top1",
     task: Task | str | None = None,
     *,
     each: int = 1,
@@ -97,16 +100,33 @@ def decode(
     `stratum` is what the trace calls the instances; by default the hardest of the study's strata that has them all.
     """
     subject = load(model, task)
+    _refuse_others(subject, instances)
     ((name, chosen),) = _policies([policy], subject.task).items()
     label = _stratum(subject.task, instances) if stratum is None else stratum
     decoding = Decoding(Commit(each), batch, subject.device)
     return Trace.concat(list(traced(subject, name, chosen, instances, label, decoding)))
 
 
-def _policies(given: Sequence[str | Policy], task: Task) -> dict[str, Policy]:
+def _refuse_others(subject: Subject, instances: Instances) -> None:
+    """Refuse instances of another task than the model's, or of another size."""
+    task, cells = subject.task, (instances.tokens_NL.shape[1], instances.answer_len)
+    own, fault = (task.seq_len, task.answer_len), ""
+    if cells != own:
+        fault = f"they have {cells[0]} tokens and {cells[1]} answer cells, its task has {own[0]} and {own[1]}"
+    elif instances.strata and (missing := [axis for axis in task.axes if axis not in instances.strata]):
+        fault = f"they have no {missing[0]}"
+    if fault:
+        raise HardtailError(
+            f"these are not problems for {subject.name}: {fault}; draw them from its own task, as model.task.sample(10)"
+        )
+
+
+def _policies(given: Sequence[Given], task: Task) -> dict[str, Policy]:
     """Policies by the names that records call them; the usual ones if none are given."""
     found: dict[str, Policy] = {} if given else chosen_policies(task, ())
     for each in given:
+        if not isinstance(each, Given):
+            raise HardtailError(f"{each!r} is not a policy; give a name, such as 'top1', or a Policy")
         policy = each if isinstance(each, Policy) else policy_named(each, task.order_names)
         name = name_of(each) if isinstance(each, Policy) else each
         if found.setdefault(name, policy) != policy:

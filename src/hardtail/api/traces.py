@@ -43,6 +43,8 @@ def diagnose(first: Given, *others: Given) -> Explanation:
 def report(traces: Given | Sequence[Given], out: str | Path = "report.html", *, study: bool = False) -> Path:
     """Write one HTML page on which every decode can be stepped through; with `study`, also the recorded runs."""
     given = [traces] if isinstance(traces, Trace | str | Path) else traces
+    if not given and not study:
+        raise HardtailError("there is nothing to show; give at least one trace, or study=True")
     content, arrays = page_content(
         Store(default_results()) if study else None, (), [_named(trace)[1] for trace in given]
     )

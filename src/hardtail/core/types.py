@@ -139,6 +139,11 @@ class TraceSource:
     reading: str = ""
     device: str = ""
     commit: str = ""
+    commit_rule: str = ""
+    temperature: str = ""
+    restrict: str = ""
+    decode_seed: str = ""
+    decode_precision: str = ""
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> "TraceSource":
@@ -152,6 +157,18 @@ class TraceSource:
     def words(self) -> list[str]:
         """What a person calls the trace: model, note, policy and stratum, as far as they are known."""
         return [word for word in (self.model, self.note, self.policy, self.stratum) if word]
+
+    @property
+    def how(self) -> str:
+        """How it was decoded, other than one cell a step, most probable tokens, in fp32; empty if in no way."""
+        said = (
+            ("1 a step", self.commit_rule, self.commit_rule),
+            ("0.0", self.temperature, f"temperature {self.temperature}"),
+            ("False", self.restrict, "restricted"),
+            ("0", self.decode_seed, f"decode seed {self.decode_seed}"),
+            ("fp32", self.decode_precision, self.decode_precision),
+        )
+        return ", ".join(words for usual, value, words in said if value not in ("", usual))
 
 
 @dataclass(frozen=True)

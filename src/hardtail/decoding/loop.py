@@ -100,6 +100,19 @@ def decode_stream(
             yield Trace.concat(parts).take(np.argsort(order_N, kind="stable"))
 
 
+def well_shaped(logits_BAV: object, at_BA: Tensor) -> Tensor:
+    """What a denoiser returned for the cells at `at_BA`; raise HardtailError unless it is a tensor [B, A, V]."""
+    if not isinstance(logits_BAV, Tensor):
+        raise HardtailError(f"the denoiser's logits are a {type(logits_BAV).__name__}; they must be a torch tensor")
+    shape, (rows, cells) = tuple(logits_BAV.shape), at_BA.shape
+    if len(shape) != 3 or shape[:2] != (rows, cells):
+        raise HardtailError(
+            f"the denoiser's logits have the shape {list(shape)}; for {rows} rows of {cells} answer cells it must be "
+            f"[{rows}, {cells}, vocabulary]"
+        )
+    return logits_BAV
+
+
 def refuse_strangers(most: int, size: int) -> None:
     """Refuse right answers with tokens up to `most` if the denoiser has logits for only `size` tokens."""
     if most >= size:
@@ -341,15 +354,8 @@ class _Loop:
         """Which tokens may be committed. The denoiser's answer shows how many tokens there are; the mask is counted
         even if the denoiser gives it no logit."""
         few = 1 if self.device.type == "cpu" and is_ours(self.denoiser) else self.tile
-        logits_BAV = self.denoiser.logits(self.state.tokens_BL[:few], self.state.at_BA[:few])
-        if not isinstance(logits_BAV, Tensor):
-            raise HardtailError(f"the denoiser's logits are a {type(logits_BAV).__name__}; they must be a torch tensor")
-        shape = tuple(logits_BAV.shape)
-        if len(shape) != 3 or shape[:2] != (few, self.cells):
-            raise HardtailError(
-                f"the denoiser's logits have the shape {list(shape)}; for {few} rows of {self.cells} answer cells it "
-                f"must be [{few}, {self.cells}, vocabulary]"
-            )
+        at_BA = self.state.at_BA[:few]
+        shape = well_shaped(self.denoiser.logits(self.state.tokens_BL[:few], at_BA), at_BA).shape
         if self.denoiser.mask_id < 0 or max(shape[2], self.denoiser.mask_id + 1) > MOST_TOKENS:
             raise HardtailError(
                 f"the denoiser has {shape[2]:,} tokens and its mask is {self.denoiser.mask_id:,}; traces hold tokens "

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances
-from hardtail.decoding.loop import refuse_strangers
+from hardtail.decoding.loop import refuse_strangers, well_shaped
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import in_flight, pass_rows
 from hardtail.decoding.workers import Progress, spread
@@ -75,7 +75,7 @@ def judge(
     def begin(denoiser: Denoiser, moved: Progress) -> Callable[[int], tuple[float, int, int]]:
         def model(tokens_BL: Tensor, at_BA: Tensor | slice) -> Tensor:
             assert isinstance(at_BA, Tensor)
-            logits_BAV = denoiser.logits(tokens_BL, at_BA).float()
+            logits_BAV = well_shaped(denoiser.logits(tokens_BL, at_BA), at_BA).float()
             refuse_strangers(most, logits_BAV.shape[-1])
             return logits_BAV
 

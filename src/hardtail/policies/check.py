@@ -44,6 +44,7 @@ class Check(Policy):
     inner: ClassVar[tuple[str, ...]] = ("draft",)
 
     draft: Policy = Threshold()  # noqa: RUF009 (it is frozen)
+    """What writes the first answer, and fills what is hidden again."""
     hide: Literal["comb", "random", "block", "attention", "influence", "given", "none"] = "comb"
     """What is hidden together; random groups are drawn anew in every round. The model itself chooses groups by
     `attention` or `influence`, once, before it is decoded (`measuring.influence`)."""
@@ -54,7 +55,9 @@ class Check(Policy):
     sweep: Literal["forward", "backward"] = "forward"
     """Whether groups are looked at from the first or from the last one on."""
     then: Literal["replace", "refill", "region"] = "replace"
+    """What is done where the model now says something else."""
     reach: AtLeastOne = 2
+    """Only of `region`."""
     rounds: AtLeastOne | None = None
     """By default as many as the row has cells to fill."""
 

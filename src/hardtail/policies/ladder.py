@@ -38,12 +38,15 @@ class Ladder(Policy):
     inner: ClassVar[tuple[str, ...]] = ("rungs",)
 
     rungs: tuple[Policy, ...] = (Threshold(), Check(), Top1())
+    """What is tried, from the fastest to the slowest."""
     limit: NonNegative = 1.0
     """In nats, over the whole answer; `hardtail eval --calibrate` sets it for a model, by natural problems."""
     hide: Literal["comb", "random", "block"] = "random"
     """What is hidden together; random groups are drawn anew for every split."""
     parts: AtLeastOne = 2
+    """Groups of a division."""
     splits: AtLeastOne = 2
+    """Divisions, of which the energy is the mean."""
     again: Annotated[int, Bounds(ge=0)] = 0
     """How many times more the last rung is tried. A random one, such as `noisy`, draws new numbers each time; others
     repeat themselves, and the groups are drawn anew, so that more of the same answers are trusted."""

@@ -99,6 +99,7 @@ class ReMDM(Top1):
     remasks: ClassVar[bool] = True
 
     variant: Literal["cap", "conf"] = "cap"
+    """How the probability of hiding a cell again is set."""
     eta: Probability = 0.008
     """η of `cap`; `conf` has none."""
 

@@ -52,7 +52,8 @@ def policy_card(name: str, width: int) -> tuple[str, list[Table]]:
         inner = "policies, joined by /, their" if isinstance(field.default, tuple) else "a policy, its"
         values = f"{inner} fields by +" if field.name in kind.inner else accepted(hints[field.name])
         rows.append((field.name, _default(field.default), values, meanings.get(field.name, "")))
-    table = Table("", ("field", "default", "accepts", "meaning"), tuple(rows))
+    columns = ("field", "default", "accepts", "meaning")[: 4 if any(row[3] for row in rows) else 3]
+    table = Table("", columns, tuple(row[: len(columns)] for row in rows))
     return _filled(f"{name}: {cleandoc(kind.__doc__ or '')}", width), [table] if rows else []
 
 

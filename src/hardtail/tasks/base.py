@@ -170,6 +170,8 @@ class Task(ABC):
 
         Without a stream, `sample(n, stratum, seed=0)` draws those that `hardtail sample` shows.
         """
+        if n < 0:
+            raise HardtailError(f"{self.name}: {n} instances cannot be drawn; give 0 or more")
         wanted = self.stratum(rng if isinstance(rng, str) else stratum)
         if not isinstance(rng, Stream):
             rng = Stream(f"{self.name}/sample/{wanted}", seed)

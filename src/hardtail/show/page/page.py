@@ -33,9 +33,9 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", r
 def refuse_odd_name(path: Path) -> None:
     """Refuse a path that cannot be a page's, before work is spent on it."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise HardtailError(f"--out {path}: the name of a page must end in .html")
+        raise HardtailError(f"{path}: the name of a page must end in .html")
     if path.is_dir():
-        raise HardtailError(f"--out {path} is a folder; give the name of a file")
+        raise HardtailError(f"{path} is a folder; give the name of a file")
 
 
 def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
