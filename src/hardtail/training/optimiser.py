@@ -25,10 +25,13 @@ class AdamW(Checked):
     """How weights are updated."""
 
     lr: Annotated[float, Bounds(gt=0, lt=inf)] = 1e-3
+    """Learning rate after the warm-up."""
     floor: NonNegative = 1e-4
     """Learning rate at the end of the cosine."""
     warmup: Annotated[int, Bounds(ge=0)] = 2000
+    """Steps in which the learning rate rises to its full value."""
     schedule: Literal["cosine", "constant"] = "cosine"
+    """What the learning rate does after that."""
     beta1: Decay = 0.9
     beta2: Decay = 0.99
     weight_decay: NonNegative = 0.1

@@ -22,10 +22,15 @@ class Sizes(Checked):
     """The sizes of the denoiser that do not follow from the task."""
 
     layers: int = 2
+    """Transformer blocks."""
     heads: int = 2
+    """Attention heads of a block; they divide the width."""
     width: int = 128
+    """Numbers for each position."""
     mlp_ratio: int = 4
+    """The MLP's hidden width, in widths."""
     dropout: float = 0.1
+    """The share that is dropped in training."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Watch(Checked):
     """What a run measures about itself, and when."""
 
     log_every: AtLeastOne = 1000
+    """Steps between lines of the log."""
     eval_every: AtLeastOne = 5000
     """Steps between probes; a fifth of that during the first tenth of training."""
     gen_every: Annotated[int, Bounds(ge=0)] = 10_000
@@ -40,6 +46,7 @@ class Watch(Checked):
     probe: tuple[str, str] = ("test", "natural")
     """Split and stratum of the fully masked probe; the stratum `all` is the whole split in its own proportions."""
     probe_size: AtLeastOne = 10_000
+    """Instances of the probe."""
     hard: str = ""
     """The stratum whose accuracy is tracked in addition to the natural one; by default the task's own hard one."""
     decoded: AtLeastOne = 500
@@ -47,6 +54,7 @@ class Watch(Checked):
     order: str = ""
     """The logical order that is decoded in and that coverage is counted by; by default the task's main one."""
     save_every: AtLeastOne = 10_000
+    """Steps between saved states."""
 
     def of(self, task: Task) -> "Watch":
         """A copy with the task's own hard stratum and order filled in where none was given."""
@@ -85,9 +93,13 @@ class Recipe(Checked):
     optimiser: AdamW = field(default_factory=AdamW)
     watch: Watch = field(default_factory=Watch)
     steps: AtLeastOne = 300_000
+    """Updates of the weights."""
     batch: AtLeastOne = 256
+    """Sequences that are computed at a time."""
     accumulate: AtLeastOne = 1
+    """Batches of an update, one after another."""
     precision: Precision = "fp32"
+    """Of the forward and backward passes."""
     attention: AttentionPrecision = "same"
     """`bf16` computes attention alone in bf16; in tf32 with dropout that can be faster, by a third on mazes."""
     selection: Literal["last", "best_probe"] = "best_probe"
