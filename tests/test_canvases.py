@@ -6,16 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import hardtail
 from hardtail import HardtailError, Streams
+from hardtail.core.registry import TASKS
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
-from hardtail.measuring.diagnosis import diagnose
+from hardtail.measuring.diagnosis import diagnose, read_diagnoses, verdict
+from hardtail.measuring.evaluate import keep
 from hardtail.measuring.subject import load_subject
 from hardtail.policies.named import policy_named
+from hardtail.show.failures import failures
 from hardtail.tasks.addition.task import Addition
 from hardtail.traces.canvases import MOST_CANVASES, canvases_of, trace_of_canvases
 from hardtail.traces.states import hidden_before, wrong_before
@@ -80,6 +84,27 @@ def test_a_diagnosis_reads_what_canvases_say(trace: Trace) -> None:
     assert theirs.result == ours.result
     if not (trace.token_NT == trace.mask_id).any():
         assert theirs.readiness.premature == ours.readiness.premature
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_a_diagnosis_of_canvases_is_read_as_it_was_written(name: str, tmp_path: Path) -> None:
+    """What canvases do not say is unknown: no probability, and no rank of the gold token."""
+    task = TASKS.load(name)()
+    instances = task.sample(3, Streams(0).named("canvases"))
+    wrong_NA = np.where(instances.maskable_NA, task.answer_tokens[0], instances.answer_NA)
+    trace = trace_of_canvases(instances, [wrong_NA], task.vocabulary.mask_id)
+    found = diagnose(task, trace)
+    keep(tmp_path / "diagnoses.jsonl", [found])
+    assert read_diagnoses(tmp_path / "diagnoses.jsonl") == [found]
+    assert found.first_wrong is not None
+    first = found.first_wrong.by_stratum["all"]
+    assert (first.failures, first.prob, first.gold_second) == (3, None, None)
+    assert [held.bins for held in found.readiness.calibration.values()] == [()] * 4
+    sentences = [one.sentence for one in failures(task, trace)]
+    assert len(sentences) == 3
+    assert not any("nan" in text or "probability" in text for text in sentences)
+    general = verdict([msgspec.structs.replace(found, profile=None)], task.words).lines[1]
+    assert f"The first wrong {task.words.cell} comes at step 1 (median); in " in general
 
 
 def test_canvases_that_do_not_fit_are_refused(trace: Trace) -> None:

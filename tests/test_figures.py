@@ -44,6 +44,7 @@ from hardtail.tasks.addition.commits import wrong_commits
 from hardtail.tasks.addition.figures import chosen_failures, failures_figure
 from hardtail.tasks.maze.figures import ADDED, REMOVED, chosen_mazes, regions_figure
 from hardtail.tasks.maze.task import Maze
+from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from hardtail.traces.commits import wrong_cells
 from tests.planted_other import local_maze, reciting
 from tests.report_toys import TASK, addition_traces, results, saved
@@ -153,6 +154,15 @@ def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
     assert f"carry chain: {line.chain} cells" in said
     alike = sum((other.role, other.difference) == (line.role, line.difference) for other in lines)
     assert f"{alike} of {len(lines)} failures" in said, "how typical it is"
+
+
+def test_a_failure_of_canvases_is_drawn_without_probabilities(failing: Trace) -> None:
+    told = trace_of_canvases(failing.instances, list(canvases_of(failing)), failing.mask_id)
+    said = words(style()(failures_figure)(TASK, told, pen))
+    (chosen, *_) = chosen_failures(TASK, told)
+    wrong, gold = (held[chosen.instance, chosen.cell] for held in (told.answer_NA, told.instances.answer_NA))
+    assert f"writes {wrong}, while " in said
+    assert f"chain cells are masked; {gold} is true" in said
 
 
 def test_without_a_failure_there_is_no_figure_of_one(stage: Stage) -> None:

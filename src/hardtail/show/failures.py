@@ -22,7 +22,8 @@ class Failure:
     cell: int
     step: int
     """From 0."""
-    prob: float
+    prob: float | None
+    """None if unknown, as in a trace of another tool's canvases."""
     waiting: bool
     """Whether a cell that it waits for was still hidden."""
     sentence: str
@@ -41,10 +42,12 @@ def failures(task: Task, trace: Trace) -> list[Failure]:
             parents = [int(parent) for parent in trace.instances.parents_NAE[row, cell] if parent >= 0]
             hidden = [parent for parent in parents if not revealed_KA[k, parent]]
         written, gold = (task.vocabulary.decode(np.array([token])) for token in (first.token_K[k], first.gold_K[k]))
-        step, prob, ends = int(first.step_K[k]), float(first.prob_K[k]), int(wrong_NA[row].sum())
+        step, ends = int(first.step_K[k]), int(wrong_NA[row].sum())
+        prob = None if np.isnan(first.prob_K[k]) else float(first.prob_K[k])
+        sure = "" if prob is None else f" with probability {probability(prob)}"
         sentence = (
-            f"In step {step + 1} of {steps_N[row]} it writes {written} into {task.cell_name(cell)} with "
-            f"probability {probability(prob)}, where {gold} belongs"
+            f"In step {step + 1} of {steps_N[row]} it writes {written} into {task.cell_name(cell)}{sure}, "
+            f"where {gold} belongs"
             + ("." if hidden is None else _missing(task, hidden, len(parents)))
             + (f" In the end {ends} cells are wrong." if ends > 1 else "")
         )

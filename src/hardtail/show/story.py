@@ -290,7 +290,7 @@ def _telling_problem(stage: Stage, told: Told, hard: Side) -> int | None:
             int(row_N[one.row]) in solved,
             decoder.stratum_N[one.row] == hard.name,
             one.waiting,
-            round(one.prob, 2),
+            round(one.prob or 0.0, 2),
             one.step > 0,  # there is something to see before it
             -one.row,
         ),

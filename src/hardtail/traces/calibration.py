@@ -41,8 +41,9 @@ class Calibration:
 
 
 def calibration(prob_K: Array, right_K: NDArray[np.bool_]) -> Calibration:
-    """Return the calibration of commits; confidence is the probability of the committed token."""
-    prob_K = prob_K.astype(np.float64)
+    """Return the calibration of the commits whose probability is known; it is that of the committed token."""
+    known_K = ~np.isnan(prob_K)
+    prob_K, right_K = prob_K[known_K].astype(np.float64), right_K[known_K]
     bin_K = np.clip(np.searchsorted(EDGES, prob_K, side="left") - 1, 0, len(EDGES) - 2)
     bins: list[Bin] = []
     error = 0.0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Tokens, Trace
 from hardtail.traces.states import standing
-from hardtail.traces.summary import mean, median, share
+from hardtail.traces.summary import mean, median
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -169,13 +169,19 @@ class Timing:
             step_median=median(commits.step_K),
             probability_mean=mean(commits.prob_K),
             probability_median=median(commits.prob_K),
-            gold_ranked_second=share((commits.gold_rank_K == 1).sum(), len(commits)),
+            gold_ranked_second=gold_second(commits.gold_rank_K),
         )
 
 
 def readings_of(trace: Trace, wrong_NA: Mask) -> Readings[Commits]:
     """The wrong commit of each instance that has wrong cells, in both readings."""
     return Readings(first_in_time(trace, wrong_NA), lowest_index(trace, wrong_NA))
+
+
+def gold_second(gold_rank_K: Array) -> float | None:
+    """Share of the commits in which only one token was more probable than the gold one; unknown ranks (-1) are left
+    out."""
+    return mean(gold_rank_K[gold_rank_K >= 0] == 1)
 
 
 def count(kind_K: Array, names: Sequence[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Means and shares that are None for no values, since JSON has no NaN."""
+"""Means and shares of what is known; None if nothing is, since JSON has no NaN."""
 
 from typing import Any
 
@@ -8,11 +8,13 @@ from hardtail.core.types import Array
 
 
 def mean(values: Array) -> float | None:
-    return float(np.mean(values, dtype=np.float64)) if values.size else None
+    known = values[~np.isnan(values)]
+    return float(np.mean(known, dtype=np.float64)) if known.size else None
 
 
 def median(values: Array) -> float | None:
-    return float(np.median(values)) if values.size else None
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if known.size else None
 
 
 def share(part: Any, whole: Any) -> float | None:

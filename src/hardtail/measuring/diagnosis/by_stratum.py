@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hardtail.core.records import Count, Share
 from hardtail.core.types import Trace
 from hardtail.tasks.base import Task
-from hardtail.traces.commits import Commits, first_in_time, revealed_before, wrong_cells
+from hardtail.traces.commits import Commits, first_in_time, gold_second, revealed_before, wrong_cells
 from hardtail.traces.states import standing
 from hardtail.traces.summary import mean, median
 
@@ -54,7 +54,7 @@ def by_stratum(task: Task, trace: Trace, groups: Mapping[str, NDArray[np.bool_]]
             valid=mean(valid_N[inside_N]),
             unready=mean(~ready_K[inside_K]),
             prob=mean(first.prob_K[inside_K]),
-            gold_second=mean(first.gold_rank_K[inside_K] == 1),
+            gold_second=gold_second(first.gold_rank_K[inside_K]),
             step=median(first.step_K[inside_K]),
         )
 

@@ -58,12 +58,11 @@ def writing_order(trace: Trace) -> WritingOrder:
         parallel.append(_parallelism(held.step_NA, counts_NA))
         place_NA = np.broadcast_to(np.arange(counts_NA.shape[1]), counts_NA.shape)
         agreement.append(rank_correlation(held.step_NA, place_NA, counts_NA))
-    parallel_N = np.concatenate(parallel)
     return WritingOrder(
         ar_ness={
             str(k): {"local": share(*local[place]), "global": share(*overall[place])} for place, k in enumerate(SPANS)
         },
-        parallelism=mean(parallel_N[~np.isnan(parallel_N)]),
+        parallelism=mean(np.concatenate(parallel)),
         left_to_right=mean_agreement(*map(np.concatenate, zip(*agreement, strict=True))),
     )
 

@@ -150,5 +150,4 @@ def agreement(trace: Trace) -> dict[str, Agreement]:
 
 
 def mean_agreement(tau_N: Array, gamma_N: Array) -> Agreement:
-    tau_K, gamma_K = tau_N[~np.isnan(tau_N)], gamma_N[~np.isnan(gamma_N)]
-    return Agreement(mean(tau_K), mean(gamma_K), tau_K.size)
+    return Agreement(mean(tau_N), mean(gamma_N), int((~np.isnan(tau_N)).sum()))

@@ -91,13 +91,17 @@ def _first_wrong(diagnosis: Diagnosis, words: Words) -> str | None:
     if isinstance(profile, Telling) and (told := profile.in_words()):
         return told
     held = diagnosis.first_wrong.by_stratum["all"] if diagnosis.first_wrong else None
-    if held is None or held.prob is None or held.step is None:
+    if held is None or held.step is None:
         return None
-    sure = "over 0.9999" if held.prob > 0.9999 else f"{held.prob:.4f}"
+    sure = "" if held.prob is None else f", with a mean probability of {_chance(held.prob)}"
     return (
-        f"The first wrong {words.cell} comes at step {held.step + 1:.0f} (median), with a mean probability of {sure}; "
+        f"The first wrong {words.cell} comes at step {held.step + 1:.0f} (median){sure}; "
         f"in {percent(held.unready)} of the failures it waits for something that is still hidden."
     )
+
+
+def _chance(prob: float) -> str:
+    return "over 0.9999" if prob > 0.9999 else f"{prob:.4f}"
 
 
 def _early(diagnosis: Diagnosis, words: Words) -> str | None:

@@ -30,8 +30,8 @@ class Example:
     difference: int | None
     """None where the committed token is not a digit."""
     sign: int | None
-    prob: float
-    gold_rank: int
+    prob: float | None
+    gold_rank: int | None
     masked: float | None
     step: int
     ready: bool
@@ -68,7 +68,9 @@ class WrongCommits(Commits):
         one["role"] = ROLES[one["role"]]
         if one["difference"] == NO_DIGIT:
             one["difference"] = one["sign"] = None
-        return Example(**one | {"masked": None if np.isnan(one["masked"]) else one["masked"]})
+        if one["gold_rank"] < 0:
+            one["gold_rank"] = None
+        return Example(**one | {name: None if np.isnan(one[name]) else one[name] for name in ("prob", "masked")})
 
     def take(self, index: Array) -> "WrongCommits":
         return WrongCommits(**{name: array[index] for name, array in vars(self).items()})

@@ -152,12 +152,11 @@ def _words(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure,
     axes.text(end, -2.1, pen.source(one), ha="right", va="center", color=pen.SOFT)
 
     wrong, gold = (task.vocabulary.decode(row[0])[failure.cell] for row in (one.answer_NA, one.instances.answer_NA))
-    rank, hidden = failure.gold_rank, round((failure.masked or 0) * failure.chain)
-    nth = {1: "second", 2: "third"}.get(rank, f"number {rank + 1}")
-    gold_prob = float(one.gold_prob_NT[0, standing(one).event_NA[0, failure.cell]])
+    hidden = round((failure.masked or 0) * failure.chain)
+    sure = "" if failure.prob is None else f" with {_chance(failure.prob)}"
     sentence = (
-        f"step {failure.step + 1} of {steps_of(one)}: writes {wrong} with {_chance(failure.prob)}, while {hidden} of "
-        f"{failure.chain} chain cells are masked; the true {gold} is {nth} ({_chance(gold_prob)})"
+        f"step {failure.step + 1} of {steps_of(one)}: writes {wrong}{sure}, while {hidden} of "
+        f"{failure.chain} chain cells are masked; {_gold_words(one, failure, gold)}"
     )
     fits = at - 1 + WORDS * (end - left) <= end
     to, side = (at - 1 if fits else end, _SHIFT[STEP] + 2.1), "left" if fits else "right"
@@ -165,6 +164,15 @@ def _words(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure,
     arrow = line | {"arrowstyle": "-|>", "relpos": (0 if fits else 0.02, 1)}
     tip = at, _SHIFT[STEP] + 1.05
     axes.annotate(sentence, xy=tip, xytext=to, ha=side, va="center", color=pen.WRONG, arrowprops=arrow)
+
+
+def _gold_words(one: Trace, failure: Failure, gold: str) -> str:
+    """Where the gold digit came, if the trace knows."""
+    if failure.gold_rank is None:
+        return f"{gold} is true"
+    nth = {1: "second", 2: "third"}.get(failure.gold_rank, f"number {failure.gold_rank + 1}")
+    gold_prob = float(one.gold_prob_NT[0, standing(one).event_NA[0, failure.cell]])
+    return f"the true {gold} is {nth} ({_chance(gold_prob)})"
 
 
 def _chance(p: float) -> str:

@@ -16,7 +16,7 @@ from hardtail.tasks.addition.commits import NO_DIGIT, Example, WrongCommits, wro
 from hardtail.tasks.addition.solver import P_ABOVE_G, P_BOTTOM, ROLES, G, K
 from hardtail.tasks.addition.task import DIAGNOSIS
 from hardtail.tasks.base import Task
-from hardtail.traces.commits import Readings
+from hardtail.traces.commits import Readings, gold_second
 from hardtail.traces.summary import mean, median
 
 LONG = 28
@@ -77,7 +77,7 @@ class Summary:
     def of(cls, wrong: WrongCommits) -> "Summary":
         role_K, difference_K = wrong.role_K, wrong.difference_K
         p_K = (role_K >= P_ABOVE_G) & (role_K <= P_BOTTOM)
-        masked_K, long_K = wrong.masked_K[~np.isnan(wrong.masked_K)], wrong.chain_K >= LONG
+        long_K = wrong.chain_K >= LONG
         return cls(
             failures=len(wrong),
             at_chain_msb=mean(wrong.at_chain_msb_K),
@@ -87,10 +87,10 @@ class Summary:
             nine_inside_chain=mean(np.abs(difference_K[p_K]) == 9),
             no_digit=int((difference_K == NO_DIGIT).sum()),
             confidence_mean=mean(wrong.prob_K),
-            gold_second=mean(wrong.gold_rank_K == 1),
+            gold_second=gold_second(wrong.gold_rank_K),
             premature=mean(~wrong.ready_K),
-            chain_masked_mean=mean(masked_K),
-            chain_masked_median=median(masked_K),
+            chain_masked_mean=mean(wrong.masked_K),
+            chain_masked_median=median(wrong.masked_K),
             step_mean=mean(wrong.step_K),
             step_median=median(wrong.step_K),
             long_failures=int(long_K.sum()),
