@@ -8,11 +8,24 @@ need a loop of their own and are refused.
 Shapes: B batch, S the model's sequence, W the model's vocabulary.
 """
 
+from dataclasses import dataclass, field
+
 import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.noise import mix, signed
 from hardtail.policies.base import Commit, Guess, Policy, State, fitting, only_hidden, ranked
+
+
+@dataclass(frozen=True)
+class _Asked(Commit):
+    """As many cells as a sampler asks for in each row."""
+
+    asked_B: Tensor = field(kw_only=True)
+
+    def count(self, state: State) -> Tensor:
+        return self.asked_B
 
 
 class PolicyElsewhere:
@@ -37,23 +50,25 @@ class PolicyElsewhere:
     ) -> tuple[Tensor, Tensor]:
         """In place of `get_transfer_index` of LLaDA's samplers: a token for every position, and which of them to keep.
 
-        `num_transfer_tokens` is how many to keep in each row, unless the policy decides that itself. `remasking` and
-        `threshold` are the sampler's own policy, which this one replaces; only a temperature of 0 is supported.
+        `num_transfer_tokens` is how many to keep in each row, in place of `commit`. A policy that decides that itself
+        may keep fewer, so that its sampler has to go on until no mask is left. `remasking` and `threshold` are the
+        sampler's own policy, which this one replaces; only a temperature of 0 is supported.
         """
         if temperature:
             raise HardtailError(
                 f"the temperature is {temperature}; a policy in another sampler takes the best token only"
             )
-        state = self._at(x, mask_index)
-        log_p_BSW = self._log_p(logits)
+        logits_BSW = self._committable(logits)
+        state = self._at(x, mask_index, logits_BSW.shape[-1])
+        log_p_BSW = logits_BSW.log_softmax(dim=-1)
         top_BS, token_BS = log_p_BSW.max(dim=-1)
-        guess = Guess(logits.float(), log_p_BSW, token_BS, top_BS)
+        guess = Guess(logits_BSW, log_p_BSW, token_BS, top_BS)
         policy, hidden_B = self.policy, mask_index.sum(dim=1)
         score_BS = only_hidden(fitting(policy.score(guess, state), mask_index, policy, "score"), mask_index)
-        own = num_transfer_tokens is None or type(policy).count is not Policy.count
-        count = policy.count(guess, score_BS, state, self.commit) if own else num_transfer_tokens
-        assert count is not None
-        count_B = fitting(count.reshape(-1), hidden_B, policy, "count").clamp(min=1).minimum(hidden_B)
+        asked = num_transfer_tokens
+        commit = self.commit if asked is None else _Asked(asked_B=asked.reshape(-1))
+        count_B = fitting(policy.count(guess, score_BS, state, commit), hidden_B, policy, "count")
+        count_B = count_B.clamp(min=1).minimum(hidden_B)
         _, best_BS = ranked(score_BS)
         first_BS = torch.arange(x.shape[1], device=x.device) < count_B[:, None]
         state.step.add_(1)
@@ -73,19 +88,20 @@ class PolicyElsewhere:
             self._canvas = torch.where(keep_BS, token_BS, self._canvas)
         return self._canvas.clone()
 
-    def _log_p(self, logits: Tensor) -> Tensor:
-        """Log-probabilities over everything but the mask."""
+    def _committable(self, logits: Tensor) -> Tensor:
+        """The logits, with -inf for the mask."""
         barred = torch.zeros(logits.shape[-1], dtype=torch.bool, device=logits.device)
         barred[self.mask_id] = True
-        return logits.float().masked_fill(barred, -torch.inf).log_softmax(dim=-1)
+        return logits.float().masked_fill(barred, -torch.inf)
 
-    def _at(self, x: Tensor, hidden_BS: Tensor) -> State:
+    def _at(self, x: Tensor, hidden_BS: Tensor, vocab_size: int) -> State:
         """The state of this step; the policy's memory lasts from the first step on."""
         if self._state is None:
             places_BS = torch.arange(x.shape[1], device=x.device).expand_as(x)
-            key_B = torch.arange(len(x), device=x.device) + self.seed
+            row_B = torch.arange(len(x), device=x.device)
+            key_B = mix(mix(torch.full_like(row_B, signed(self.seed))) + row_B)
             step = torch.zeros((), dtype=torch.int64, device=x.device)
-            self._state = State(x, places_BS, hidden_BS, hidden_BS.clone(), key_B, step, self.mask_id)
+            self._state = State(x, places_BS, hidden_BS, hidden_BS.clone(), key_B, step, self.mask_id, vocab_size)
             self._state.memory = self.policy.begin(self._state)
         self._state.tokens_BL, self._state.hidden_BA = x, hidden_BS
         return self._state
