@@ -2,16 +2,21 @@
 
 import json
 import os
+import shutil
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from hardtail import HardtailError
+from hardtail.core.files import atomic
 from hardtail.models.weights import read_tensors
 from hardtail.study.pack import ENDING, pack, unpack
 from hardtail.study.recipes import recipe_named
 from hardtail.training.checkpoint import STATE
+from hardtail.training.optimiser import AdamW
 from hardtail.training.recipe import Recipe
 from hardtail.training.run import train
 from tests.conftest import Command
@@ -21,6 +26,10 @@ def short(steps: int = 8) -> Recipe:
     recipe = recipe_named("addition-puma-smoke")
     watch = replace(recipe.watch, log_every=2, eval_every=4, gen_every=0, probe_size=10, save_every=4)
     return replace(recipe, steps=steps, watch=watch, train_size=50, batch=4)
+
+
+STILL = replace(short(), optimiser=AdamW(lr=1e-30, floor=0.0, warmup=0, weight_decay=0.0, ema=None))
+"""A run whose probe never improves."""
 
 
 def halted(folder: Path, after: int = 4) -> Path:
@@ -109,6 +118,66 @@ def test_a_run_that_is_further_on_is_not_replaced(started: Path, tmp_path: Path)
     pack(started, tmp_path / "pieces")
     folder, _ = unpack(tmp_path / "pieces", tmp_path / "there")
     train(short(), folder)
+    with pytest.raises(HardtailError, match="at step 8, further than the packed run at step 4"):
+        unpack(tmp_path / "pieces", tmp_path / "there")
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was out of patience with its second probe, and was measured."""
+    folder = tmp_path_factory.mktemp("ended") / "mine"
+    assert train(STILL, folder, patience=1).step == 4
+    (folder / "evaluations.jsonl").write_text("")
+    return folder
+
+
+def test_a_run_that_had_ended_is_replaced_by_one_that_went_on(ended: Path, tmp_path: Path) -> None:
+    """Nothing may say that it has finished, or hold its earlier weights."""
+    for place in ("here", "there"):
+        shutil.copytree(ended, tmp_path / place / "mine")
+    left = iter([False] * 3)
+    train(STILL, tmp_path / "here" / "mine", should_stop=lambda: next(left, True))
+    pack(tmp_path / "here" / "mine", tmp_path / "pieces")
+    folder, packed = unpack(tmp_path / "pieces", tmp_path / "there")
+    assert packed.step == 7
+    assert not (folder / "finished.json").exists()
+    assert not (folder / "last.safetensors").exists()
+    assert (folder / "evaluations.jsonl").exists(), "its lines say of which step they are"
+    assert train(STILL, folder).step == 8
+
+
+@pytest.mark.parametrize("written", range(8))
+def test_an_unpacked_run_is_finished_only_once_all_of_it_is_there(
+    written: int, ended: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("here", "there"):
+        shutil.copytree(ended, tmp_path / place / "mine")
+    train(STILL, tmp_path / "here" / "mine")
+    assert len(pack(tmp_path / "here" / "mine", tmp_path / "pieces").files) == 8
+    left = iter(range(written))
+
+    def killed(path: Path) -> AbstractContextManager[IO[bytes]]:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return atomic(path)
+
+    with monkeypatch.context() as during:
+        during.setattr("hardtail.study.pack.atomic", killed)
+        with pytest.raises(KeyboardInterrupt):
+            unpack(tmp_path / "pieces", tmp_path / "there")
+    assert not (tmp_path / "there" / "mine" / "finished.json").exists()
+    unpack(tmp_path / "pieces", tmp_path / "there")
+    wanted, held = (
+        {path.name: path.read_bytes() for path in (tmp_path / place / "mine").iterdir()} for place in ("here", "there")
+    )
+    assert held == wanted
+
+
+def test_a_finished_run_without_its_state_is_as_far_as_it_says(started: Path, tmp_path: Path) -> None:
+    train(short(), done := tmp_path / "there" / "mine-s42")
+    (done / STATE).unlink()
+    assert pack(done, tmp_path / "whole").step == 8
+    pack(started, tmp_path / "pieces")
     with pytest.raises(HardtailError, match="at step 8, further than the packed run at step 4"):
         unpack(tmp_path / "pieces", tmp_path / "there")
 

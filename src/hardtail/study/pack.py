@@ -18,6 +18,8 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, read_regular, sole_writer
 from hardtail.core.records import FINISHED, Count, Positive, names_a_folder, read_json, write_record
 from hardtail.models.weights import read_tensors
+from hardtail.study.store import finished_of
+from hardtail.study.workplaces import MEASURED, turn
 from hardtail.training.checkpoint import STATE, state_step
 from hardtail.training.keeper import BEST
 
@@ -26,7 +28,7 @@ PIECE = 16 << 20
 """Bytes of a piece."""
 MOMENTS = ("first_P", "second_P")
 FILES = ("recipe.json", "log.jsonl", "coverage.json", STATE, BEST)
-FINISHED_FILES = (FINISHED, "last.safetensors", "evaluations.jsonl", "diagnoses.jsonl")
+FINISHED_FILES = (FINISHED, "last.safetensors", *MEASURED)
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -72,7 +74,7 @@ def pack(run: Path, into: Path, *, bf16_moments: bool = False, piece: int = PIEC
         held = {name: (run / name).read_bytes() for name in wanted if (run / name).is_file()}
         if bf16_moments and STATE in held:
             held[STATE] = _rounded(run / STATE)
-        step = state_step(run)
+        step = _reached(run)
     whole = b"".join(held.values())
     parts = [whole[start : start + piece] for start in range(0, len(whole), piece)]
     packed = Pack(
@@ -91,7 +93,8 @@ def pack(run: Path, into: Path, *, bf16_moments: bool = False, piece: int = PIEC
 def unpack(given: Path, runs: Path) -> tuple[Path, Pack]:
     """Put a packed run back under `runs`; `given` is its `.pack.json`, or a folder with only one.
 
-    Everything is checked before anything is written. A run that is already there and further on is not replaced.
+    Everything is checked before anything is written. A run that is already there and further on is not replaced; of
+    any other, only what was measured stays, as each line says of which weights it is.
     """
     path = _manifest(given)
     packed = read_json(path, Pack)
@@ -102,16 +105,27 @@ def unpack(given: Path, runs: Path) -> tuple[Path, Pack]:
     folder = runs / packed.run
     folder.mkdir(parents=True, exist_ok=True)
     with sole_writer(folder):
-        if (there := state_step(folder)) > packed.step:
+        if (there := _reached(folder)) > packed.step:
             raise HardtailError(
                 f"{folder} is at step {there:,}, further than the packed run at step {packed.step:,}; move it away"
             )
-        start = 0
+        start, held, content = 0, {}, memoryview(whole)
         for item in packed.files:
-            with atomic(folder / item.name) as file:
-                file.write(whole[start : start + item.size])
+            held[item.name] = content[start : start + item.size]
             start += item.size
+        (folder / FINISHED).unlink(missing_ok=True)  # nobody may take a mixture of two runs for a finished one
+        for name in sorted(held, key=turn):
+            with atomic(folder / name) as file:
+                file.write(held[name])
+        for name in {*FILES, *FINISHED_FILES} - {*held, *MEASURED}:
+            (folder / name).unlink(missing_ok=True)
     return folder, packed
+
+
+def _reached(run: Path) -> int:
+    """The step of a run: a finished one need not have its state any more."""
+    done = finished_of(run)
+    return max(state_step(run), done.step if done else 0)
 
 
 def _manifest(given: Path) -> Path:

@@ -199,7 +199,7 @@ class _Copy(Desk):
         self.folder.mkdir()
         files = [key.removeprefix(f"{self.name}/") for key in self.depot.keys(self.name)]
         # The last that is sent is read first: what was sent before it is then at least as new.
-        for file in sorted(files, key=_turn, reverse=True):
+        for file in sorted(files, key=turn, reverse=True):
             if (held := self.depot.read(self._key(file))) is not None:
                 with atomic(self.folder / file) as into:
                     into.write(held.content)
@@ -216,7 +216,7 @@ class _Copy(Desk):
         """Send every file that has changed; raise BusyError if the lease is lost."""
         held = self._signatures()
         gone = [file for file in self.versions if file not in held]  # a run that continues is not finished
-        changed = [file for file in sorted(held, key=_turn) if self.sent.get(file) != held[file]]
+        changed = [file for file in sorted(held, key=turn) if self.sent.get(file) != held[file]]
         if gone or changed:
             self.lease.refuse_lost()
         for file in gone:
@@ -247,8 +247,8 @@ def _signature(path: Path) -> Signature | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _turn(file: str) -> int:
-    """When a file is sent: `recipe.json` first, `finished.json` last."""
+def turn(file: str) -> int:
+    """When a file of a run is sent or unpacked: `recipe.json` first, `finished.json` last."""
     if file == FINISHED:
         return len(FIRST) + 2
     return FIRST.index(file) + 1 if file in FIRST else 0 if file == "recipe.json" else len(FIRST) + 1
