@@ -30,8 +30,20 @@ reports = "0.99"
 
 [[claims."mine.one".checks]]
 rule = "at least"
-of = { task = "addition", scheme = "puma", stratum = "natural", printed = 0.99 }
+of = { task = "addition", scheme = "puma-small", stratum = "natural", printed = 0.99 }
 bound = 0.9
+
+[[claims."mine.one".checks]]
+rule = "level"
+of = { task = "addition", scheme = "puma-small", stratum = "chain>=4", metric = "valid", printed = 0.9, n = 500 }
+tolerance = 0.9
+
+[[claims."mine.one".checks]]
+rule = "times"
+of = { task = "addition", scheme = "papl-small", policy = "random" }
+than = { task = "addition", scheme = "random-small", policy = "random" }
+times = 2.5
+failures = true
 
 [claims."mine.two"]
 sentence = "There are no proteins."

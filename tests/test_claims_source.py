@@ -1,19 +1,22 @@
 """Sources: printed tables as files, every cell of which is judged, and clear words about files that are broken."""
 
+import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from importlib import invalidate_caches
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from hardtail import HardtailError, cli
+from hardtail.core.records import HALF_REVEALED
 from hardtail.study.claims import Results, Verdict, all_claims
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.figures import Accuracy, Reached
+from hardtail.study.claims.figures import Accuracy, Metric, Reached, measured_as
 from hardtail.study.claims.ledger import FILES, claim_named, source_named
 from hardtail.study.claims.plain import Learns
 from hardtail.study.claims.recovery import Recovery
@@ -242,7 +245,18 @@ def test_the_command_takes_a_source(
         (('title = "My claims"', "title = "), r"not valid TOML .*line 2"),
         (('title = "My claims"', f"title = {'[' * 2000}{']' * 2000}"), "more than 64 levels deep"),
         (('title = "My claims"', f"{'a.' * 2000}b = 1"), "more than 64 levels deep"),
-        (('rule = "above"', 'rule = "level"'), "claims"),
+        (('rule = "above"', 'rule = "level"'), r"claim 'mine.ahead'.* `printed` - at `\$.checks\[0\].of`"),
+        (('policy = "lsb"', 'policy = "threshold,q=1"'), "'q=1' does not set a field"),
+        (('policy = "lsb"', 'policy = "ladder,rungs=os:path"'), "no policy 'ladder,rungs=os:path' for addition"),
+        (('policy = "lsb"', 'metric = "token_accuracy"'), "'top1' has no 'token_accuracy'.* one of exact_match"),
+        (('policy = "lsb"', 'policy = "one pass, half revealed", metric = "valid"'), "one of exact_match, token_acc"),
+        (('policy = "lsb"', "printed = 98.2"), "`printed` is 98.2, and an accuracy is a share"),
+        (('policy = "lsb"', "printed = nan"), r"checks\[0\].of.printed"),
+        (('rule = "above"', 'rule = "times"\ntimes = 0'), r"checks\[0\].times"),
+        (
+            ("elsewhere = ", 'checks = [{ rule = "learns", task = "adition", scheme = "puma" }] # '),
+            "claim 'mine.text': there is no task 'adition'",
+        ),
     ],
 )
 def test_a_broken_file_is_named_with_what_is_wrong(mine: Path, change: tuple[str, str], told: str) -> None:
@@ -289,6 +303,53 @@ def test_a_rule_that_needs_a_printed_number_says_so(rule: str, mine: Path) -> No
     mine.write_text(MINE[:above_at] + rule.replace(", printed = 0.7", "") + "\n")
     with pytest.raises(HardtailError, match="a figure of this rule needs `printed`"):
         source_named(str(mine))
+
+
+def test_a_stratum_is_the_one_that_is_recorded_in_whatever_order_it_is_written(mine: Path) -> None:
+    said = 'rule = "at least"\nbound = 0.1\nof = { task = "countdown", scheme = "puma", stratum = "m=1-3, heldout=1" }'
+    mine.write_text(MINE[: MINE.index('rule = "above"')] + said + "\n")
+    (claim,) = source_named(str(mine)).claims()
+    assert claim.checks == (AtLeast(Cell(Accuracy("countdown", "puma", "top1", "heldout=1,m=1-3")), 0.1),)
+
+
+def test_whatever_a_file_may_say_can_be_judged(mine: Path, tmp_path: Path) -> None:
+    """Every figure is recorded, so that each rule has to compute its verdict."""
+    rng, made = random.Random(0), Planted(tmp_path / "results")
+    policies = ["top1", "threshold,p=0.8", "top1, half revealed", HALF_REVEALED]
+    metrics: list[Metric] = ["exact_match", "cell_accuracy", "valid", "token_accuracy"]
+    numbers = ["0", "0.5", "1.0", "3", "98.2", "-1", "nan", "inf"]
+    for scheme, seed in product(("puma", "papl"), (42, 43)):
+        made.plant(Reached("countdown", scheme, 0.5), 30_000, seed=seed)
+        for policy, metric in product(policies, metrics):
+            if metric in measured_as(policy).__struct_fields__:
+                made.plant(Accuracy("countdown", scheme, policy, "heldout=1", metric), 0.5, seed=seed)
+    results, judged = Results(made.written()), Counter[Verdict]()
+
+    def figure(scheme: str) -> str:
+        accuracy = f'policy = "{rng.choice(policies)}", metric = "{rng.choice(metrics)}", stratum = "heldout=1"'
+        of = rng.choice([accuracy, accuracy, "reached = 0.5"])
+        printed = rng.choice(["", f", printed = {rng.choice(numbers)}, n = 500"])
+        return f'{{ task = "countdown", scheme = "{scheme}", {of}{printed} }}'
+
+    rules = {
+        "level": "tolerance = {number}",
+        "at least": "bound = {number}",
+        "above": "than = {other}",
+        "similar": "to = {other}\nmargin = {number}",
+        "times": "than = {other}\ntimes = {number}\nfailures = {failures}",
+        "recovery": "by = {other}",
+    }
+    for _ in range(800):
+        rule, more = rng.choice([*rules.items()])
+        given = {"other": figure("papl"), "number": rng.choice(numbers), "failures": rng.choice(["true", "false"])}
+        said = f'rule = "{rule}"\nof = {figure("puma")}\n{more.format(**given)}\n'
+        mine.write_text(MINE[: MINE.index('rule = "above"')] + said)
+        try:
+            claims = source_named(str(mine)).claims()
+        except HardtailError:
+            continue
+        judged.update(claim.judge(results).verdict for claim in claims)
+    assert judged.total() - judged[Verdict.UNMEASURED] > 100
 
 
 def test_unknown_names_are_told_the_known_ones(mine: Path, tmp_path: Path) -> None:

@@ -117,7 +117,9 @@ class Probe(_Measured, frozen=True, kw_only=True, tag="probe"):
     probe_nll: float
 
 
-HALF_REVEALED = "one pass, half revealed"
+REVEALED = ", half revealed"
+"""The end of a policy's name where half of the answer was shown to it."""
+HALF_REVEALED = f"one pass{REVEALED}"
 """The policy of a partial reveal, as its record names it."""
 
 

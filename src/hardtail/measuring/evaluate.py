@@ -18,7 +18,18 @@ from msgspec import structs, to_builtins
 from numpy.typing import NDArray
 
 from hardtail.core.files import sole_writer
-from hardtail.core.records import HALF_REVEALED, Accuracy, Head, Measurement, Paired, Probe, Reveal, Trust, append_jsonl
+from hardtail.core.records import (
+    HALF_REVEALED,
+    REVEALED,
+    Accuracy,
+    Head,
+    Measurement,
+    Paired,
+    Probe,
+    Reveal,
+    Trust,
+    append_jsonl,
+)
 from hardtail.core.seeds import Streams, below
 from hardtail.core.trace_files import trace_writer
 from hardtail.core.types import Array, Instances, Trace, concatenated
@@ -336,7 +347,7 @@ def evaluate_all(
             name, policy = next(iter(policies.items()))
             paths = {stratum: trace_path(traces, stratum, name, "half-revealed")} if traces else {}
             alone = {stratum: np.ones(len(half), dtype=np.bool_)}
-            shown = run(f"{name}, half revealed", policy, half, alone, traces=paths, calibrated=calibrated.get(name))
+            shown = run(f"{name}{REVEALED}", policy, half, alone, traces=paths, calibrated=calibrated.get(name))
             yield shown[stratum]
 
 

@@ -40,6 +40,11 @@ OTHER_READINGS = {
 SCHEMES = {"random": "random masking", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
 
 
+def measured_as(policy: str) -> type[records.Accuracy | records.Reveal]:
+    """The kind of record that has the accuracy of a policy."""
+    return records.Reveal if policy == records.HALF_REVEALED else records.Accuracy
+
+
 def none_counts(left_out: Iterable[LeftOut]) -> str:
     """Why a figure is missing if these are all its runs."""
     return NOT_LEARNED if all(run.why == UNLEARNED for run in left_out) else NOT_SHOWN
@@ -161,8 +166,7 @@ class Accuracy(PerRun):
         return (replace(self, policy="max-logit"),) if self.policy == "top1" and self.task in MAX_LOGIT else ()
 
     def _sample(self, results: Results, run: Run) -> Sample | None:
-        kind = records.Reveal if self.policy == records.HALF_REVEALED else records.Accuracy
-        record = run.measured.get((kind, self.policy, self.stratum, results.weights(self.usual)))
+        record = run.measured.get((measured_as(self.policy), self.policy, self.stratum, results.weights(self.usual)))
         if record is None or (value := getattr(record, self.metric)) is None:
             return None
         return self._made(record, run, self.policy, self.stratum, value, record.n)

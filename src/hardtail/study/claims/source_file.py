@@ -2,22 +2,27 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.files import read_regular
 from hardtail.core.parsing import decoded_toml
-from hardtail.core.records import HALF_REVEALED, Positive, Share
+from hardtail.core.records import HALF_REVEALED, REVEALED, Positive, Share
 from hardtail.core.registry import POLICIES, TASKS
 from hardtail.study.claims.base import Cell, Check, Claim
-from hardtail.study.claims.figures import Accuracy, Metric, Reached
+from hardtail.study.claims.figures import Accuracy, Metric, Reached, measured_as
 from hardtail.study.claims.plain import Elsewhere, Learns
 from hardtail.study.claims.recovery import Recovery
 from hardtail.study.claims.rules import NEAR, SLACK, AtLeast, AtMost, Level, Ratio, above, similar
 from hardtail.study.claims.source import Source
+from hardtail.tasks.base import Task
 from hardtail.tasks.named import make_task
+
+LARGEST = 1e12
+Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
+"""A number that is not negative, and finite: a share, or a training step."""
 
 
 class Of(Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,22 +34,55 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
     stratum: str = "natural"
     metric: Metric = "exact_match"
     reached: Share | None = None
-    printed: float | None = None
+    printed: Amount | None = None
     n: Positive | None = None
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS.names():
-            raise ValueError(f"there is no task {self.task!r}; choose from {', '.join(TASKS.names())}")
-        task = make_task(self.task)
+        task = _task(self.task)
         task.stratum(self.stratum)
-        if self.policy not in (known := [*POLICIES.names(), *task.order_names, HALF_REVEALED]):
-            raise ValueError(f"there is no policy {self.policy!r} for {self.task}; choose from {', '.join(known)}")
+        self._refuse_policy(task)
+        fields = measured_as(self.policy).__struct_fields__
+        if self.metric not in (known := [name for name in get_args(Metric) if name in fields]):
+            raise ValueError(f"{self.policy!r} has no {self.metric!r}; `metric` is one of {', '.join(known)}")
+        self.refuse_percent("printed", self.printed)
+
+    def _refuse_policy(self, task: Task) -> None:
+        """Refuse a policy that `hardtail eval` could not have recorded; nothing that a file names is imported."""
+        if self.policy == HALF_REVEALED:
+            return
+        known, name = [*POLICIES.names(), *task.order_names], self.policy.removesuffix(REVEALED)
+        if ":" in name or name.partition(",")[0] not in known:
+            accepted = ", ".join([*known, HALF_REVEALED])
+            raise ValueError(f"there is no policy {self.policy!r} for {self.task}; choose from {accepted}")
+        if "," in name:
+            from hardtail.policies.named import policy_named  # needs torch
+
+            policy_named(name, task.order_names)
+
+    def refuse_percent(self, field: str, number: float | None) -> None:
+        """Refuse what a field says about the figure if no accuracy can be that."""
+        if self.reached is None and number is not None and number > 1:
+            raise ValueError(f"`{field}` is {number:g}, and an accuracy is a share, from 0 to 1")
 
     @property
     def cell(self) -> Cell:
         if self.reached is not None:
             return Cell(Reached(self.task, self.scheme, self.reached), self.printed)
-        return Cell(Accuracy(self.task, self.scheme, self.policy, self.stratum, self.metric), self.printed, self.n)
+        stratum = _as_recorded(_task(self.task), self.stratum)
+        return Cell(Accuracy(self.task, self.scheme, self.policy, stratum, self.metric), self.printed, self.n)
+
+
+def _task(name: str) -> Task:
+    if name not in TASKS.names():
+        raise ValueError(f"there is no task {name!r}; choose from {', '.join(TASKS.names())}")
+    return make_task(name)
+
+
+def _as_recorded(task: Task, stratum: str) -> str:
+    """A stratum in the task's own spelling, in which the order of conditions may be another."""
+    wanted = task.stratum(stratum)
+    own = map(task.stratum, task.strata())
+    return str(next((one for one in own if set(one.conditions) == set(wanted.conditions)), wanted))
 
 
 class Printed(Of, frozen=True):
@@ -66,7 +104,7 @@ class _Rule(Struct, frozen=True, forbid_unknown_fields=True, tag_field="rule"):
 
 class LevelRule(_Rule, frozen=True, tag="level"):
     of: Printed
-    tolerance: float = NEAR
+    tolerance: Amount = NEAR
 
     @property
     def check(self) -> Check:
@@ -75,9 +113,12 @@ class LevelRule(_Rule, frozen=True, tag="level"):
 
 class _BoundRule(_Rule, frozen=True):
     of: Of
-    bound: float
-    tolerance: float = SLACK
+    bound: Amount
+    tolerance: Amount = SLACK
     kind: ClassVar[type[AtLeast | AtMost]]
+
+    def __post_init__(self) -> None:
+        self.of.refuse_percent("bound", self.bound)
 
     @property
     def check(self) -> Check:
@@ -104,7 +145,7 @@ class AboveRule(_Rule, frozen=True, tag="above"):
 class SimilarRule(_Rule, frozen=True, tag="similar"):
     of: Of
     to: Of
-    margin: float = NEAR
+    margin: Amount = NEAR
 
     @property
     def check(self) -> Check:
@@ -114,8 +155,12 @@ class SimilarRule(_Rule, frozen=True, tag="similar"):
 class TimesRule(_Rule, frozen=True, tag="times"):
     of: Of
     than: Of
-    times: float
+    times: Annotated[float, Meta(gt=1, le=LARGEST)]
     failures: bool = False
+
+    def __post_init__(self) -> None:
+        if self.failures and (self.of.reached, self.than.reached) != (None, None):
+            raise ValueError("`failures` are wrong answers, which no figure with `reached` has; leave out one of them")
 
     @property
     def check(self) -> Check:
@@ -134,6 +179,9 @@ class RecoveryRule(_Rule, frozen=True, tag="recovery"):
 class LearnsRule(_Rule, frozen=True, tag="learns"):
     task: str
     scheme: str
+
+    def __post_init__(self) -> None:
+        _task(self.task)
 
     @property
     def check(self) -> Check:
@@ -167,7 +215,8 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
     title: str
-    claims: dict[str, Entry]
+    claims: dict[str, Any]
+    """By name, what `Entry` is made of: msgspec would not say in which of them something does not fit."""
     settings: str = ""
     """Of all claims that name no others."""
 
@@ -184,11 +233,19 @@ class SourceFile(Source):
 
 
 def read_source(path: Path) -> SourceFile:
-    """The source in a file; raises HardtailError with the file and the key if it does not fit."""
+    """The source in a file; raises HardtailError with the file, the claim and the key if it does not fit."""
     try:
         held = convert(decoded_toml(read_regular(path), str(path)), _File)
     except OSError as error:
         raise HardtailError(f"{path} cannot be read as a source of claims: {error.strerror}") from error
     except ValidationError as error:
         raise HardtailError(f"{path}: {error}") from error
-    return SourceFile(held.title, tuple(entry.claim(name, held.settings) for name, entry in held.claims.items()))
+    entries = {name: _entry(path, name, given) for name, given in held.claims.items()}
+    return SourceFile(held.title, tuple(entry.claim(name, held.settings) for name, entry in entries.items()))
+
+
+def _entry(path: Path, name: str, given: Any) -> Entry:
+    try:
+        return convert(given, Entry)
+    except ValidationError as error:
+        raise HardtailError(f"{path}: claim {quoted(name)}: {error}") from error
