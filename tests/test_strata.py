@@ -24,6 +24,13 @@ def test_written_as_read(text: str) -> None:
     assert str(Stratum.parse(text, AXES, "toy")) == text
 
 
+@given(st.integers(0, 999_999_999), st.integers(0, 999_999), st.sampled_from(["chain>={}", "chain<={}", "chain=0-{}"]))
+def test_numbers_are_written_with_all_their_digits(whole: int, millionths: int, form: str) -> None:
+    """A stratum's name finds its records, so that another number must be another name."""
+    text = form.format(f"{whole}.{millionths:06d}".rstrip("0").removesuffix("."))
+    assert str(Stratum.parse(text, AXES, "toy")) in (text, "chain=0")
+
+
 NONSENSE = ["", "chain", "chain>4", "chain=9-4", "chain>=4-5", "depth=3", "chain>=x", "tier=easy,,", "chain>=nan"]
 
 

@@ -53,11 +53,12 @@ class Condition:
     def __str__(self) -> str:
         if self.label:
             return f"{self.axis}={self.label}"
+        low, high = (np.format_float_positional(end, trim="-") for end in (self.low, self.high))  # exact, no exponent
         if self.high == np.inf:
-            return f"{self.axis}>={self.low:g}"
+            return f"{self.axis}>={low}"
         if self.low == -np.inf:
-            return f"{self.axis}<={self.high:g}"
-        return f"{self.axis}={self.low:g}" + ("" if self.low == self.high else f"-{self.high:g}")
+            return f"{self.axis}<={high}"
+        return f"{self.axis}={low}" + ("" if low == high else f"-{high}")
 
 
 @dataclass(frozen=True)
