@@ -77,6 +77,19 @@ def test_whole_sequences_and_a_first_canvas_of_masks_mean_the_same(trace: Trace)
         assert np.array_equal(getattr(ours, name), getattr(theirs, name))
 
 
+def test_cells_that_are_never_hidden_may_hold_anything(trace: Trace) -> None:
+    maskable_NA = trace.instances.maskable_NA.copy()
+    maskable_NA[:, 0] = False
+    instances = replace(trace.instances, maskable_NA=maskable_NA)
+    answer_NA = trace.answer_NA.astype(np.int64)
+    answer_NA[:, 0] = -1
+    found = trace_of_canvases(instances, [answer_NA], trace.mask_id)
+    assert np.array_equal(found.answer_NA[:, 0], instances.answer_NA[:, 0])
+    answer_NA[0, 1] = -2
+    with pytest.raises(HardtailError, match="the canvases have the token -2; ids are 0 to"):
+        trace_of_canvases(instances, [answer_NA], trace.mask_id)
+
+
 def test_a_diagnosis_reads_what_canvases_say(trace: Trace) -> None:
     task = hardtail.task("addition", "paper-carry")
     found = trace_of_canvases(trace.instances, list(canvases_of(trace)), trace.mask_id)

@@ -35,12 +35,12 @@ def trace_of_canvases(
         raise HardtailError(f"there are {len(canvases):,} canvases; a trace can have {MOST_CANVASES:,} steps")
     answers_SNA = np.stack([_answers(instances, np.asarray(canvas), step) for step, canvas in enumerate(canvases)])
     maskable_NA = instances.maskable_NA
+    answers_SNA = np.where(maskable_NA, answers_SNA, instances.answer_NA)
     if (strange := (answers_SNA < 0) | (answers_SNA >= MOST_TOKENS)).any():
         raise HardtailError(f"the canvases have the token {answers_SNA[strange][0]}; ids are 0 to {MOST_TOKENS - 1:,}")
     if (hidden := (answers_SNA[-1] == mask_id) & maskable_NA).any():
         row, cell = (int(places[0]) for places in np.nonzero(hidden))
         raise HardtailError(f"the last canvas is not a whole answer: cell {cell} of instance {row} is still hidden")
-    answers_SNA = np.where(maskable_NA, answers_SNA, instances.answer_NA)
     start_NA, end_NA = np.where(maskable_NA, np.int64(mask_id), instances.answer_NA), answers_SNA[-1]
     if (answers_SNA[0] == start_NA).all():
         answers_SNA = answers_SNA[1:]
