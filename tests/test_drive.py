@@ -318,13 +318,14 @@ def test_a_run_of_someone_else_is_waited_for_until_its_lease_has_run_out(
     drive: Callable[..., Driven], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hardtail.study.leases.Leases.held", lambda leases: held(ONE))
-    busy = Result(ONE, "busy", ("another process is working on it",))
-    script = Script({ONE: [busy, busy, Result(ONE, "recorded", ("done",))]})
+    first, then = (Result(ONE, "busy", (f"another process is working on it: {holder}",)) for holder in ("a", "b"))
+    script = Script({ONE: [first, first, then, Result(ONE, "recorded", ("done",))]})
     found = drive(script)
-    waiting = f"{ONE}: another process is working on it; waiting for it"
-    assert found.said == [waiting, waiting, f"{ONE}: done"]
-    assert len(script.sent) == 3
-    assert 120 <= script.now - 1000 < 123  # a lease lasts a minute
+    waiting = f"{ONE}: another process is working on it"
+    told = [f"{waiting}: a; waiting for it", f"{waiting}: b; waiting for it", f"{ONE}: done"]
+    assert found.said == told, "once for each holder, not every minute"
+    assert len(script.sent) == 4
+    assert 180 <= script.now - 1000 < 184  # a lease lasts a minute
     assert set(script.slept) == {on_ray.POLL}
 
 

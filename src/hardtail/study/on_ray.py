@@ -87,6 +87,8 @@ class _Drive:
     """By the reference to its task: the unit, and its lease's owner."""
     later: dict[str, tuple[Unit, float]] = field(default_factory=dict)
     """By name: units to try again, and when."""
+    waiting: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By name: what was said about who else works on a unit."""
     deaths: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     gained: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -175,11 +177,13 @@ class _Drive:
         except errors.RayError as error:
             self.died(unit, owner, error)
             return
-        for words in result.said if result.state != "busy" else ():
-            self.say(f"{unit.name}: {words}")
         if result.state == "busy":
             self.busy(unit, result)
-        elif result.state in ("refused", "unwritable"):
+            return
+        self.waiting.pop(unit.name, None)
+        for words in result.said:
+            self.say(f"{unit.name}: {words}")
+        if result.state in ("refused", "unwritable"):
             self.refused(unit, result)
         elif result.state == "full":
             self.hopeless = result
@@ -203,7 +207,8 @@ class _Drive:
 
     def busy(self, unit: Unit, result: Result) -> None:
         """Someone else works on it: wait until they have recorded it or their lease has run out."""
-        if unit.name not in self.later:
+        if self.waiting.get(unit.name) != result.said:  # once for each holder, not whenever it is tried again
+            self.waiting[unit.name] = result.said
             self.say(f"{unit.name}: {' '.join(result.said)}; waiting for it")
         self.later[unit.name] = unit, time.monotonic() + unit.store.leases.lasts
 
