@@ -37,6 +37,7 @@ from hardtail.show.stages import Stage, stages
 from hardtail.show.study_tables import study_tables
 from hardtail.show.table_files import escaped, study_csv, study_latex, write_tables
 from hardtail.study.claims import Results
+from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
@@ -47,6 +48,7 @@ from hardtail.tasks.maze.task import Maze
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from hardtail.traces.commits import wrong_cells
 from tests.planted_other import local_maze, reciting
+from tests.planted_results import Planted
 from tests.report_toys import TASK, addition_traces, results, saved
 
 
@@ -249,6 +251,20 @@ def test_states_visited_least_significant_first_are_a_staircase(stage: Stage) ->
     cells = TASK.answer_len
     expected_KR = np.arange(cells) >= cells - np.arange(1, cells + 1)[:, None]
     np.testing.assert_array_equal(hidden_KR[1:], expected_KR.astype(float))
+
+
+@pytest.mark.parametrize(("ranks", "together"), [((2, 3), [[0, 0, 0], [5, 4, 3]]), ((1, 3), [[0], [10]])])
+def test_seeds_whose_data_have_other_ranks_are_counted_together(
+    ranks: tuple[int, int], together: list[list[int]], tmp_path: Path
+) -> None:
+    made = Planted(tmp_path)
+    for seed, (held, number) in enumerate(zip(ranks, ([4, 2, 9], [1, 2, 3]), strict=True)):
+        made.plant(Accuracy("listops", "puma", "top1", "natural"), 1.0, seed=seed)
+        counted = {"by_count": [0, 3], "by_count_and_rank": [[0] * held, number[:held]]}
+        made.coverage[f"listops-puma-s{seed}"] = counted
+    (one,) = trained_and_visited("listops", made.written().runs(), None)
+    assert one.histogram.count_K.tolist() == [0, 6]
+    assert one.histogram.rank_KR.tolist() == together
 
 
 # -- mazes ------------------------------------------------------------------------------------------------------------

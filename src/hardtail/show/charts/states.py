@@ -46,18 +46,19 @@ def visited_states(stage: Stage) -> list[States]:
 
 def trained_and_visited(task: str, runs: Sequence[Run], stage: Stage | None) -> list[States]:
     """The states of training, the seeds of an arm together; then those that decoders of the same size visited."""
-    found: dict[Series, States] = {}
+    found: dict[tuple[Series, int], States] = {}
     for one in trained_states([run for run in runs if run.task == task]):
-        if stage is None or len(one.histogram.count_K) == stage.task.answer_len + 1:
-            found[one.series] = _sum(found[one.series], one) if one.series in found else one
+        alike = one.series, (counts := len(one.histogram.count_K))
+        if stage is None or counts == stage.task.answer_len + 1:
+            found[alike] = _sum(found[alike], one) if alike in found else one
     return [*found.values(), *(visited_states(stage) if stage else ())]
 
 
 def _sum(one: States, other: States) -> States:
-    if one.histogram.rank_KR.shape != other.histogram.rank_KR.shape:
-        return other
-    count_K, rank_KR = one.histogram.count_K + other.histogram.count_K, one.histogram.rank_KR + other.histogram.rank_KR
-    return States(one.series, "", Histogram(count_K, rank_KR))
+    """The states of both, whose data may end at different ranks; without ranks if one was counted without an order."""
+    ranks = [held.histogram.rank_KR.shape[1] for held in (one, other)]
+    first, second = (held.histogram.with_ranks(1 if 1 in ranks else max(ranks)) for held in (one, other))
+    return States(one.series, "", Histogram(first.count_K + second.count_K, first.rank_KR + second.rank_KR))
 
 
 def count_chart(task: str, found: Sequence[States]) -> Chart:
