@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from hardtail.core.errors import HardtailError
-from hardtail.measuring.explain import diagnosed
+from hardtail.core.files import save_instances
 from hardtail.study.grids import Entry, entries_named
-from hardtail.study.measure import study_parts
-from hardtail.study.plan import COUNTED, DIAGNOSED_ORDERS, KINDS_OF_WEIGHTS, _counted_decode, _Known, makespan, plan
+from hardtail.study.measure import study_policies
+from hardtail.study.plan import COUNTED, _counted_decode, _Known, makespan, plan
 from hardtail.study.store import Store
 from hardtail.study.workplaces import FolderRuns
+from hardtail.tasks import datasets as data
 from hardtail.training.estimate import estimate
 from tests.conftest import Command
 
@@ -60,13 +61,34 @@ def test_what_is_recorded_costs_nothing(tmp_path: Path, hardtail_command: Comman
     assert (code, "plan needs grids or runs" in error) == (2, True)
 
 
-def test_measuring_takes_every_decode_of_both_kinds_of_weights(tmp_path: Path) -> None:
-    (entry,) = entries_named(["maze-puma-s42"])
-    made = plan([entry], tmp_path / "runs", Store(tmp_path / "results"), 50).runs[0]
+@pytest.mark.parametrize(
+    ("name", "ledger_only", "decodes"),
+    [
+        ("sudoku-random-s42", False, 32_000 + 4_800),  # and the diagnosis
+        ("sudoku-random-s42", True, 16_000 + 4_800),
+        ("countdown-random-s42", False, 17_500 + 3_000),  # with half-revealed answers
+    ],
+)
+def test_measuring_takes_every_decode_of_both_kinds_of_weights(
+    name: str, ledger_only: bool, decodes: int, tmp_path: Path
+) -> None:
+    (entry,) = entries_named([name])
+    made = plan([entry], tmp_path / "runs", Store(tmp_path / "results"), 500, ledger_only=ledger_only).runs[0]
+    assert made.measuring == pytest.approx(2 * decodes * _counted_decode(entry.recipe))
+
+
+def test_the_problems_of_a_test_file_are_decoded_in_every_order(tmp_path: Path) -> None:
+    (entry,) = entries_named(["addition-random-smoke-s42"])
     task = entry.recipe.task
-    decodes = sum(part.n * len(policies) for part, policies in study_parts(task, 50))
-    decodes += DIAGNOSED_ORDERS * sum(part.n for part in diagnosed(task, (), None))
-    assert made.measuring == pytest.approx(KINDS_OF_WEIGHTS * decodes * _counted_decode(entry.recipe))
+    built = data.build(task, "test", n=30)
+    save_instances(tmp_path / "mine-test.npz", built.instances, built.manifest)
+    store = Store(tmp_path / "results")
+    with_file, alone = (
+        plan([entry], tmp_path / "runs", store, 50, data_file=file).runs[0].measuring
+        for file in (tmp_path / "mine.npz", None)
+    )
+    more = 2 * 30 * len(study_policies(task)) * _counted_decode(entry.recipe)
+    assert with_file - alone == pytest.approx(more)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """A person names the wrong thing: the sentence says what it is, and what to give instead."""
 
+from inspect import signature
 from pathlib import Path
 from typing import Annotated
 
 import pytest
 
 from hardtail.cli.options import option, refuse_outside
+from hardtail.cli.study import READ, study
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 from tests.conftest import Command
@@ -116,6 +118,25 @@ def test_a_renamed_option_is_called_by_its_name() -> None:
     refuse_outside(command, {"long_name": 1})
     with pytest.raises(HardtailError, match=r"^--short is 0; it must be at least 1$"):
         refuse_outside(command, {"long_name": 0})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("study prepare maze --data x.npz", "--data applies to `study GRID`, `study plan`, `study advance`, not to"),
+        ("study pack maze-puma-s42 --patience 5", "--patience applies to `study advance`, not to `study pack`; leave"),
+        ("study unpack packed --bf16-moments", "--bf16-moments applies to `study pack`, not to `study unpack`; leave"),
+        ("study plan maze --minutes 5", "--minutes applies to `study advance`, not to `study plan`; leave it out"),
+        ("study maze -n 5", "-n applies to `study plan`, `study advance`, `study prepare`, not to `study GRID`; leave"),
+        ("study --gpus 8", "--gpus applies to `study plan`, not to `study`; leave it out"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(words: str, said: str, hardtail_command: Command) -> None:
+    assert refused(hardtail_command, *words.split()).startswith(f"hardtail: {said}")
+
+
+def test_every_option_of_the_study_is_read_by_something() -> None:
+    assert {name for read in READ.values() for name in read} == signature(study).parameters.keys() - {"words"}
 
 
 @pytest.mark.parametrize("flag", ["--runs", "--results"])

@@ -29,10 +29,10 @@ def refuse_outside(kind: object, given: Mapping[str, object]) -> None:
             refuse_outside(type(value), vars(value))
         for bounds in getattr(hint, "__metadata__", ()):
             if isinstance(bounds, Bounds) and isinstance(value, int | float) and value not in bounds:
-                raise HardtailError(f"{_flag(name, hint)} is {reprlib.repr(value)}; it must be {bounds}")
+                raise HardtailError(f"{flag_of(name, hint)} is {reprlib.repr(value)}; it must be {bounds}")
 
 
-def _flag(name: str, hint: object) -> str:
+def flag_of(name: str, hint: object = None) -> str:
     """An option as people write it: `--data-seed`, `-n`, or the name that it was given instead of its parameter's."""
     given = (getattr(held, "name", None) for held in getattr(hint, "__metadata__", ()))
     said = next(filter(None, given), name)

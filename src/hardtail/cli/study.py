@@ -5,6 +5,7 @@ import os
 import sys
 from contextlib import nullcontext
 from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,12 +14,14 @@ from tyro.conf import Positional
 from hardtail.cli import common
 from hardtail.cli.common import Device, JsonList, Patience, RecordedIn, app, busy
 from hardtail.cli.grid import Address, CpusPerRun, GpusPerRun, Grid, LauncherName
-from hardtail.cli.options import option
+from hardtail.cli.options import flag_of, option
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 from hardtail.core.pretrained import HF
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hardtail.core.depots import Depot
     from hardtail.core.records import LogLine
     from hardtail.core.tables import Table
@@ -27,8 +30,19 @@ if TYPE_CHECKING:
     from hardtail.study.store import Store
 
 
-VERBS = ("plan", "advance", "prepare", "pack", "unpack")
-"""What the first word may say to do; otherwise it names a grid or a run."""
+VERBS = {
+    "plan": ("runs", "results", "n", "ledger_only", "data", "gpus"),
+    "advance": (
+        *("minutes", "runs", "results", "device", "n", "precision", "ledger_only", "patience", "data"),
+        *("launcher", "address", "cpus_per_run", "gpus_per_run"),
+    ),
+    "prepare": ("n",),
+    "pack": ("runs", "out", "bf16_moments"),
+    "unpack": ("runs",),
+}
+"""What the first word may say to do, with the options that are read then; otherwise it names a grid or a run."""
+READ = {"study": ("runs", "results"), "study GRID": ("runs", "results", "data")}
+READ |= {f"study {verb}": read for verb, read in VERBS.items()}
 
 
 @app.command
@@ -91,13 +105,14 @@ def study(
     from hardtail.study.store import Store, default_results
 
     _refuse_mistyped(words)
+    _refuse_unread(words, locals())
     data = None if data is None else pinned_data(data)
     store = Store(_place("--results", results) if results else default_results(new=Path("results")))
     kept = _place("--runs", runs)
     if words[:1] == ("prepare",):
         _prepare(words[1:], n)
     elif words[:1] == ("plan",):
-        _plan(words[1:], kept, store, n, gpus, data)
+        _plan(words[1:], kept, store, n, ledger_only, gpus, data)
     elif words[:1] == ("pack",):
         _pack(words[1:], _folder(kept), out, bf16_moments)
     elif words[:1] == ("unpack",):
@@ -136,6 +151,15 @@ def _refuse_mistyped(words: tuple[str, ...]) -> None:
         raise HardtailError(
             f"study does not know {words[0]!r}; did you mean `hardtail study {' '.join([close[0], *words[1:]])}`?"
         )
+
+
+def _refuse_unread(words: tuple[str, ...], given: "Mapping[str, object]") -> None:
+    """Refuse an option that would be ignored."""
+    asked = " ".join(["study", *(word if word in VERBS else "GRID" for word in words[:1])])
+    for name, parameter in signature(study).parameters.items():
+        if name not in ("words", *READ[asked]) and given[name] != parameter.default:
+            readers = ", ".join(f"`{reader}`" for reader, read in READ.items() if name in read)
+            raise HardtailError(f"{flag_of(name)} applies to {readers}, not to `{asked}`; leave it out")
 
 
 def _folder(runs: "Path | Depot") -> Path:
@@ -179,14 +203,22 @@ def _entries(names: tuple[str, ...], data: Path | None) -> "list[Entry]":
     return [entry if data is None else entry.on(data) for entry in entries_named(names)]
 
 
-def _plan(names: tuple[str, ...], runs: "Path | Depot", store: "Store", n: int, gpus: int, data: Path | None) -> None:
+def _plan(
+    names: tuple[str, ...],
+    runs: "Path | Depot",
+    store: "Store",
+    n: int,
+    ledger_only: bool,
+    gpus: int,
+    data: Path | None,
+) -> None:
     from hardtail.show.plan import plan_table, plan_text
     from hardtail.study.plan import plan
 
     if not names:
         raise HardtailError("plan needs grids or runs: hardtail study plan addition maze --gpus 8")
     with busy("reading"):
-        found = plan(_entries(names, data), runs, store, n)
+        found = plan(_entries(names, data), runs, store, n, ledger_only=ledger_only, data_file=data)
     if found.runs:
         common.show_tables([plan_table(found, " ".join(names))])
     print(plan_text(found, gpus))

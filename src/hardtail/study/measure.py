@@ -137,14 +137,14 @@ def _jobs(
 
     jobs = [
         _Job(
-            part.n * (len(names) + task.reveals),
+            _decodes(task, part, names),
             all((part.stratum, name, part.n) in done for name in names),
             partial(evaluate, names, [part.stratum], part.n, progress=count),
         )
         for part, names in parts
     ]
     if given is not None:
-        decodes = len(given.instances) * len(orders)
+        decodes = _decodes_of_file(given)
         jobs.append(_Job(decodes, _is_measured(given, orders, recorded.filed), partial(evaluate_file, given, decodes)))
     wanted = diagnosed(task, (), None)
     known = any(_explains(record, wanted) for record in recorded.explained)
@@ -242,6 +242,21 @@ def study_parts(task: Task, n: int, *, ledger_only: bool = False) -> list[tuple[
             if part.stratum in asked
         ]
     return everything + [(part, CONFIDENCE[:1]) for part in natural]
+
+
+def decodes_of_weights(task: Task, n: int, given: GivenProblems | None = None, *, ledger_only: bool = False) -> int:
+    """How many decodes `measure` makes of one kind of weights."""
+    drawn = sum(_decodes(task, part, names) for part, names in study_parts(task, n, ledger_only=ledger_only))
+    return drawn + (_decodes_of_file(given) if given else 0) + to_decode(task, (), (), None)
+
+
+def _decodes(task: Task, part: Part, orders: Sequence[str]) -> int:
+    """Those of drawn problems: every order, and half-revealed answers where the task has them."""
+    return part.n * (len(orders) + task.reveals)
+
+
+def _decodes_of_file(given: GivenProblems) -> int:
+    return len(given.instances) * len(study_policies(given.task))
 
 
 def drawn_parts(task: Task, n: int) -> list[tuple[str, Part]]:

@@ -19,10 +19,10 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.parsing import converted
 from hardtail.core.recipes import RecipeFile, recipe_of
 from hardtail.core.records import Accuracy
-from hardtail.measuring.explain import diagnosed
+from hardtail.measuring.given import GivenProblems, problems_beside
 from hardtail.study.advance import status
 from hardtail.study.grids import Entry
-from hardtail.study.measure import study_parts
+from hardtail.study.measure import decodes_of_weights
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.training.estimate import GPU_RATE, estimate
@@ -31,8 +31,7 @@ from hardtail.training.recipe import Recipe
 GPU = "NVIDIA"
 """How the name of a device begins that counts as a GPU."""
 KINDS_OF_WEIGHTS = 2
-DIAGNOSED_ORDERS = 2
-"""A finished run is measured with its last and its best weights, and diagnosed in two orders."""
+"""A finished run is measured with its last and its best weights."""
 COUNTED = "counted, not recorded"
 
 
@@ -74,15 +73,26 @@ class Plan:
         return makespan([run.seconds for run in self.runs], workers)
 
 
-def plan(entries: Sequence[Entry], runs: Path | Depot, store: Store, n: int) -> Plan:
-    """The cost of what is not recorded yet; saved steps are not paid again."""
-    known = _Known(store)
+def plan(
+    entries: Sequence[Entry],
+    runs: Path | Depot,
+    store: Store,
+    n: int,
+    *,
+    ledger_only: bool = False,
+    data_file: Path | None = None,
+) -> Plan:
+    """The cost of what is not recorded yet, with the options of `advance`; saved steps are not paid again."""
+    known, test_file = _Known(store), problems_beside(data_file)
     left = [item for item in status(entries, runs, store) if item.state != "recorded"]
     planned = []
     for item in left:
+        recipe = item.entry.recipe
         step, source = known.step_seconds(item.entry)
-        steps = 0 if item.state == "trained" else item.entry.recipe.steps - item.step
-        planned.append(Planned(item.entry, step * steps, known.measuring_seconds(item.entry, n), source))
+        steps = 0 if item.state == "trained" else recipe.steps - item.step
+        given = GivenProblems.read(recipe.task, test_file) if test_file else None
+        decodes = KINDS_OF_WEIGHTS * decodes_of_weights(recipe.task, n, given, ledger_only=ledger_only)
+        planned.append(Planned(item.entry, step * steps, decodes * known.decode_seconds(recipe), source))
     return Plan(tuple(planned), len(entries) - len(left))
 
 
@@ -114,13 +124,9 @@ class _Known:
             return run.entry.wall / run.entry.steps, run.name
         return estimate(entry.recipe).gpu_seconds / entry.recipe.steps, COUNTED
 
-    def measuring_seconds(self, entry: Entry, n: int) -> float:
-        """Seconds that all measurements of a finished run take."""
-        task = entry.recipe.task
-        measured = sum(part.n * len(policies) for part, policies in study_parts(task, n))
-        explained = sum(part.n for part in diagnosed(task, (), None)) * DIAGNOSED_ORDERS
-        each = self._decoding.get(task.name) or _counted_decode(entry.recipe)
-        return KINDS_OF_WEIGHTS * (measured + explained) * each
+    def decode_seconds(self, recipe: Recipe) -> float:
+        """Seconds to decode an instance."""
+        return self._decoding.get(recipe.task.name) or _counted_decode(recipe)
 
     @cached_property
     def _works(self) -> list[tuple[Run, "_Work"]]:
