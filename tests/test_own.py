@@ -239,6 +239,8 @@ def test_the_command_line_takes_a_shipped_model(hardtail_command: Command, tmp_p
         code, _, err = hardtail_command(*words, *extra)
         assert code == 2
         assert reason in err
+    code, _, err = hardtail_command("train", "addition-random-then-own", "--template", "{prompt}", "--dry-run")
+    assert (code, "--template is the text around a problem for --model hf:…" in err) == (2, True)
 
 
 def test_a_shipped_model_of_another_task_or_another_file_is_refused() -> None:

@@ -124,11 +124,9 @@ def _pretrained(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Pretrained]
 
 def _fine_tuned(recipe: Recipe, template: str | None) -> Recipe:
     """The recipe with the model that `--model` names, if it does."""
-    if recipe.model is None:
+    if recipe.model is None or recipe.model.sha256:  # none, or the recipe's own
         if template is not None:
             raise HardtailError("--template is the text around a problem for --model hf:…; leave it out, or give both")
-        return recipe
-    if recipe.model.sha256:  # of a recipe that names its model
         return recipe
     model = identified(recipe.model.name, template)
     stem = re.sub(r"[^\w.]+", "-", Path(model.name.removeprefix(HF).removeprefix(ZOO)).name)
