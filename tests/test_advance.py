@@ -233,9 +233,11 @@ def test_a_run_out_of_patience_is_recorded_with_its_best_weights_alone(
         [run.name, "recorded", "5", "12"],
         [whole.name, "recorded", "12", "12"],
     ]
-    assert out.endswith("recorded runs with fewer steps were ended by their patience\n")
-    _, out, _ = hardtail_command("study", whole.name, "--runs", str(runs), "--results", str(tmp_path / "none"))
-    assert "ended by their patience" not in out
+    assert out.endswith(f"ended by their patience: {run.name}\n")
+    longer = replace(whole, recipe=replace(whole.recipe, steps=20))  # as if recorded when its schedule was shorter
+    monkeypatch.setattr("hardtail.study.grids.entries_named", lambda names: [longer])
+    _, out, _ = hardtail_command("study", longer.name, "--runs", str(runs), "--results", str(store.folder))
+    assert "patience" not in out
 
 
 def test_a_run_out_of_patience_without_its_best_weights_trains_on(

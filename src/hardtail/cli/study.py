@@ -124,11 +124,12 @@ def study(
         with busy("reading"):
             table = _runs_table(words, kept, store, data) if words else _grids_table(kept, store)
         common.show_tables([table])
+        listed = {row[0] for row in table.rows}
         if not words:
             print("on files: recorded runs that were trained on a file of problems (--data)")
             print("`hardtail study GRID` lists its runs; `hardtail study advance GRID` continues it")
-        elif any(state == "recorded" and step != of for _, state, step, of in table.rows):
-            print("recorded runs with fewer steps were ended by their patience")
+        elif ended := [run.name for run in store.index() if run.patience and run.name in listed]:
+            print(f"ended by their patience: {', '.join(ended)}")
         if not store.index():  # a wrong folder would look like a study that has not begun
             print(f"no runs are recorded in {store.depot.place}; --results names the folder of recorded runs")
 
