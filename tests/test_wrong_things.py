@@ -102,6 +102,11 @@ NOT_ZERO = "-n is 0; it must be at least 1 and at most 100,000,000"
         *((f"{command} -n 0", NOT_ZERO) for command in ("data addition --out x.npz", "study advance addition")),
         ("eval zoo:addition-puma --gallery -1", "--gallery is -1; it must be at least 0"),
         ("study plan addition --gpus 0", "--gpus is 0; it must be at least 1"),
+        ("study advance addition --minutes 0.3", "--minutes is 0.3; it must be at least 0.5"),
+        ("study advance addition --launcher ray --cpus-per-run 0", "--cpus-per-run is 0; it must be at least 1"),
+        ("study advance addition --launcher ray --gpus-per-run -1", "--gpus-per-run is -1.0; it must be at least 0"),
+        ("solve addition 1+2 --limit 0", "--limit is 0; it must be at least 1 and at most 2^30"),
+        ("view zoo:addition-puma --instance -1", "--instance is -1; it must be at least 0"),
     ],
 )
 def test_a_number_out_of_bounds_is_named_by_its_option(words: str, said: str, hardtail_command: Command) -> None:

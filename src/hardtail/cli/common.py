@@ -93,7 +93,7 @@ OwnFolder = Annotated[
     Path | None, option("a folder with your own package.module:NAME [the current folder is always one]", "DIR")
 ]
 
-Limit = Annotated[int, option("the most memory that a text file may take", "MB")]
+Limit = Annotated[int, option("the most memory that a text file may take", "MB"), Bounds(ge=1, le=1 << 30)]
 USUAL_LIMIT = MOST_TEXT >> 20
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -245,8 +245,6 @@ def check_out(path: "Path | None") -> None:
 
 def memory(limit: int) -> int:
     """Return the bytes of memory that a user allows for a text file."""
-    if not 1 <= limit <= 1 << 30:
-        raise HardtailError(f"--limit is {limit}; it must be a number of megabytes, at least 1")
     return limit << 20
 
 

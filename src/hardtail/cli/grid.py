@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
 from hardtail.core.terminal import console
 
 if TYPE_CHECKING:
@@ -25,9 +26,11 @@ LauncherName = Annotated[
 Address = Annotated[
     str | None, option("of a running Ray cluster, or auto [a cluster on this machine, for this command]", "HOST:PORT")
 ]
-CpusPerRun = Annotated[int, option("with --launcher ray: cores of each run", "N")]
+CpusPerRun = Annotated[int, option("with --launcher ray: cores of each run", "N"), Bounds(ge=1)]
 GpusPerRun = Annotated[
-    float | None, option("with --launcher ray: GPUs of each run, or a share of one such as 0.25 [1 if there are]", "N")
+    float | None,
+    option("with --launcher ray: GPUs of each run, or a share of one such as 0.25 [1 if there are]", "N"),
+    Bounds(ge=0, lt=1000),
 ]
 
 
@@ -74,8 +77,6 @@ class Grid:
         given = {"--address": address is not None, "--cpus-per-run": cpus != 1, "--gpus-per-run": gpus is not None}
         if self.here and any(given.values()):
             raise HardtailError(f"{next(flag for flag in given if given[flag])} applies to --launcher ray; add that")
-        if cpus < 1 or (gpus is not None and not 0 <= gpus < 1000):
-            raise HardtailError(f"--cpus-per-run {cpus} and --gpus-per-run {gpus} must be at least 1 and at least 0")
 
     @property
     def here(self) -> bool:

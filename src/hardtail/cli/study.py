@@ -55,7 +55,9 @@ def study(
         ),
     ] = (),
     /,
-    minutes: Annotated[float, option("how long `advance` may run", "M")] = 9.0,
+    minutes: Annotated[
+        float, option("how long `advance` may run; the last 20 seconds are for saving", "M"), Bounds(ge=0.5)
+    ] = 9.0,
     runs: Annotated[str, option("where runs in progress are: a folder, or s3://BUCKET/PREFIX", "DIR")] = "runs",
     results: RecordedIn = None,
     device: Device = None,
@@ -276,12 +278,10 @@ def _advance(
     grid: Grid,
 ) -> None:
     from hardtail.cli.watching import Watcher
-    from hardtail.study.advance import SPARE, advance
+    from hardtail.study.advance import advance
 
     if not names:
         raise HardtailError("advance needs a grid or runs: hardtail study advance addition --minutes 9")
-    if not minutes > SPARE / 60:
-        raise HardtailError(f"--minutes {minutes} is too short: {SPARE:.0f} seconds are reserved for saving")
 
     watcher = Watcher()
 

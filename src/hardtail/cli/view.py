@@ -10,6 +10,7 @@ from hardtail.cli import common
 from hardtail.cli.common import Checkpoint, DataSeed, Device, OwnTask, Template, TrustRemoteCode, app
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Bounds
 
 if TYPE_CHECKING:
     from hardtail.core.types import Trace
@@ -22,7 +23,7 @@ def view(
         Positional[str], option(f"a trace (.npz) that `eval --traces` wrote; or {common.MODEL}", "TRACE|MODEL")
     ],
     /,
-    instance: Annotated[int | None, option("the instance to begin with, counted from 0", "I")] = None,
+    instance: Annotated[int | None, option("the instance to begin with, counted from 0", "I"), Bounds(ge=0)] = None,
     failures: Annotated[bool, option("leave out solved instances")] = False,
     policy: Annotated[str | None, option("of a model: the decoding order [top1]", "POLICY")] = None,
     stratum: Annotated[str | None, option("of a model: the stratum to decode [a hard one]", "STRATUM")] = None,

@@ -21,7 +21,7 @@ def open_theatre(trace: Trace, path: str | Path, instance: int | None = None, *,
     (stage,) = stages([trace])
     trace = stage.decoders[0].trace
     failing = np.flatnonzero(~trace.exact_N).tolist()
-    if instance is not None and not 0 <= instance < len(trace):
+    if instance is not None and instance >= len(trace):
         raise HardtailError(f"--instance {instance}: {path} has {len(trace)} instances; give 0 to {len(trace) - 1}")
     if failures and not failing:
         raise HardtailError(f"{path} has no failure: all {len(trace)} instances are right; leave out --failures")
