@@ -18,7 +18,7 @@ from hardtail.show.figures import save, task_figures
 from hardtail.show.figures.panels import charts_figure
 from hardtail.show.figures.passes import passes_figure, policies_figure
 from hardtail.show.figures.states import states_figure
-from hardtail.show.sources import DecodePlan, decoded, load_models
+from hardtail.show.sources import decoded, load_models
 from hardtail.show.stages import stages
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
@@ -78,8 +78,7 @@ def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     yield "hard-tail", hard_tail(runs["addition-papl-paper-s42"])
     yield "passes", passes(runs)
     yield "equal-passes", equal_passes()
-    plan = DecodePlan(("top1", "lsb"), (HARD,), n=500, kind=None, seed=42, device="cpu", batch=None)
-    (stage,) = stages(decoded(load_models(MODELS, plan), plan))
+    (stage,) = stages(decoded(load_models(MODELS), 500, ("top1", "lsb"), (HARD,), seed=42))
     yield "states", states_figure(trained_and_visited("addition", released, stage))
     for task, trace in ((stage.task, stage.decoders[0].trace), recorded_mazes()):
         yield from task_figures(task, trace).items()

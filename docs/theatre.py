@@ -18,7 +18,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
-from hardtail.show.sources import DecodePlan, decoded, load_models
+from hardtail.show.sources import decoded, load_models
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -36,8 +36,7 @@ MOST_BYTES = 1_500_000
 
 def write_example(path: Path) -> None:
     """Write the page that is pictured."""
-    plan = DecodePlan((), (), INSTANCES, kind=None, seed=None, device="cpu", batch=None)
-    write_page(path, *page_content(None, (), list(decoded(load_models([MODEL], plan), plan))))
+    write_page(path, *page_content(None, (), list(decoded(load_models([MODEL]), INSTANCES))))
 
 
 def frames(page: "Page") -> Iterator[tuple[Image.Image, int]]:

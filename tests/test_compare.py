@@ -67,7 +67,7 @@ def test_one_decoder_is_nothing_to_compare() -> None:
 def test_models_of_two_tasks_are_refused_before_they_are_decoded(
     hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hardtail.show.sources.decoded", lambda *given: pytest.fail("it was decoded"))
+    monkeypatch.setattr("hardtail.show.sources.decoded", lambda *given, **also: pytest.fail("it was decoded"))
     words = ("compare", "zoo:addition-puma", "zoo:maze-puma", "--policy", "top1")
     code, out, err = hardtail_command(*words)
     assert (code, out) == (2, "")

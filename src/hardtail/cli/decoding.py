@@ -38,7 +38,7 @@ class ToDecode:
         self,
         models: Sequence[str],
         own: "Task | None",
-        check: "Callable[[list[Task]], None]" = lambda planned: None,
+        check: "Callable[[list[Task]], None]" = lambda tasks: None,
     ) -> "list[Trace]":
         """Decode models, if there are any, on the same problems; `own` is the task of those that do not name theirs.
 
@@ -47,30 +47,22 @@ class ToDecode:
         if not models:
             return []
         from hardtail.measuring.cost import decode_seconds
+        from hardtail.measuring.models import Reading
         from hardtail.show import sources
 
-        device = common.usable_device(self.device)
-        plan = sources.DecodePlan(
-            self.policies,
-            self.strata,
-            self.n,
-            self.checkpoint,
-            self.data_seed,
-            device,
-            self.batch,
-            self.template,
-            self.trust_remote_code,
-        )
-        subjects = sources.on_the_same_problems(sources.load_models(models, plan, own))
-        check(sources.planned(subjects, plan))
-        decodes = [sources.to_decode(subject, plan) for subject in subjects]
+        device, reading = common.usable_device(self.device), Reading(self.template, self.trust_remote_code)
+        loaded = sources.load_models(models, own, kind=self.checkpoint, device=device, reading=reading)
+        subjects, chosen = sources.on_the_same_problems(loaded), (self.n, self.policies, self.strata)
+        decodes = [sources.to_decode(subject, *chosen) for subject in subjects]
+        check([subject.task for subject, each in zip(subjects, decodes, strict=True) for _ in each])
         total = sum(n for each in decodes for _, n in each)
         common.say_time(
             f"{total:,} decodes of {common.counted(len(subjects), 'model', 'models')}",
             map(decode_seconds, subjects, decodes),
         )
         with common.progress_bar("decoding", total) as advance:
-            return list(sources.decoded(subjects, plan, advance))
+            traces = sources.decoded(subjects, *chosen, seed=self.data_seed, batch=self.batch, progress=advance)
+            return list(traces)
 
 
 Decoded = Annotated[ToDecode, OmitArgPrefixes]

@@ -215,16 +215,16 @@ def _plan(
     gpus: int,
     data: Path | None,
 ) -> None:
-    from hardtail.show.plan import plan_table, plan_text
-    from hardtail.study.plan import plan
+    from hardtail.show.grid_cost import cost_table, cost_text
+    from hardtail.study.cost import grid_cost
 
     if not names:
         raise HardtailError("plan needs grids or runs: hardtail study plan addition maze --gpus 8")
     with busy("reading"):
-        found = plan(_entries(names, data), runs, store, n, ledger_only=ledger_only, data_file=data)
-    if found.runs:
-        common.show_tables([plan_table(found, " ".join(names))])
-    print(plan_text(found, gpus))
+        cost = grid_cost(_entries(names, data), runs, store, n, ledger_only=ledger_only, data_file=data)
+    if cost.runs:
+        common.show_tables([cost_table(cost, " ".join(names))])
+    print(cost_text(cost, gpus))
 
 
 def _prepare(names: tuple[str, ...], n: int) -> None:

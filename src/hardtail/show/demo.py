@@ -15,7 +15,7 @@ from hardtail.core.types import Trace
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.colours import scheme_in
 from hardtail.show.failures import failures
-from hardtail.show.sources import DecodePlan, decoded, load_models
+from hardtail.show.sources import decoded, load_models
 from hardtail.show.stages import Stage, stages
 from hardtail.show.story import CONFIDENCE, Story, story
 from hardtail.study.claims.ledger import printed_accuracy
@@ -57,9 +57,9 @@ def decodes() -> int:
 
 def decode_all(progress: Callable[[int], None]) -> list[Shown]:
     """Decode every shipped model of the task on both strata in both orders."""
-    plan = DecodePlan(_policies(), _strata(), INSTANCES, kind=None, seed=None, device="cpu", batch=None)
+    models = load_models([ZOO + name for name in _models()])
     parts: dict[tuple[str, str, str], list[Trace]] = {}
-    for part in decoded(load_models([ZOO + name for name in _models()], plan), plan, progress):
+    for part in decoded(models, INSTANCES, _policies(), _strata(), progress=progress):
         of = part.source
         parts.setdefault((of.model, of.stratum, of.policy), []).append(part)
     return [Shown(*key, Trace.concat(held)) for key, held in parts.items()]

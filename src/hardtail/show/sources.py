@@ -16,28 +16,9 @@ from hardtail.tasks.base import Task
 from hardtail.tasks.stored import stored_trace
 
 if TYPE_CHECKING:
+    from hardtail.measuring.models import Reading
     from hardtail.measuring.subject import Kind, Subject
     from hardtail.policies.base import Policy
-
-
-@dataclass(frozen=True)
-class DecodePlan:
-    """How models are decoded for a page."""
-
-    policies: tuple[str, ...]
-    """If empty, confidence and the task's logical order."""
-    strata: tuple[str, ...]
-    """If empty, the task's gallery: an easy one and a hard one."""
-    n: int
-    """Instances per stratum."""
-    kind: "Kind | None"
-    seed: int | None
-    """Seed of the instances; if None, the first model's training seed, so that all models solve the same problems."""
-    device: str
-    batch: int | None
-    template: str | None = None
-    """The text around a problem, for models of other projects."""
-    trust_remote_code: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,22 +63,28 @@ def load_traces(paths: Sequence[Path]) -> list[Trace]:
     return [stored_trace(path)[1] for path in paths]
 
 
-def load_models(names: Sequence[str], plan: DecodePlan, task: Task | None = None) -> "list[Subject]":
+def load_models(
+    names: Sequence[str],
+    task: Task | None = None,
+    *,
+    kind: "Kind | None" = None,
+    device: str = "cpu",
+    reading: "Reading | None" = None,
+) -> "list[Subject]":
     """Load the models, each under its own name: two files called `last.safetensors` get their parent folders' names.
 
-    `task` is that of functions, modules and models of other projects, which do not name theirs.
+    `task` is that of functions, modules and models of other projects, which do not name theirs; `reading` is for the
+    last of these.
     """
-    from hardtail.measuring.models import Reading, needs_task, subject_of
+    from hardtail.measuring.models import PLAINLY, needs_task, subject_of
 
-    own = {name: task if needs_task(name) else None for name in names}
-    foreign = Reading(plan.template, plan.trust_remote_code)
     subjects = [
         subject_of(
             name,
-            own[name],
-            kind=plan.kind,
-            device=plan.device,
-            reading=foreign if name.startswith(HF) else Reading(),
+            task if needs_task(name) else None,
+            kind=kind,
+            device=device,
+            reading=reading if reading and name.startswith(HF) else PLAINLY,
         )
         for name in names
     ]
@@ -132,38 +119,44 @@ def _same_answers(one: Task, other: Task) -> bool:
     return bool(np.array_equal(other.parse(one.render(drawn)).answer_NA, drawn.answer_NA))
 
 
-def to_decode(subject: "Subject", plan: DecodePlan) -> "list[tuple[Policy, int]]":
+def to_decode(
+    subject: "Subject", n: int, policies: Sequence[str] = (), strata: Sequence[str] = ()
+) -> "list[tuple[Policy, int]]":
     """How many instances `decoded` decodes with each policy."""
-    strata, policies = _choices(subject, plan)
-    return [(policy, len(strata) * plan.n) for policy in policies.values()]
-
-
-def planned(subjects: "Sequence[Subject]", plan: DecodePlan) -> list[Task]:
-    """The task of every decoder, a model under a policy, that `decoded` makes traces of."""
-    return [subject.task for subject in subjects for _ in _choices(subject, plan)[1]]
+    chosen, wanted = _choices(subject.task, policies, strata)
+    return [(policy, len(wanted) * n) for policy in chosen.values()]
 
 
 def decoded(
-    subjects: "Sequence[Subject]", plan: DecodePlan, progress: Callable[[int], None] = lambda done: None
+    subjects: "Sequence[Subject]",
+    n: int,
+    policies: Sequence[str] = (),
+    strata: Sequence[str] = (),
+    *,
+    seed: int | None = None,
+    batch: int | None = None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Trace]:
-    """Decode every model under every policy on the same instances of every stratum."""
+    """Decode every model under every policy on the same `n` instances of every stratum.
+
+    By default, the policies are confidence and the task's logical order, the strata the task's gallery (an easy one and
+    a hard one), and `seed` the first model's, so that all models solve the same problems.
+    """
     from hardtail.decoding.options import Decoding
     from hardtail.measuring.evaluate import measured_instances, traced
 
-    decoding = Decoding(device=plan.device, batch=plan.batch)
     for subject in subjects:
-        seed = subjects[0].seed if plan.seed is None else plan.seed
-        strata, policies = _choices(subject, plan)
-        for stratum in strata:
-            instances = measured_instances(subject.task, stratum, plan.n, seed)
-            for name, policy in policies.items():
+        decoding = Decoding(device=subject.device, batch=batch)
+        chosen, wanted = _choices(subject.task, policies, strata)
+        for stratum in wanted:
+            instances = measured_instances(subject.task, stratum, n, subjects[0].seed if seed is None else seed)
+            for name, policy in chosen.items():
                 yield from traced(subject, name, policy, instances, stratum, decoding, progress)
 
 
-def _choices(subject: "Subject", plan: DecodePlan) -> "tuple[list[str], dict[str, Policy]]":
-    """The strata and policies that a model is decoded with."""
+def _choices(task: Task, policies: Sequence[str], strata: Sequence[str]) -> "tuple[dict[str, Policy], list[str]]":
+    """The policies and strata that a model of a task is decoded with."""
     from hardtail.measuring.evaluate import chosen_policies, chosen_strata
 
-    task = subject.task
-    policies = chosen_policies(task, plan.policies or ("top1", *task.order_names[:1]))
-    return chosen_strata(task, plan.strata or task.gallery()), policies
+    chosen = chosen_policies(task, policies or ("top1", *task.order_names[:1]))
+    return chosen, chosen_strata(task, strata or task.gallery())

@@ -1,13 +1,13 @@
 """The cost of a grid, as a table of its arms and a few sentences."""
 
 from hardtail.core.tables import Cell, Table
-from hardtail.study.plan import COUNTED, Plan, Planned
+from hardtail.study.cost import COUNTED, GridCost, RunCost
 
 
-def plan_table(plan: Plan, title: str) -> Table:
+def cost_table(cost: GridCost, title: str) -> Table:
     """One row for each arm: how many of its runs are left, and the hours of each on one GPU."""
-    arms: dict[str, list[Planned]] = {}
-    for run in plan.runs:
+    arms: dict[str, list[RunCost]] = {}
+    for run in cost.runs:
         arms.setdefault(run.entry.arm, []).append(run)
     rows: list[tuple[Cell, ...]] = [
         (arm, len(runs), *(f"{_mean(runs, of) / 3600:.2f}" for of in ("training", "measuring")), runs[0].source)
@@ -16,15 +16,15 @@ def plan_table(plan: Plan, title: str) -> Table:
     return Table(title, ("arm", "runs", "train h", "measure h", "time of a step from"), tuple(rows))
 
 
-def plan_text(plan: Plan, gpus: int) -> str:
+def cost_text(cost: GridCost, gpus: int) -> str:
     """What is left, what it costs, and how long it takes at least."""
-    if plan.longest is None:
-        return f"all {plan.recorded} runs are recorded; nothing is left to do"
-    counted = sum(run.source == COUNTED for run in plan.runs)
+    if cost.longest is None:
+        return f"all {cost.recorded} runs are recorded; nothing is left to do"
+    counted = sum(run.source == COUNTED for run in cost.runs)
     lines = [
-        f"{len(plan.runs)} runs are left, {plan.recorded} recorded: {plan.seconds / 3600:.1f} GPU-hours",
-        f"with {gpus} GPU{'s' if gpus > 1 else ''}: {duration(plan.on(gpus))}",
-        f"critical path: {plan.longest.entry.name}, {duration(plan.longest.seconds)}; more GPUs than runs do not help",
+        f"{len(cost.runs)} runs are left, {cost.recorded} recorded: {cost.seconds / 3600:.1f} GPU-hours",
+        f"with {gpus} GPU{'s' if gpus > 1 else ''}: {duration(cost.on(gpus))}",
+        f"critical path: {cost.longest.entry.name}, {duration(cost.longest.seconds)}; more GPUs than runs do not help",
     ]
     if counted:
         lines.append(f"{counted} of these runs are counted, not recorded: good to a factor of two")
@@ -38,5 +38,5 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _mean(runs: list[Planned], of: str) -> float:
+def _mean(runs: list[RunCost], of: str) -> float:
     return float(sum(getattr(run, of) for run in runs)) / len(runs)

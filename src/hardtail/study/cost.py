@@ -36,8 +36,8 @@ COUNTED = "counted, not recorded"
 
 
 @dataclass(frozen=True)
-class Planned:
-    """What is left of one run."""
+class RunCost:
+    """What is left to pay for one run."""
 
     entry: Entry
     training: float
@@ -52,10 +52,10 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is left of a grid."""
+class GridCost:
+    """What is left to pay for a grid."""
 
-    runs: tuple[Planned, ...]
+    runs: tuple[RunCost, ...]
     recorded: int
 
     @property
@@ -64,7 +64,7 @@ class Plan:
         return sum(run.seconds for run in self.runs)
 
     @property
-    def longest(self) -> Planned | None:
+    def longest(self) -> RunCost | None:
         """The critical path: runs do not wait for each other, so it is the longest of them."""
         return max(self.runs, key=lambda run: run.seconds, default=None)
 
@@ -73,7 +73,7 @@ class Plan:
         return makespan([run.seconds for run in self.runs], workers)
 
 
-def plan(
+def grid_cost(
     entries: Sequence[Entry],
     runs: Path | Depot,
     store: Store,
@@ -81,19 +81,19 @@ def plan(
     *,
     ledger_only: bool = False,
     data_file: Path | None = None,
-) -> Plan:
+) -> GridCost:
     """The cost of what is not recorded yet, with the options of `advance`; saved steps are not paid again."""
     known, test_file = _Known(store), problems_beside(data_file)
     left = [item for item in status(entries, runs, store) if item.state != "recorded"]
-    planned = []
+    costs = []
     for item in left:
         recipe = item.entry.recipe
         step, source = known.step_seconds(item.entry)
         steps = 0 if item.state == "trained" else recipe.steps - item.step
         given = GivenProblems.read(recipe.task, test_file) if test_file else None
         decodes = KINDS_OF_WEIGHTS * decodes_of_weights(recipe.task, n, given, ledger_only=ledger_only)
-        planned.append(Planned(item.entry, step * steps, decodes * known.decode_seconds(recipe), source))
-    return Plan(tuple(planned), len(entries) - len(left))
+        costs.append(RunCost(item.entry, step * steps, decodes * known.decode_seconds(recipe), source))
+    return GridCost(tuple(costs), len(entries) - len(left))
 
 
 def makespan(seconds: Sequence[float], workers: int) -> float:

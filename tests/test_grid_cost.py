@@ -9,9 +9,9 @@ import pytest
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import save_instances
+from hardtail.study.cost import COUNTED, _counted_decode, _Known, grid_cost, makespan
 from hardtail.study.grids import Entry, entries_named
 from hardtail.study.measure import study_policies
-from hardtail.study.plan import COUNTED, _counted_decode, _Known, makespan, plan
 from hardtail.study.store import Store
 from hardtail.study.workplaces import FolderRuns
 from hardtail.tasks import datasets as data
@@ -35,7 +35,7 @@ def test_time_comes_from_the_nearest_recorded_run(tmp_path: Path) -> None:
     (known,) = entries_named(["addition-papl-tf32-s43"])
     other_arm = Entry("mine", replace(known.recipe, name="mine", steps=100))
     wide = Entry("wide", replace(known.recipe, sizes=replace(known.recipe.sizes, width=256)))
-    found = {run.entry.arm: run for run in plan([known, other_arm, wide], tmp_path, RECORDED, 500).runs}
+    found = {run.entry.arm: run for run in grid_cost([known, other_arm, wide], tmp_path, RECORDED, 500).runs}
     same = walls["addition-papl-tf32-s42"]
     assert same.wall is not None
     assert found[known.arm].source == same.name
@@ -73,7 +73,7 @@ def test_measuring_takes_every_decode_of_both_kinds_of_weights(
     name: str, ledger_only: bool, decodes: int, tmp_path: Path
 ) -> None:
     (entry,) = entries_named([name])
-    made = plan([entry], tmp_path / "runs", Store(tmp_path / "results"), 500, ledger_only=ledger_only).runs[0]
+    made = grid_cost([entry], tmp_path / "runs", Store(tmp_path / "results"), 500, ledger_only=ledger_only).runs[0]
     assert made.measuring == pytest.approx(2 * decodes * _counted_decode(entry.recipe))
 
 
@@ -84,7 +84,7 @@ def test_the_problems_of_a_test_file_are_decoded_in_every_order(tmp_path: Path) 
     save_instances(tmp_path / "mine-test.npz", built.instances, built.manifest)
     store = Store(tmp_path / "results")
     with_file, alone = (
-        plan([entry], tmp_path / "runs", store, 50, data_file=file).runs[0].measuring
+        grid_cost([entry], tmp_path / "runs", store, 50, data_file=file).runs[0].measuring
         for file in (tmp_path / "mine.npz", None)
     )
     more = 2 * 30 * len(study_policies(task)) * _counted_decode(entry.recipe)
@@ -115,7 +115,7 @@ def test_steps_that_are_saved_are_not_paid_again(
     (entry,) = entries_named(["maze-puma-s42"])
     entry = replace(entry, recipe=replace(entry.recipe, steps=10_000))
     monkeypatch.setattr(FolderRuns, "stages", lambda runs, names: dict.fromkeys(names, (state, step)))
-    found = plan([entry], tmp_path / "runs", Store(tmp_path / "results"), 50)
+    found = grid_cost([entry], tmp_path / "runs", Store(tmp_path / "results"), 50)
     (run,) = found.runs
     assert run.training == pytest.approx(left * estimate(entry.recipe).gpu_seconds)
     assert found.seconds == run.seconds == run.training + run.measuring
