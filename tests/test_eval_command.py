@@ -267,9 +267,6 @@ def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: W
     assert "first wrong commits: by stratum" in full.stdout
     assert re.search(r"^chain>=4 +20 ", full.stdout, re.MULTILINE)
     assert max(map(len, full.stdout.splitlines())) <= 80
-    done = words("diagnose", str(tmp_path / "traces" / "chain-ge-4.top1.npz"), "--policies", "lsb")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--policies applies only to models" in done.stderr
 
 
 def test_a_trace_from_python_is_diagnosed_if_it_says_its_task(tmp_path: Path, words: Words) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import save_instances
+from hardtail.decoding.options import Decoding
+from hardtail.measuring.evaluate import records_of
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.plan import Plan
 from hardtail.measuring.subject import load_subject
@@ -34,6 +36,19 @@ def test_given_problems_are_decoded_once_for_each_policy_whatever_strata_they_ar
     plan = Plan.of(subject, ["top1", "lsb"], given=given)
     assert set(plan.strata) <= set(subject.task.strata())
     assert (plan.instances, plan.total) == (len(made.instances), 2 * len(made.instances))
+
+
+def test_a_plan_is_measured_as_it_counts() -> None:
+    """Half-revealed answers and the problems that set limits are among what progress counts."""
+    for name, policies, calibrating in ((COUNTDOWN, ["top1", "margin"], None), (ADDITION, ["top1", "ladder"], 10)):
+        plan = Plan.of(load_subject(name), policies, ["natural"], 2, calibrating=calibrating)
+        made: list[int] = []
+        said: list[str] = []
+        found = records_of(list(plan.measure(Decoding(), 7, progress=made.append, say=said.append)))
+        assert sum(made) == plan.total
+        assert {record.data_seed for record in found} == {7}
+        assert len(said) == len(plan.ladders)
+        assert any(record.calibrated == calibrating for record in found)
 
 
 def test_limits_are_set_by_further_decodes() -> None:

@@ -37,6 +37,25 @@ def test_a_trace_is_no_model(hardtail_command: Command, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("command", ["diagnose", "view", "report", "compare"])
+@pytest.mark.parametrize(
+    "option", ["--policy top1", "-n 5", "--template {prompt}", "--trust-remote-code", "--data-seed 0", "--device cpu"]
+)
+def test_options_of_models_are_refused_for_traces(
+    command: str, option: str, hardtail_command: Command, tmp_path: Path
+) -> None:
+    trace, (flag, *_) = trace_file(tmp_path / "mine.npz", small_addition()), option.split()
+    said = refused(hardtail_command, command, str(trace), *option.split())
+    named = "--policies" if flag == "--policy" and command != "view" else flag
+    assert said == f"hardtail: {named} applies only to models, and none is given; leave it out"
+
+
+@pytest.mark.parametrize("option", ["--template {prompt}", "--trust-remote-code"])
+def test_options_of_other_projects_models_need_one(option: str, hardtail_command: Command) -> None:
+    said = refused(hardtail_command, "compare", "zoo:addition-puma", "zoo:addition-papl", *option.split())
+    assert "is for models of other projects (hf:…), not for zoo:addition-puma; leave it out" in said
+
+
 @pytest.mark.parametrize("name", ["nothing.npz", "folder"])
 def test_data_that_is_not_there(name: str, hardtail_command: Command, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()

@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, wraps
 from inspect import Parameter, signature
@@ -14,7 +14,7 @@ import tyro
 from tyro.conf import Positional
 
 from hardtail import task as make_task
-from hardtail.cli.options import option, refuse_outside
+from hardtail.cli.options import flag_of, option, refuse_outside, unread
 from hardtail.cli.progress import counted_lines, duration, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
@@ -199,6 +199,12 @@ def load(
     if own is not None and type(subject.task) is not type(own):
         raise HardtailError(f"{run} is a model of {subject.task.name}, but --task is {task}; leave it out")
     return subject
+
+
+def refuse_without_model(command: Callable[..., object], given: Mapping[str, object], read: Collection[str]) -> None:
+    """Refuse the options of models if none is given, so that only those that are `read` apply."""
+    if name := unread(command, given, read):
+        raise HardtailError(f"{flag_of(name)} applies only to models, and none is given; leave it out")
 
 
 def from_anywhere(model: str) -> str:

@@ -45,6 +45,7 @@ class ToDecode:
         `check` gets the task of every model and policy, and may refuse them before anything is decoded.
         """
         if not models:
+            common.refuse_without_model(ToDecode, vars(self), ("task",))
             return []
         from hardtail.measuring.cost import decode_seconds
         from hardtail.measuring.models import Reading

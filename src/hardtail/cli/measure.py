@@ -1,7 +1,6 @@
 """Measuring and explaining trained models: eval, diagnose."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -30,6 +29,8 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hardtail.measuring.diagnosis import Diagnosis
     from hardtail.measuring.evaluate import Found
     from hardtail.measuring.plan import Plan
@@ -93,7 +94,7 @@ def evaluate(
     """Measure a model: exact match by decoding order and stratum, with intervals."""
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.evaluate import evaluate_all, keep, records_of
+    from hardtail.measuring.evaluate import keep, records_of
     from hardtail.measuring.given import GivenProblems
     from hardtail.measuring.plan import Plan
     from hardtail.policies.base import Commit
@@ -123,40 +124,25 @@ def evaluate(
             planned = plan(GivenProblems.read(subject.task, data))
     commit = Commit(1 if each is None else each, steps, schedule)
     allowed = subject.task.answer_tokens if restrict else None
-    decoding = Decoding(commit, batch, subject.device, seed, temperature, allowed)
-    data_seed = subject.seed if data_seed is None else data_seed
     into = out or subject.record_file("evaluations.jsonl")
     common.refuse_other_records(into)
     seconds = planned.seconds(commit, trust=trust)
     common.say_time(f"{subject.name}: {planned.total:,} decodes = {_decodes(planned)}", [seconds])
-    found: list[Found] = []
     with (
         passes(launcher, address, device, subject, partial(load, compiled=compiled)) as (makers, where),
         common.progress_bar(f"decoding {subject.name}", planned.total) as advance,
     ):
-        decoding = replace(decoding, device=where)
-        limited, calibrated = planned.with_limits(decoding, data_seed, makers, advance, common.say)
-        every = evaluate_all(
-            subject,
-            limited,
-            planned.strata,
-            n,
-            decoding,
-            data_seed=data_seed,
-            given=planned.given,
+        every = planned.measure(
+            Decoding(commit, batch, where, seed, temperature, allowed),
+            data_seed,
+            makers,
             traces=traces,
             failures=gallery,
             trust=trust,
-            calibrated=calibrated,
             progress=advance,
-            passes=makers,
+            say=common.say,
         )
-        try:
-            for item in every:
-                found.append(item)
-        except BaseException:  # after Ctrl-C, a full disk or a faulty policy, earlier measurements are not lost
-            keep(into, records_of(found))
-            raise
+        found = _collected(every, into)
     records = records_of(found)
     try:
         kept = keep(into, records)  # first: `| head` closes the pipe before everything is printed
@@ -168,6 +154,20 @@ def evaluate(
             show_failures(common.open_console(), subject.task, found)
     if kept and not as_json:
         print(f"{len(records)} records added to {kept}")
+
+
+def _collected(every: "Iterable[Found]", into: Path | None) -> "list[Found]":
+    """All measurements; after Ctrl-C, a full disk or a faulty policy, those that were made are kept."""
+    from hardtail.measuring.evaluate import keep, records_of
+
+    found: list[Found] = []
+    try:
+        for item in every:
+            found.append(item)
+    except BaseException:
+        keep(into, records_of(found))
+        raise
+    return found
 
 
 def _decodes(plan: "Plan") -> str:
@@ -239,11 +239,8 @@ def diagnose(
     if not models:
         raise HardtailError("nothing to diagnose; give at least one run directory, weights file or trace")
     traces = [name for name in models if name.endswith(".npz")]
-    for_models: dict[str, object] = {"--policies": policies, "--strata": strata, "-n": n, "--checkpoint": checkpoint}
-    for_models |= {"--data-seed": data_seed, "--device": device, "--batch": batch}
-    given = [name for name, value in for_models.items() if value not in ((), None)]
-    if given and len(traces) == len(models):
-        raise HardtailError(f"{given[0]} applies only to models; leave it out, as traces are already decoded")
+    if len(traces) == len(models):
+        common.refuse_without_model(diagnose, locals(), ("task", "full", "out", "as_json"))
     common.refuse_other_records(out)
     found: list[Diagnosis] = []
 

@@ -1,8 +1,9 @@
 """How options look in help: a placeholder, a sentence, and the default, which the sentence may name in brackets."""
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import is_dataclass
+from inspect import signature
 from types import NoneType, UnionType
 from typing import Union, get_args, get_type_hints
 
@@ -30,6 +31,12 @@ def refuse_outside(kind: object, given: Mapping[str, object]) -> None:
         for bounds in getattr(hint, "__metadata__", ()):
             if isinstance(bounds, Bounds) and isinstance(value, int | float) and value not in bounds:
                 raise HardtailError(f"{flag_of(name, hint)} is {reprlib.repr(value)}; it must be {bounds}")
+
+
+def unread(command: Callable[..., object], given: Mapping[str, object], read: Collection[str]) -> str | None:
+    """The first option, by its parameter, that a user gave although it is not among those that are read."""
+    options = (option for option in signature(command).parameters.values() if option.kind is not option.POSITIONAL_ONLY)
+    return next((of.name for of in options if of.name not in read and given[of.name] != of.default), None)
 
 
 def flag_of(name: str, hint: object = None) -> str:

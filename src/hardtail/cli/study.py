@@ -5,7 +5,6 @@ import os
 import sys
 from contextlib import nullcontext
 from difflib import get_close_matches
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +13,7 @@ from tyro.conf import Positional
 from hardtail.cli import common
 from hardtail.cli.common import Device, JsonList, Patience, RecordedIn, app, busy
 from hardtail.cli.grid import Address, CpusPerRun, GpusPerRun, Grid, LauncherName
-from hardtail.cli.options import flag_of, option
+from hardtail.cli.options import flag_of, option, unread
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 from hardtail.core.pretrained import HF
@@ -159,10 +158,9 @@ def _refuse_mistyped(words: tuple[str, ...]) -> None:
 def _refuse_unread(words: tuple[str, ...], given: "Mapping[str, object]") -> None:
     """Refuse an option that would be ignored."""
     asked = " ".join(["study", *(word if word in VERBS else "GRID" for word in words[:1])])
-    for name, parameter in signature(study).parameters.items():
-        if name not in ("words", *READ[asked]) and given[name] != parameter.default:
-            readers = ", ".join(f"`{reader}`" for reader, read in READ.items() if name in read)
-            raise HardtailError(f"{flag_of(name)} applies to {readers}, not to `{asked}`; leave it out")
+    if name := unread(study, given, READ[asked]):
+        readers = ", ".join(f"`{reader}`" for reader, read in READ.items() if name in read)
+        raise HardtailError(f"{flag_of(name)} applies to {readers}, not to `{asked}`; leave it out")
 
 
 def _folder(runs: "Path | Depot") -> Path:

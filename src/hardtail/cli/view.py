@@ -9,7 +9,6 @@ from tyro.conf import Positional
 from hardtail.cli import common
 from hardtail.cli.common import Checkpoint, DataSeed, Device, OwnTask, Template, TrustRemoteCode, app
 from hardtail.cli.options import option
-from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 
 if TYPE_CHECKING:
@@ -43,10 +42,7 @@ def view(
     from hardtail.tasks.stored import stored_trace
 
     if trace.endswith(".npz"):
-        for_models: dict[str, object] = {"--policy": policy, "--stratum": stratum, "-n": n, "--checkpoint": checkpoint}
-        for_models |= {"--data-seed": data_seed, "--device": device}
-        if given := [name for name, value in for_models.items() if value is not None]:
-            raise HardtailError(f"{given[0]} applies only to models; leave it out, as a trace is already decoded")
+        common.refuse_without_model(view, locals(), ("instance", "failures", "task"))
         common.admit_task(task)
         _, shown = stored_trace(Path(trace))
     else:

@@ -1,16 +1,17 @@
 """What an evaluation decodes, worked out before it begins."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.calibration import calibrate, ladders
 from hardtail.measuring.cost import decode_seconds
-from hardtail.measuring.evaluate import DEFAULT_N, chosen_policies, chosen_strata
+from hardtail.measuring.evaluate import DEFAULT_N, Found, chosen_policies, chosen_strata, evaluate_all
 from hardtail.measuring.given import GivenProblems
-from hardtail.measuring.passes import Passes
+from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.subject import Subject
 from hardtail.measuring.trust import QUESTIONS
 from hardtail.policies.base import Commit, Policy
@@ -89,7 +90,41 @@ class Plan:
             seconds = None if seconds is None or more is None else seconds + more
         return seconds
 
-    def with_limits(
+    def measure(
+        self,
+        decoding: Decoding,
+        data_seed: int | None = None,
+        passes: Passes = HERE,
+        *,
+        traces: Path | None = None,
+        failures: int = 0,
+        trust: bool = False,
+        progress: Progress = lambda done: None,
+        say: Callable[[str], None] = lambda words: None,
+    ) -> Iterator[Found]:
+        """Set the limits of the ladders, and `say` them; then measure all, with the options of `evaluate_all`.
+
+        By default problems are drawn with the model's seed.
+        """
+        data_seed = self.subject.seed if data_seed is None else data_seed
+        policies, calibrated = self._with_limits(decoding, data_seed, passes, progress, say)
+        yield from evaluate_all(
+            self.subject,
+            policies,
+            self.strata,
+            self.n,
+            decoding,
+            data_seed=data_seed,
+            given=self.given,
+            traces=traces,
+            failures=failures,
+            trust=trust,
+            calibrated=calibrated,
+            progress=progress,
+            passes=passes,
+        )
+
+    def _with_limits(
         self, decoding: Decoding, data_seed: int, passes: Passes, progress: Progress, say: Callable[[str], None]
     ) -> tuple[dict[str, Policy], dict[str, int]]:
         """The policies with the limits that natural problems set, and by how many problems each was set."""

@@ -78,6 +78,8 @@ def load_models(
     """
     from hardtail.measuring.models import PLAINLY, needs_task, subject_of
 
+    if reading and not any(name.startswith(HF) for name in names):
+        reading.refuse_for(names[0])
     subjects = [
         subject_of(
             name,
