@@ -19,14 +19,13 @@ from typing import Any, NamedTuple
 
 import torch
 from msgspec import structs
-from numpy.typing import NDArray
 from safetensors.torch import save as save_tensors
 
 from agreement import compared
 from arguments import how_many
 from hardtail import zoo
 from hardtail.core.files import atomic, file_hash
-from hardtail.core.types import Instances
+from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import chosen_policies, measured_instances
@@ -46,8 +45,7 @@ class Decoded(NamedTuple):
 
     stratum: str
     policy: str
-    instances: Instances
-    answer_NA: NDArray[Any]
+    trace: Trace
 
 
 def policies_of(task: Task) -> tuple[str, ...]:
@@ -60,15 +58,14 @@ def answers(weights: Path, strata: Sequence[str], n: int, device: str) -> Iterat
     for stratum in strata:
         instances = measured_instances(subject.task, stratum, n, subject.seed)
         for name, policy in chosen_policies(subject.task, policies_of(subject.task)).items():
-            trace = decode(subject.denoiser, instances, policy, Decoding(device=device))
-            yield Decoded(stratum, name, instances, trace.answer_NA)
+            yield Decoded(stratum, name, decode(subject.denoiser, instances, policy, Decoding(device=device)))
 
 
 def different(before: Sequence[Decoded], after: Iterable[Decoded]) -> int:
     """How many answers differ; each of them is printed."""
     found = 0
     for usual, now in zip(before, after, strict=True):
-        result = compared(usual.instances, usual.answer_NA, now.answer_NA)
+        result = compared(usual.trace, now.trace)
         print(f"  {usual.stratum}, {usual.policy}: {result['different']} of {result['n']:,} answers differ", flush=True)
         for place, side in result["instances"]:
             print(f"    {place}: {SIDES[side]}")

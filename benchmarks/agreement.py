@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arguments import how_many
 from hardtail.core.files import add_line
 from hardtail.core.provenance import origin
-from hardtail.core.types import Instances
+from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances
@@ -28,28 +27,23 @@ from hardtail.models.precision import Precision
 from hardtail.policies.base import Policy
 
 
-def answers(subject: Subject, instances: Instances, policy: Policy) -> tuple[NDArray[Any], float]:
-    """The answers, and instances per second once everything is compiled and captured."""
+def traced(subject: Subject, instances: Instances, policy: Policy) -> tuple[Trace, float]:
+    """The trace, and instances per second once everything is compiled and captured."""
     decoding = Decoding(device=subject.device)
     decode(subject.denoiser, instances.take(slice(300)), policy, decoding)  # more than half a batch: the same shape
     began = time.monotonic()
-    found = decode(subject.denoiser, instances, policy, decoding).answer_NA
+    found = decode(subject.denoiser, instances, policy, decoding)
     return found, len(instances) / (time.monotonic() - began)
 
 
-def compared(instances: Instances, usual_NA: NDArray[Any], fast_NA: NDArray[Any]) -> dict[str, Any]:
+def compared(usual: Trace, fast: Trace) -> dict[str, Any]:
     """How many answers differ, and every one that does."""
-    judged_NA = instances.maskable_NA & instances.scored_NA
-
-    def right(answer_NA: NDArray[Any]) -> NDArray[np.bool_]:
-        return ((answer_NA == instances.answer_NA) | ~judged_NA).all(axis=1)
-
-    usual_N, fast_N = right(usual_NA), right(fast_NA)
-    different = np.flatnonzero(((usual_NA != fast_NA) & instances.maskable_NA).any(axis=1))
+    usual_N, fast_N = usual.exact_N, fast.exact_N
+    different = np.flatnonzero(((usual.answer_NA != fast.answer_NA) & usual.instances.maskable_NA).any(axis=1))
     sides = {(True, False): "fp32", (False, True): "fast", (False, False): "none", (True, True): "both"}
     listed = [[int(i), sides[bool(usual_N[i]), bool(fast_N[i])]] for i in different]
     return {
-        "n": len(instances),
+        "n": len(usual),
         "right_fp32": int(usual_N.sum()),
         "right": int(fast_N.sum()),
         "different": len(different),
@@ -76,10 +70,10 @@ def main() -> None:
         for stratum in dict.fromkeys(("natural", chosen_strata(task, ())[-1])):
             instances = measured_instances(task, stratum, asked.n, usual.seed)
             for policy_name, policy in chosen_policies(task, ("top1", *task.order_names)[: asked.orders]).items():
-                usual_NA, usual_rate = answers(usual, instances, policy)
+                one, usual_rate = traced(usual, instances, policy)
                 for precision, subject in fast.items():
-                    fast_NA, rate = answers(subject, instances, policy)
-                    found = compared(instances, usual_NA, fast_NA)
+                    other, rate = traced(subject, instances, policy)
+                    found = compared(one, other)
                     rates = {"rate_fp32": round(usual_rate, 1), "rate": round(rate, 1)}
                     head = {"model": name, "task": task.name, "stratum": stratum, "policy": policy_name}
                     record = head | {"precision": precision, "data_seed": usual.seed} | found | rates

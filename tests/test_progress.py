@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hardtail.cli import progress
+from hardtail.show.words import duration
 
 
 class _Soon:
@@ -32,6 +33,23 @@ class _Soon:
 def lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(progress.SWITCH)
     monkeypatch.setattr(progress, "Event", _Soon(2))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.1, "1 second"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (2322, "39 minutes"),
+        (9000, "2.5 hours"),
+        (35_999, "10 hours"),
+        (172_800, "2 days"),
+        (9e6, "104 days"),
+    ],
+)
+def test_a_time_is_said_in_a_unit_that_it_has_two_of(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
 
 
 def test_lines_say_what_is_done_and_go_to_standard_error(lines: None, capsys: pytest.CaptureFixture[str]) -> None:

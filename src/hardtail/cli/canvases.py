@@ -39,6 +39,5 @@ def import_canvases(
     if manifest_path(into).resolve() == canvases.resolve():
         raise HardtailError(f"--out {into}: its manifest would replace {canvases}; give another name")
     save_trace(into, trace)
-    steps = int(trace.step_NT.max(initial=-1)) + 1
-    right = int(trace.exact_N.sum())
+    right, steps = int(trace.exact_N.sum()), int(trace.steps_N.max(initial=0))
     print(f"{into}: {common.counted(len(trace), 'problem', 'problems')}, {right:,} solved, {steps:,} steps")

@@ -15,12 +15,13 @@ from tyro.conf import Positional
 
 from hardtail import task as make_task
 from hardtail.cli.options import flag_of, option, refuse_outside, unread
-from hardtail.cli.progress import counted_lines, duration, plain_lines
+from hardtail.cli.progress import counted_lines, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 from hardtail.core.files import MOST_TEXT, refuse_special
 from hardtail.core.registry import TASKS
 from hardtail.core.terminal import console, guard
+from hardtail.show.words import duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -24,9 +24,9 @@ from hardtail.cli.common import (
 )
 from hardtail.cli.grid import Address, LauncherName, passes
 from hardtail.cli.options import option
-from hardtail.cli.progress import duration
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
+from hardtail.show.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from time import monotonic
 
+from hardtail.show.words import duration
+
 SWITCH = "HARDTAIL_PROGRESS"
 """The environment variable that turns the lines off with the value `off`."""
 EVERY = 1.0
@@ -54,11 +56,3 @@ def counted_lines(words: str, total: int | None) -> Iterator[Callable[[int], Non
     of = "" if total is None else f" of {total:,}"
     with plain_lines(lambda: f"{words}: {done:,}{of}", left):
         yield advance
-
-
-def duration(seconds: float) -> str:
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    whole = max(round(seconds), 1)
-    return f"{whole} second{'s' if whole > 1 else ''}"

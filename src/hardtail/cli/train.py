@@ -14,7 +14,6 @@ from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from hardtail.cli.common import Device, OwnFolder, Patience, asked_to_stop, say, usable_device
 from hardtail.cli.options import OPTIONAL, option, refuse_outside
-from hardtail.cli.progress import duration
 from hardtail.cli.watching import Watcher
 from hardtail.core.errors import FieldError, HardtailError
 from hardtail.core.hub import pinned_data
@@ -22,6 +21,7 @@ from hardtail.core.pretrained import HF, ZOO, Pretrained
 from hardtail.core.records import LogLine
 from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
+from hardtail.show.words import duration
 from hardtail.study.recipes import recipe_named
 from hardtail.training.begin import identified
 from hardtail.training.estimate import estimate

@@ -6,8 +6,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from hardtail.cli.common import new_bar, open_console
-from hardtail.cli.progress import duration, plain_lines
+from hardtail.cli.progress import plain_lines
 from hardtail.core.tables import SCREEN
+from hardtail.show.words import duration
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

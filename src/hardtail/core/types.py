@@ -218,6 +218,11 @@ class Trace:
         return self.happened_NT & (self.token_NT != self.mask_id)
 
     @property
+    def steps_N(self) -> NDArray[np.int64]:
+        """The steps of each instance, up to the last one that wrote something."""
+        return np.max(self.step_NT, axis=1, where=self.happened_NT, initial=-1).astype(np.int64) + 1
+
+    @property
     def gold_NT(self) -> Tokens:
         """The gold token of the cell that each event wrote; cell 0's gold token where there is no event."""
         return np.take_along_axis(self.instances.answer_NA, np.maximum(self.cell_NT, 0).astype(np.int64), axis=1)

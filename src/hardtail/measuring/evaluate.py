@@ -172,7 +172,7 @@ def _numbers(task: Task, trace: Trace, *, trust: bool) -> dict[str, Array]:
         "right": (judged_NA & (trace.answer_NA == trace.instances.answer_NA)).sum(axis=1),
         "cells": judged_NA.sum(axis=1),
         "valid": task.check(trace.instances, trace.answer_NA),
-        "steps": trace.step_NT.max(axis=1, initial=-1) + 1,
+        "steps": trace.steps_N,
         "passes": trace.passes_N,
     } | {score: trace.notes[score] for score in SCORES if trust}
 

@@ -34,7 +34,7 @@ def failures(task: Task, trace: Trace) -> list[Failure]:
     wrong_NA = wrong_cells(trace) & standing(trace).there_NA
     first = first_in_time(trace, wrong_NA)
     revealed_KA = revealed_before(trace, first)
-    steps_N = np.max(trace.step_NT, axis=1, where=trace.happened_NT, initial=0) + 1
+    steps_N = trace.steps_N
     found = []
     for k, (row, cell) in enumerate(zip(first.row_K.tolist(), first.cell_K.tolist(), strict=True)):
         hidden = None

@@ -1,6 +1,7 @@
 """The cost of a grid, as a table of its arms and a few sentences."""
 
 from hardtail.core.tables import Cell, Table
+from hardtail.show.words import duration
 from hardtail.study.cost import COUNTED, GridCost, RunCost
 
 
@@ -29,13 +30,6 @@ def cost_text(cost: GridCost, gpus: int) -> str:
     if counted:
         lines.append(f"{counted} of these runs are counted, not recorded: good to a factor of two")
     return "\n".join(lines)
-
-
-def duration(seconds: float) -> str:
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} seconds"
 
 
 def _mean(runs: list[RunCost], of: str) -> float:

@@ -1,4 +1,4 @@
-"""Numbers and strata in sentences."""
+"""Numbers, times and strata in sentences."""
 
 SURE, UNSURE = 0.9999, 0.0001
 
@@ -15,3 +15,13 @@ def probability(value: float) -> str:
 def stratum_words(stratum: str) -> str:
     """A condition as it is printed: `chain ≥ 28`."""
     return stratum.replace(">=", " ≥ ").replace("<=", " ≤ ").replace(",", ", ")
+
+
+def duration(seconds: float) -> str:
+    """A time in its largest unit that it has at least two of: `2.5 hours`, `39 minutes`."""
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            count = seconds / size
+            return f"{round(count, 1 if count < 10 else None):g} {unit}"
+    whole = max(round(seconds), 1)
+    return f"{whole} second{'s' if whole > 1 else ''}"

@@ -13,6 +13,7 @@ import numpy as np
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import MOST_TOKENS, NO_EVENT, Array, Instances, Tokens, Trace, token_dtype
+from hardtail.traces.states import steps_of
 
 UNKNOWN_RANK = -1
 MOST_CANVASES = int(np.iinfo(np.int16).max)
@@ -75,7 +76,7 @@ def trace_of_canvases(
 
 def canvases_of(trace: Trace) -> Tokens:
     """The answer after every step of a trace, [S, N, A]; what `trace_of_canvases` reads."""
-    steps = int(trace.step_NT.max(initial=-1)) + 1
+    steps = steps_of(trace)
     kind = trace.answer_NA.dtype
     start_NA = np.where(trace.instances.maskable_NA, np.int64(trace.mask_id), trace.instances.answer_NA)
     answer_NA = start_NA.astype(kind)

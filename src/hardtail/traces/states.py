@@ -48,7 +48,7 @@ def standing(trace: Trace) -> Standing:
 
 def steps_of(trace: Trace) -> int:
     """S: the most forward passes that an instance took."""
-    return int(np.max(trace.step_NT, where=trace.happened_NT, initial=-1)) + 1
+    return int(trace.steps_N.max(initial=0))
 
 
 def visited(trace: Trace) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hardtail.core.records import Count, Share
 from hardtail.core.types import Trace
+from hardtail.traces.commits import wrong_cells
 from hardtail.traces.summary import mean, share
 
 
@@ -52,7 +53,7 @@ def checks(trace: Trace) -> Checks | None:
     wrong_K, wrong_now_K = trace.token_NT[before] != gold_K, trace.token_NT[now] != gold_K
     vouched_NA = np.zeros(trace.answer_NA.shape, dtype=np.bool_)
     vouched_NA[row_K, cell_K] = kept_K  # the last of several looks counts
-    wrong_NA = (trace.answer_NA != trace.instances.answer_NA) & trace.instances.scored_NA
+    wrong_NA = wrong_cells(trace)
     failed_N = wrong_NA.any(axis=1)
     return Checks(
         wrong_repaired=int((wrong_K & ~wrong_now_K).sum()),
@@ -63,7 +64,7 @@ def checks(trace: Trace) -> Checks | None:
         caught=share((wrong_K & ~kept_K).sum(), wrong_K.sum()),
         spoiled=share((~wrong_K & ~kept_K).sum(), (~wrong_K).sum()),
         kept_prob=mean(trace.prob_NT[now][wrong_K & kept_K]),
-        failures_vouched=mean((vouched_NA | ~wrong_NA).all(axis=1)[failed_N]),
+        failures_vouched=mean(np.all(vouched_NA | ~wrong_NA, axis=1)[failed_N]),
     )
 
 

@@ -23,6 +23,7 @@ from hardtail.traces.states import blocks, hidden_before, visited
 from hardtail.traces.summary import share
 
 RARE = 0.1
+"""What training saw less often than this share of the reference is rarely trained."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from hardtail import zoo
+from hardtail.measuring.diagnosis.coverage import RARE
 from hardtail.study.claims.evidence import UNIT, Gate, LeftOut, Results, Sample, gate_of
 from hardtail.study.claims.figures import Figure, PerRun, none_counts, scheme_words
 from hardtail.study.runs import Run
-
-RARELY = 0.1
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Unseen(PerRun):
         if even is None or even.coverage is None or run.coverage is None:
             return None
         met, trained = (_shares(held.by_count_and_rank[1:]) for held in (even.coverage, run.coverage))
-        value = sum(share for at, share in met.items() if trained.get(at, 0.0) < RARELY * share)
+        value = sum(share for at, share in met.items() if trained.get(at, 0.0) < RARE * share)
         return self._made(run.entry, run, "random", "coverage.json", value, None)
 
 
