@@ -1,6 +1,7 @@
 """What a run measures about itself in training, on the EMA weights: probes, decodes, and whether it has diverged."""
 
 import math
+from typing import NamedTuple
 
 import torch
 from msgspec import structs
@@ -39,22 +40,20 @@ class Monitor:
         self.natural = measured.get("natural", measured["probe"].take(slice(recipe.watch.decoded)))
         self.hard = measured["hard"]
 
-    def due(self) -> LogLine | None:
-        """What has to be measured after this step, or before the first; None if nothing has to be."""
-        step, watch, steps = self.progress.step, self.recipe.watch, self.recipe.steps
-        line = nothing = LogLine(step=step)
-        often, last = _often(self.recipe, step), step == steps
-        if step and (last or step % watch.log_every == 0 or step % often == 0):
+    def measured(self, wanted: "Due") -> LogLine:
+        """Measure what is wanted after this step."""
+        line = LogLine(step=self.progress.step)
+        if wanted.loss:
             self.refuse_divergence()
             line = structs.replace(line, loss=self.step.loss.item(), norm=self.step.norm.item())
-        if last or step % often == 0:
+        if wanted.probe:
             found = self.probed()
             line = structs.replace(line, probe_nll=found.nll, probe_guessed=found.guessed)
-        if watch.gen_every and (last or step % watch.gen_every == 0):
-            top1, logical = Top1(), Logical(watch.order)
+        if wanted.decodes:
+            top1, logical = Top1(), Logical(self.recipe.watch.order)
             pairs = {"natural": (self.natural, top1), "hard": (self.hard, top1), "hard_logical": (self.hard, logical)}
             line = structs.replace(line, **{name: self._accuracy(*pair) for name, pair in pairs.items()})
-        return None if line == nothing else line
+        return line
 
     def probed(self) -> Probed:
         """Probe the weights, and keep them if they are the best so far."""
@@ -92,18 +91,21 @@ def decode_precision(recipe: Recipe, device: torch.device) -> Precision:
     return recipe.precision if device.type == "cuda" else "fp32"
 
 
-def is_due(recipe: Recipe, step: int) -> bool:
-    """Whether anything is measured after this step, or before the first."""
-    watch = recipe.watch
-    every = [
-        _often(recipe, step),
-        *([watch.log_every] if step else ()),
-        *([watch.gen_every] if watch.gen_every else ()),
-    ]
-    return step == recipe.steps or any(step % steps == 0 for steps in every)
+class Due(NamedTuple):
+    """What is measured after a step, or before the first."""
+
+    loss: bool
+    probe: bool
+    decodes: bool
 
 
-def _often(recipe: Recipe, step: int) -> int:
-    """Steps between probes at this point of the training."""
-    every = recipe.watch.eval_every
-    return max(every // 5, 1) if step <= recipe.steps // 10 else every
+def due(recipe: Recipe, step: int) -> Due:
+    """What is measured after this step: all of it after the last; early in training, probes are five times as often."""
+    watch, last = recipe.watch, step == recipe.steps
+    often = max(watch.eval_every // 5, 1) if step <= recipe.steps // 10 else watch.eval_every
+    probe = last or step % often == 0
+    return Due(
+        loss=step > 0 and (probe or step % watch.log_every == 0),
+        probe=probe,
+        decodes=watch.gen_every > 0 and (last or step % watch.gen_every == 0),
+    )

@@ -27,7 +27,7 @@ from hardtail.training.begin import begun
 from hardtail.training.checkpoint import generators, set_generators
 from hardtail.training.estimate import estimate
 from hardtail.training.keeper import Keeper, counted, open_run
-from hardtail.training.monitor import Monitor, decode_precision, is_due
+from hardtail.training.monitor import Monitor, decode_precision, due
 from hardtail.training.ranks import Ranks
 from hardtail.training.recipe import Recipe
 from hardtail.training.step import ALONE, Step
@@ -240,10 +240,12 @@ class _Run:
             progress.wall = before + time.monotonic() - began
 
         def measure() -> None:
-            if not is_due(self.recipe, progress.step):
+            wanted = due(self.recipe, progress.step)
+            if not any(wanted):
                 return
             self.step.seen.add_up()
-            if self.monitor and (line := self.monitor.due()):
+            if self.monitor:
+                line = self.monitor.measured(wanted)
                 clock()
                 report(keeper.note(line, self.step))
 
@@ -257,7 +259,7 @@ class _Run:
         first = progress.step
         while progress.step < self.recipe.steps:
             # Patience can run out where something is measured, or have run out already; all processes know when.
-            decisive = progress.step == first or is_due(self.recipe, progress.step)
+            decisive = progress.step == first or any(due(self.recipe, progress.step))
             wanted = self.ranks.agree(wish(), progress.step, now=decisive)
             if wanted == _END:
                 return self._finish(how, patience)
