@@ -82,7 +82,7 @@ def evaluate(
     gallery: Annotated[
         int, option("draw N failures of every policy and stratum [1 if N is omitted]", "[N]"), Bounds(ge=0)
     ] = 0,
-    trust: Annotated[bool, option("also ask which answers to distrust: eight more passes for each")] = False,
+    trust: Annotated[bool, option("also ask which answers to distrust: a few more passes for each")] = False,
     calibrate: Annotated[
         int | None, option("first set the limit of each ladder that has none by N natural problems", "N"), SOME
     ] = None,

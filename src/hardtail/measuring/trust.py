@@ -43,6 +43,8 @@ class Question:
     hide: str
     parts: int
     repeats: int = 1
+    scores: tuple[str, ...] = ("energy", "differs")
+    """Which of the numbers in `Asked` are scores."""
 
     @property
     def passes(self) -> int:
@@ -52,17 +54,10 @@ class Question:
 QUESTIONS: Mapping[str, Question] = {
     "halves": Question("random", 2, repeats=2),
     "comb": Question("comb", 3),
-    "first look": Question("comb", 1),
+    "first look": Question("comb", 1, scores=("entropy",)),
 }
 """The questions of `hardtail eval --trust`; the last one hides everything."""
-SCORES = {
-    "halves energy": 4,
-    "halves differs": 4,
-    "comb energy": 3,
-    "comb differs": 3,
-    "first look entropy": 1,
-    "own doubt": 0,
-}
+SCORES = {f"{name} {kind}": of.passes for name, of in QUESTIONS.items() for kind in of.scores} | {"own doubt": 0}
 """The scores that are compared, with the forward passes that each costs."""
 
 
