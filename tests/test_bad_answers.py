@@ -22,7 +22,7 @@ from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import tile
 from hardtail.measuring.evaluate import chosen_policies, evaluate_all, probe, records_of
-from hardtail.measuring.explain import explain_trace
+from hardtail.measuring.explain import explain_traces
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Transformer
@@ -33,6 +33,7 @@ from hardtail.policies.named import policy_named
 from hardtail.policies.remask import P2
 from hardtail.show.scoreboard import eval_tables
 from hardtail.tasks.named import task_of
+from hardtail.tasks.stored import stored_trace
 from tests.conftest import Command
 from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, hashed_logits, problems, same_trace
 from tests.test_evaluate import ADDITION, tiny
@@ -346,14 +347,15 @@ def test_a_trace_made_up_by_others_is_refused(change: Change, tmp_path: Path) ->
     instances = ADDITION.sample(9, Streams(0).named("made up"))
     trace = decode(tiny(ADDITION).denoiser, instances, policy_named("lsb", ("lsb",)), about=about)
     save_trace(tmp_path / "good.npz", trace)
-    assert explain_trace(tmp_path / "good.npz").policy == "lsb"
+    (explained,) = explain_traces([("good", stored_trace(tmp_path / "good.npz")[1])])
+    assert [diagnosis.policy for diagnosis in explained.diagnoses] == ["lsb"]
     arrays, said = trace.arrays(), json.loads((tmp_path / "good.json").read_text())
     change(arrays, said)
     np.savez(tmp_path / "bad.npz", allow_pickle=False, **{f"000000/{name}": array for name, array in arrays.items()})
     said["sha256"] = sha256((tmp_path / "bad.npz").read_bytes()).hexdigest()
     (tmp_path / "bad.json").write_text(json.dumps(said))
     with pytest.raises(HardtailError):
-        explain_trace(tmp_path / "bad.npz")
+        explain_traces([("bad", stored_trace(tmp_path / "bad.npz")[1])])
     assert "antigravity" not in sys.modules
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +22,6 @@ from hardtail.measuring.subject import Subject
 from hardtail.policies.base import Policy
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import said_task, task_of
-from hardtail.tasks.stored import stored_trace
 
 DEFAULT_N = 300
 PATIENCE = 360.0
@@ -74,12 +72,6 @@ class Explained(NamedTuple):
 
     task: Task
     diagnoses: list[Diagnosis]
-
-
-def explain_trace(path: Path) -> Diagnosis:
-    """The diagnosis of a trace that names its task, as the traces of `eval --traces` do."""
-    ((_, (diagnosis,)),) = explain_traces([(str(path), stored_trace(path)[1])])
-    return diagnosis
 
 
 def explain_traces(traces: Iterable[tuple[str, Trace]]) -> list[Explained]:
