@@ -286,7 +286,7 @@ def test_a_run_in_a_folder_of_a_name_that_no_table_can_show(
     run = untrained_run(tmp_path / "e\x1b[2J")
     code, _, err = hardtail_command(command, str(run))
     assert code == 2
-    assert "is no name for a run: tables and pages cannot show it; rename its folder" in err
+    assert "cannot name a run: tables and pages cannot show it; rename its folder" in err
     assert "\x1b" not in err
 
 

@@ -75,8 +75,8 @@ def study(
     data: Annotated[
         Path | None,
         option(
-            "train the runs on this file of `hardtail data`, or on hf:USER/NAME, instead; with FILE-test.npz beside "
-            "it, choose their weights by that and measure them on it, too; their names then end in -on-FILE",
+            "train the runs on this file of `hardtail data`, or on hf:USER/NAME, instead; with FILE-test.npz next "
+            "to it, choose their weights by that and measure them on it, too; their names then end in -on-FILE",
             "FILE",
         ),
     ] = None,
@@ -84,7 +84,7 @@ def study(
     address: Address = None,
     cpus_per_run: CpusPerRun = 1,
     gpus_per_run: GpusPerRun = None,
-    gpus: Annotated[int, option("GPUs that `plan` reckons with", "G"), Bounds(ge=1)] = 1,
+    gpus: Annotated[int, option("number of GPUs to `plan` for", "G"), Bounds(ge=1)] = 1,
     out: Annotated[Path, option("where `pack` writes the pieces", "DIR")] = Path("packed"),
     bf16_moments: Annotated[
         bool, option("`pack` rounds the optimiser's moments to bf16: a quarter less to carry, no longer bit-exact")

@@ -52,8 +52,8 @@ def main(words: Sequence[str]) -> None:
         data: Annotated[
             Path | None,
             option(
-                "training data that `hardtail data` built, or hf:USER/NAME [built here]; with FILE-test.npz beside it, "
-                "the best weights are chosen by that",
+                "training data that `hardtail data` built, or hf:USER/NAME [built here]; with FILE-test.npz next to "
+                "it, the best weights are chosen by that",
                 "FILE",
             ),
         ] = None,

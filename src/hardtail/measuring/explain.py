@@ -25,7 +25,7 @@ from hardtail.tasks.named import said_task, task_of
 
 DEFAULT_N = 300
 PATIENCE = 360.0
-"""Seconds for which a diagnosis may decode if nobody said what to decode."""
+"""Seconds for which a diagnosis may decode if the user did not choose what to decode."""
 FEWEST = 20
 """Instances that a diagnosis has at least; fewer show nothing."""
 
@@ -125,7 +125,7 @@ def _orders(task: Task, policies: Sequence[str]) -> dict[str, Policy]:
 
 def affordable(subject: Subject, policies: Sequence[str]) -> Part | None:
     """What to explain in place of everything that the study diagnoses if that takes longer than `PATIENCE` here: its
-    hardest stratum, and as many instances as fit. None if everything fits, or if nobody knows how long it takes."""
+    hardest stratum, and as many instances as fit. None if everything fits, or if it is not known how long it takes."""
     whole = explain_seconds(subject, policies, (), None)
     if whole is None or whole <= PATIENCE:
         return None

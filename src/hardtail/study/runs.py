@@ -55,9 +55,7 @@ class Run:
             raise HardtailError(f"{folder / RECIPE}: fields.seed or fields.steps is missing; the record is damaged")
         ended, name = read_json(folder / FINISHED, Finished), folder.resolve().name
         if not names_a_folder(name):
-            raise HardtailError(
-                f"{quoted(name)} is no name for a run: tables and pages cannot show it; rename its folder"
-            )
+            raise HardtailError(f"{quoted(name)} cannot name a run: tables and pages cannot show it; rename its folder")
         task, steps = (
             task_of({"task": fields.task}, str(folder)).name,
             ended.step if ended and ended.patience else fields.steps,

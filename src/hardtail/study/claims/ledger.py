@@ -19,7 +19,7 @@ from hardtail.study.claims.source import Paper, Source
 from hardtail.study.claims.source_file import read_source
 
 PAPER = "confidence-shortcut"
-"""The source that is judged where nobody names another."""
+"""The source that is judged if no other is named."""
 SOURCES: Registry[Source] = Registry(
     "claims source",
     "hardtail.claims",

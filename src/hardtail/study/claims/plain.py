@@ -43,7 +43,7 @@ class Learns(Check):
         return results.runs(self.task, self.scheme)
 
     def _left_out(self, results: Results) -> list[LeftOut]:
-        """Only runs of which nobody knows; the others are what it counts."""
+        """Only runs without a record that says whether they learned; it counts the others."""
         return [run for run in results.left_out(self.task, self.scheme, USUAL) if run.why != UNLEARNED]
 
 
