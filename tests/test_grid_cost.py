@@ -48,6 +48,14 @@ def test_time_comes_from_the_nearest_recorded_run(tmp_path: Path) -> None:
     assert found["wide"].measuring == found["mine"].measuring > 0
 
 
+def test_of_several_recorded_runs_the_fastest_counts(tmp_path: Path) -> None:
+    (entry,) = entries_named(["addition-random-tf32-s41"])
+    rates = {run.name: (run.entry.wall or 0) / run.entry.steps for run in RECORDED.runs() if run.entry.arm == entry.arm}
+    assert len(rates) == 2
+    (found,) = grid_cost([entry], tmp_path, RECORDED, 500).runs
+    assert found.source == min(rates, key=lambda name: rates[name])
+
+
 def test_what_is_recorded_costs_nothing(tmp_path: Path, hardtail_command: Command) -> None:
     where = ("--runs", str(tmp_path), "--results", str(RECORDED.folder))
     _, out, _ = hardtail_command("study", "plan", "addition-papl-tf32-s42", *where)

@@ -153,8 +153,10 @@ def test_the_command_line(tmp_path: Path) -> None:
     first = subprocess.run([*command, *words], capture_output=True, text=True)
     assert first.returncode == 0, first.stderr
     assert "step 30/30" in first.stdout
+    assert "addition-random-smoke: 30 steps, about " in first.stderr
     again = subprocess.run([*command, *words], capture_output=True, text=True)
     assert "already finished" in again.stdout
+    assert "steps" not in again.stderr
     other = subprocess.run([*command, "--steps", "31"], capture_output=True, text=True)
     assert other.returncode == 2
     assert "differs in" in other.stderr

@@ -8,6 +8,7 @@ import pytest
 
 from hardtail import HardtailError, zoo
 from hardtail.study.store import Store
+from tests.conftest import Command
 
 
 @pytest.fixture
@@ -65,3 +66,11 @@ def test_a_damaged_list_is_one_sentence(copy: Path, listed: str) -> None:
 def test_an_unknown_name_is_told_what_there_is(name: str, told: str) -> None:
     with pytest.raises(HardtailError, match=told):
         zoo.find(name)
+
+
+def test_the_list_is_json_too(hardtail_command: Command) -> None:
+    code, out, err = hardtail_command("zoo", "--json")
+    assert (code, err) == (0, "")
+    held = {model["name"]: model for model in json.loads(out)}
+    assert list(held) == [model.name for model in zoo.models()]
+    assert held["addition-puma"]["rounded"]["to"] == "float16"

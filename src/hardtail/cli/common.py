@@ -4,10 +4,12 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryFile
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 
 import tyro
@@ -108,6 +110,8 @@ class App:
 
     def cli(self, args: list[str], **options: Any) -> None:
         """Run the command that the words begin with; the list of all has the first sentence about each."""
+        if args[0] not in self._commands and (close := get_close_matches(args[0], self._commands, n=1)):
+            raise HardtailError(f"there is no command {args[0]!r}; did you mean {close[0]!r}?")
         parser = tyro.extras.SubcommandApp()
         for name, run in self._commands.items():
             parser.command(name=name)(_first_sentence(run) if args == ["--help"] else run)
@@ -275,8 +279,10 @@ def counted(n: int, one: str, many: str) -> str:
 
 
 def say(words: str) -> None:
-    """Say what a command is about to do, on standard error, so that a pipe carries results only."""
-    print(words, file=sys.stderr, flush=True)
+    """Say what a command is about to do, on standard error, so that a pipe carries results only; on a screen in lines
+    that fit it."""
+    screen = console(stderr=True)
+    print(fill(words, screen.width) if screen.is_terminal else words, file=sys.stderr, flush=True)
 
 
 def say_time(words: str, times: Iterable[float | None]) -> None:

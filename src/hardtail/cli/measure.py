@@ -125,6 +125,7 @@ def evaluate(
     commit = Commit(1 if each is None else each, steps, schedule)
     allowed = subject.task.answer_tokens if restrict else None
     into = out or subject.record_file("evaluations.jsonl")
+    common.check_out(traces and traces / "trace.npz")
     common.refuse_other_records(into)
     seconds = planned.seconds(commit, trust=trust)
     common.say_time(f"{subject.name}: {planned.total:,} decodes = {_decodes(planned)}", [seconds])

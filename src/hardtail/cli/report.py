@@ -20,7 +20,8 @@ def report(
     decoding: Decoded = USUAL,
     study: Annotated[bool, option("also show the recorded runs: the study's tables, claims and curves")] = False,
     results: Annotated[
-        str | None, option("where recorded runs are, as in `study`; implies --study [results]", "DIR")
+        str | None,
+        option("recorded runs, as in `study`; implies --study [results/ here, or the checkout's]", "DIR"),
     ] = None,
     figures: Annotated[Path | None, option("also draw figures and write tables for a paper", "DIR")] = None,
 ) -> None:

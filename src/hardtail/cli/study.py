@@ -338,7 +338,7 @@ def zoo(
     as_json: JsonList = False,
 ) -> None:
     """The trained models that ship with the package; evaluate one with `hardtail eval zoo:NAME`."""
-    from msgspec.structs import asdict
+    from msgspec import to_builtins
 
     from hardtail.core.pretrained import ZOO
     from hardtail.show.zoo import hard_strata, zoo_table, zoo_text
@@ -346,7 +346,7 @@ def zoo(
 
     found = [find(name.removeprefix(ZOO)) for name in names] or models()
     if as_json:
-        print(json.dumps([asdict(model) for model in found], indent=1))
+        print(json.dumps(to_builtins(found), indent=1))
     elif names:
         print("\n\n".join(zoo_text(model, common.open_console().width) for model in found))
     else:

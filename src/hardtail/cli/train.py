@@ -18,12 +18,14 @@ from hardtail.cli.watching import Watcher
 from hardtail.core.errors import FieldError, HardtailError
 from hardtail.core.hub import pinned_data
 from hardtail.core.pretrained import HF, ZOO, Pretrained
-from hardtail.core.records import LogLine
+from hardtail.core.records import FINISHED, LogLine
 from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
 from hardtail.show.words import duration
 from hardtail.study.recipes import recipe_named
+from hardtail.tasks.named import task_to_json
 from hardtail.training.begin import identified
+from hardtail.training.checkpoint import state_step
 from hardtail.training.estimate import estimate
 from hardtail.training.ranks import open_ranks
 from hardtail.training.recipe import Recipe
@@ -162,10 +164,9 @@ def _train(
             with asked_to_stop(lambda: True) as stop:
                 call(should_stop=stop)
             return
-        watcher, cost = Watcher(), estimate(recipe)
-        on_cpu, on_gpu = duration(cost.cpu_seconds), duration(cost.gpu_seconds)
-        time = f"{on_cpu} on two cores" if own_device == "cpu" else f"{on_gpu} on an H200"
-        say(f"{name}: {recipe.steps:,} steps, about {time}")
+        watcher = Watcher()
+        if not (folder / FINISHED).exists():
+            say(f"{name}: {_what_is_left(recipe, folder, own_device)}")
         watcher.begin("", "preparing", 0)
         with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.shown():
 
@@ -182,8 +183,18 @@ def _train(
             outcome = call(report=report, progress=progress, preparing=preparing, should_stop=stop)
     if outcome.finished:
         ended = f"out of patience ({outcome.patience:,} steps)" if outcome.patience else "finished"
-        print(f"{folder}: {ended} at step {outcome.step:,} ({outcome.how})\n`hardtail eval {folder}` measures it")
+        named = task_to_json(recipe.task)["name"]
+        task = f" --task {named}" if ":" in named else ""  # one that is not registered
+        print(f"{folder}: {ended} at step {outcome.step:,} ({outcome.how})\n`hardtail eval {folder}{task}` measures it")
         return
     print(f"{folder}: stopped and saved at step {outcome.step:,}; the same command continues from there")
     if ranks.world == 1:  # torchrun would take it for a failure
         sys.exit(130)
+
+
+def _what_is_left(recipe: Recipe, folder: Path, device: str) -> str:
+    """How many steps there still are, and about how long they take."""
+    cost, left = estimate(recipe), recipe.steps - state_step(folder)
+    on_cpu, on_gpu = (duration(seconds * left / recipe.steps) for seconds in (cost.cpu_seconds, cost.gpu_seconds))
+    steps = f"{left:,} steps" if left == recipe.steps else f"{left:,} of {recipe.steps:,} steps are left"
+    return f"{steps}, about {on_cpu} on two cores" if device == "cpu" else f"{steps}, about {on_gpu} on an H200"

@@ -6,15 +6,15 @@ from hardtail.study.cost import COUNTED, GridCost, RunCost
 
 
 def cost_table(cost: GridCost, title: str) -> Table:
-    """One row for each arm: how many of its runs are left, and the hours of each on one GPU."""
+    """One row for each arm: how many of its runs are left, and how long each takes on one GPU."""
     arms: dict[str, list[RunCost]] = {}
     for run in cost.runs:
         arms.setdefault(run.entry.arm, []).append(run)
     rows: list[tuple[Cell, ...]] = [
-        (arm, len(runs), *(f"{_mean(runs, of) / 3600:.2f}" for of in ("training", "measuring")), runs[0].source)
+        (arm, len(runs), *(duration(_mean(runs, of)) for of in ("training", "measuring")), runs[0].source)
         for arm, runs in arms.items()
     ]
-    return Table(title, ("arm", "runs", "train h", "measure h", "time of a step from"), tuple(rows))
+    return Table(title, ("arm", "runs", "training", "measuring", "time of a step from"), tuple(rows))
 
 
 def cost_text(cost: GridCost, gpus: int) -> str:
@@ -25,7 +25,8 @@ def cost_text(cost: GridCost, gpus: int) -> str:
     lines = [
         f"{len(cost.runs)} runs are left, {cost.recorded} recorded: {cost.seconds / 3600:.1f} GPU-hours",
         f"with {gpus} GPU{'s' if gpus > 1 else ''}: {duration(cost.on(gpus))}",
-        f"critical path: {cost.longest.entry.name}, {duration(cost.longest.seconds)}; more GPUs than runs do not help",
+        f"critical path: {cost.longest.entry.name}, {duration(cost.longest.seconds)}",
+        "times are those of recorded runs, which may have shared their GPU, else counted",
     ]
     if counted:
         lines.append(f"{counted} of these runs are counted, not recorded: good to a factor of two")

@@ -84,7 +84,7 @@ def train(
         ended = keeper.ended(patience, data_file) if ranks.first else None
         if (step := ranks.most(ended.step if ended else 0)) > 0:
             spent = ended.patience if ended else None
-            return Outcome(step, True, folder, "nothing: the run was already finished", spent)
+            return Outcome(step, True, folder, "it was already finished", spent)
         used = torch.device(device or usual_device())
         precision, threads = recipe.precision if used.type == "cuda" else "fp32", cpu_threads(recipe)
         run = _Run(recipe, keeper, used, data_file, ranks, preparing)
