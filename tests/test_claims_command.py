@@ -77,7 +77,7 @@ def test_nothing_in_the_list_is_cut_short(run: Run, recorded: Path, monkeypatch:
     counted = [(verdict.value, [item for item in judged if item.verdict is verdict]) for verdict in Verdict]
     single = {verdict: sum(item.one_seed for item in items) for verdict, items in counted}
     by_one = {verdict: f" ({count}¹)" for verdict, count in single.items() if count}
-    counts = (f"{verdict} {len(items)}{by_one.get(verdict, '')}" for verdict, items in counted)
+    counts = (f"{verdict} {len(items)}{by_one.get(verdict, '')}" for verdict, items in counted if items)
     assert " ".join(head.split()).startswith(f"{len(judged)} claims: {', '.join(counts)} ¹ by one seed alone")
     lines, numbers, sentences = iter(rows.splitlines()), 0, 0
     line = next(lines)

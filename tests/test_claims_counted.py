@@ -146,7 +146,7 @@ def test_a_diagnosis_of_some_strata_measures_no_claim(tmp_path: Path) -> None:
     assert "not on all of chain>=4" in judged.findings[0].remark
 
 
-def test_a_profile_without_failures_is_not_measured_and_says_so(tmp_path: Path) -> None:
+def test_a_profile_without_failures_cannot_be_judged_and_says_so(tmp_path: Path) -> None:
     claim = claim_named("addition.commits.step.puma")
     (figure,) = _figures(claim.id)
     made = Planted(tmp_path)
@@ -154,7 +154,7 @@ def test_a_profile_without_failures_is_not_measured_and_says_so(tmp_path: Path) 
     for diagnosis in made.diagnoses.values():
         diagnosis["profile"]["wrong_commits"]["lowest_index"]["long_step_median"] = None
     judged = claim.judge(Results(made.written()))
-    assert judged.verdict is Verdict.UNMEASURED
+    assert judged.verdict is Verdict.MOOT
     assert "nothing failed that it could describe" in judged.findings[0].remark
 
 
@@ -176,10 +176,10 @@ def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(t
         figure: 0.0 for figure in values if isinstance(figure, Profiled) and figure.scheme == "puma"
     }
     judged = claim.judge(results("unlike", unlike))
-    assert [finding.moot for finding in judged.findings] == [False, True, True, False, False]
+    assert [finding.verdict is Verdict.MOOT for finding in judged.findings] == [False, True, True, False, False]
     assert (judged.verdict, judged.seeds) == (Verdict.NOT, 1)
     alike = claim.judge(results("alike", {}))
-    assert (alike.verdict, alike.seeds) == (Verdict.UNMEASURED, 0)
+    assert (alike.verdict, alike.seeds) == (Verdict.MOOT, 0)
 
 
 def _wrong_digits(made: Planted, scheme: str, roles: Mapping[str, Mapping[str, int]]) -> None:

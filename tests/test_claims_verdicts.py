@@ -128,7 +128,7 @@ def test_a_handful_of_cases_says_nothing(tmp_path: Path) -> None:
     claim, made = claim_named("addition.commits.masked.puma"), Planted(tmp_path)
     made.plant(median("puma", "chain_masked"), 1.0, n=9)
     judged = claim.judge(Results(made.written()))
-    assert judged.verdict is Verdict.UNMEASURED
+    assert (judged.verdict, judged.says) == (Verdict.MOOT, "cannot be judged")
     assert "only 9 cases" in judged.findings[0].remark
     made.plant(median("puma", "chain_masked"), 1.0, n=10)
     assert claim.judge(Results(made.written())).verdict is Verdict.HOLDS
@@ -156,7 +156,7 @@ def test_alike_is_shown_by_the_whole_interval_and_never_at_the_floor(tmp_path: P
     for folder, value, n, verdict in (
         ("sure", 0.5, 10_000, Verdict.HOLDS),
         ("unsure", 0.5, 100, Verdict.WEAKER),
-        ("floor", 0.01, 10_000, Verdict.UNMEASURED),
+        ("floor", 0.01, 10_000, Verdict.MOOT),
     ):
         made = Planted(tmp_path / folder)
         for figure in (RANDOM_28, PUMA_28):
@@ -178,12 +178,11 @@ def test_what_no_order_gets_right_is_not_shown_to_stay_unrepaired(tmp_path: Path
     """Both at the floor: nothing tells a failure that no order repairs from a model that cannot do it at all."""
     lsb = Accuracy("addition", "puma", "lsb", "chain>=28")
     check = Unrecovered(Cell(PUMA_28, 0.026), Cell(lsb, 0.03))
-    for folder, after, verdict in (("floor", 0.01, Verdict.UNMEASURED), ("above", 0.011, Verdict.HOLDS)):
+    for folder, after, verdict in (("floor", 0.01, Verdict.MOOT), ("above", 0.011, Verdict.HOLDS)):
         made = Planted(tmp_path / folder)
         made.plant(PUMA_28, 0.006)
         made.plant(lsb, after)
-        found = check.judge(Results(made.written()))
-        assert (found.verdict, found.moot) == (verdict, folder == "floor")
+        assert check.judge(Results(made.written())).verdict is verdict
 
 
 def test_few_failures_make_no_ratio_certain(tmp_path: Path) -> None:
@@ -216,7 +215,7 @@ def test_nothing_fails_so_nothing_is_recovered(tmp_path: Path) -> None:
     results = Results(made.written())
     for check in (Recovery(Cell(PUMA_28, 0.908), Cell(lsb, 1.0)), Unrecovered(Cell(PUMA_28, 0.026), Cell(lsb, 0.03))):
         found = check.judge(results)
-        assert (found.verdict, found.moot) == (Verdict.UNMEASURED, True)
+        assert found.verdict is Verdict.MOOT
         assert "nothing fails" in found.remark
 
 
@@ -274,8 +273,18 @@ def test_seeds_that_disagree_do_not_bear_a_bound_out_by_their_mean(
 
 @pytest.mark.parametrize(
     ("verdicts", "expected"),
-    [("HH", "H"), ("HW", "W"), ("HN", "N"), ("HHN", "W"), ("NNW", "N"), ("NHU", "U")],
+    [
+        ("HH", "H"),
+        ("HW", "W"),
+        ("HN", "N"),
+        ("HHN", "W"),
+        ("NNW", "N"),
+        ("NHU", "U"),
+        ("HHM", "M"),
+        ("NM", "N"),
+        ("MU", "U"),
+    ],
 )
 def test_verdict_over_several_checks(verdicts: str, expected: str) -> None:
-    by_letter = {"H": Verdict.HOLDS, "W": Verdict.WEAKER, "N": Verdict.NOT, "U": Verdict.UNMEASURED}
+    by_letter = dict(zip("HWNMU", Verdict, strict=True))
     assert overall([by_letter[letter] for letter in verdicts]) is by_letter[expected]

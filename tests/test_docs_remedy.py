@@ -155,10 +155,10 @@ def counted(page: str) -> list[list[int]]:
     return [[int(one) if one.isdigit() else WORDS[one.lower()] for one in numbers] for numbers in found]
 
 
-def verdicts(judged: Sequence[Judged]) -> list[int]:
-    """How many claims there are, hold, hold weaker and do not hold."""
+def verdicts(judged: Sequence[Judged], *more: Verdict) -> list[int]:
+    """How many claims there are, hold, hold weaker and do not hold, and how many have other verdicts."""
     said = [item.verdict for item in judged]
-    return [len(said), *map(said.count, (Verdict.HOLDS, Verdict.WEAKER, Verdict.NOT))]
+    return [len(said), *map(said.count, (Verdict.HOLDS, Verdict.WEAKER, Verdict.NOT, *more))]
 
 
 def test_the_claims_that_the_pages_count() -> None:
@@ -166,9 +166,7 @@ def test_the_claims_that_the_pages_count() -> None:
     for task in ("countdown", "sudoku"):
         about = [item for item in paper if item.claim.id.startswith(f"{task}.")]
         assert verdicts(about) in counted("docs/reproduction.md"), task
-    unmeasured = sum(item.verdict is Verdict.UNMEASURED for item in registered)
-    # those that were not measured are counted by the reason
-    assert [*verdicts(registered), unmeasured] in [[*said[:4], sum(said[4:])] for said in counted(REMEDY)]
+    assert verdicts(registered, Verdict.MOOT) in counted(REMEDY)
     assert verdicts(later)[:2] in counted(REMEDY)
     assert len(later) in [said[0] for said in counted(DETAILS)]
 

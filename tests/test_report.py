@@ -27,6 +27,7 @@ from hardtail.policies.named import policy_named
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import SCRIPTS, page_of, write_page
 from hardtail.show.stages import ready_events, stages
+from hardtail.study.claims import Verdict
 from hardtail.study.store import Store
 from tests.report_toys import EVIL, TASK, addition_traces, markup_trace, results, saved
 
@@ -149,6 +150,12 @@ def test_markup_in_data_stays_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_modules_import_what_others_before_them_export() -> None:
     assert {path.stem for path in WEB.glob("*.js")} == set(SCRIPTS)
+
+
+def test_the_page_knows_every_verdict() -> None:
+    """A claim with another one would leave the study's tab empty."""
+    table = re.findall(r"^export const VERDICTS = {(.*?)^};", (WEB / "ledger.js").read_text(), re.DOTALL | re.MULTILINE)
+    assert re.findall(r'^  "?([^":]+)"?: \[', table[0], re.MULTILINE) == list(Verdict)
     exported = {"palette": {"STEP_RAMP"}}
 
     def check(text: str, folder: str) -> None:

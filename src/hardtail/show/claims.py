@@ -41,11 +41,12 @@ def ledger_lines(judged: Sequence[Judged], width: int = SCREEN, *, whole: bool =
 
 
 def _counts(judged: Sequence[Judged]) -> str:
-    """`3 claims: holds 2 (1¹), holds weaker 0, …`: how many have each verdict, and how many of these by one seed."""
+    """`3 claims: holds 2 (1¹), not measured 1`: how many have each verdict, and how many of these by one seed."""
     counted = Counter(item.verdict for item in judged)
     single = Counter(item.verdict for item in judged if item.one_seed)
     by_one = {verdict: f" ({count}{ONE_SEED})" for verdict, count in single.items()}
-    counts = ", ".join(f"{verdict.value} {counted[verdict]}{by_one.get(verdict, '')}" for verdict in Verdict)
+    given = (verdict for verdict in Verdict if counted[verdict])
+    counts = ", ".join(f"{verdict.value} {counted[verdict]}{by_one.get(verdict, '')}" for verdict in given)
     return f"{'1 claim' if len(judged) == 1 else f'{len(judged)} claims'}: {counts}"
 
 

@@ -23,11 +23,17 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     WEAKER = "holds weaker"
     NOT = "does not hold"
+    MOOT = "cannot be judged"
+    """It was measured, and there are too few cases to decide it."""
     UNMEASURED = "not measured"
 
     def counted(self, count: int) -> str:
         """`1 holds`, `3 hold`."""
         return f"{count} {self.replace('holds', 'hold').replace('does', 'do') if count > 1 else self.value}"
+
+
+OPEN = (Verdict.MOOT, Verdict.UNMEASURED)
+"""The verdicts that decide nothing."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,6 @@ class Finding:
     """0 if it was not measured, or if it was computed and needs no run."""
     remark: str = ""
     mean: float | None = None
-    moot: bool = False
-    """Whether it is unmeasured because there are too few cases to describe, not because a record is missing."""
     left_out: tuple[LeftOut, ...] = ()
     """Runs that do not count."""
     shortened: bool = False
@@ -67,7 +71,7 @@ class Finding:
 
 def moot_because(remark: str, ours: str | None = None, seeds: int = 0) -> Finding:
     """A check that was measured and says nothing."""
-    return Finding(Verdict.UNMEASURED, ours, seeds, remark, moot=True)
+    return Finding(Verdict.MOOT, ours, seeds, remark)
 
 
 class Check(ABC):
@@ -120,7 +124,8 @@ class Check(ABC):
         figures = [cell.figure for cell in self.cells]
         if missing := [(figure, figure.why_missing(results)) for figure in figures if not figure.values(results)]:
             moot = {reason for _, reason in missing} == {NOTHING_FAILED}
-            return Finding(Verdict.UNMEASURED, remark=f"{missing[0][0].label}: {missing[0][1]}", moot=moot)
+            verdict = Verdict.MOOT if moot else Verdict.UNMEASURED
+            return Finding(verdict, remark=f"{missing[0][0].label}: {missing[0][1]}")
         if self.cells and not common_seeds(self.cells, results):
             return Finding(Verdict.UNMEASURED, remark=NO_SEED)
         few = next(((figure, reason) for figure in figures if (reason := figure.few_cases(results))), None)
@@ -141,7 +146,7 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """The fewest seeds behind any finding; once there is a verdict, behind any finding that was measured."""
+        """The fewest seeds behind any finding; once it is decided, behind any finding that decides it."""
         return min(finding.seeds for finding in self._decisive or self.findings)
 
     @property
@@ -172,10 +177,10 @@ class Judged:
 
     @property
     def _decisive(self) -> list[Finding]:
-        """The findings that the verdict rests on: those that were measured; none as long as there is no verdict."""
-        if self.verdict is Verdict.UNMEASURED:
+        """The findings that the verdict rests on: those that decide; none as long as the claim is not decided."""
+        if self.verdict in OPEN:
             return []
-        return [finding for finding in self.findings if finding.verdict is not Verdict.UNMEASURED]
+        return [finding for finding in self.findings if finding.verdict not in OPEN]
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -243,18 +248,18 @@ class Claim:
 
     def judge(self, results: Results) -> Judged:
         findings = tuple(check.judge(results) for check in self.checks)
-        verdicts = [finding.verdict for finding in findings if not finding.moot]
+        verdicts = [finding.verdict for finding in findings]
         if self.whole and Verdict.NOT in verdicts:
             return Judged(self, Verdict.NOT, findings)
-        return Judged(self, overall(verdicts, len(findings) - len(verdicts)), findings)
+        return Judged(self, overall(verdicts), findings)
 
 
-def overall(verdicts: Sequence[Verdict], moot: int = 0) -> Verdict:
-    """The overall verdict of several checks, where `moot` others could not be decided."""
+def overall(verdicts: Sequence[Verdict]) -> Verdict:
+    """The overall verdict of several checks."""
     if Verdict.UNMEASURED in verdicts:
         return Verdict.UNMEASURED
-    if 2 * list(verdicts).count(Verdict.NOT) >= len(verdicts) + moot:
+    if 2 * list(verdicts).count(Verdict.NOT) >= len(verdicts):
         return Verdict.NOT
-    if moot:
-        return Verdict.UNMEASURED
+    if Verdict.MOOT in verdicts:
+        return Verdict.MOOT
     return Verdict.HOLDS if set(verdicts) == {Verdict.HOLDS} else Verdict.WEAKER

@@ -7,6 +7,7 @@ export const VERDICTS = {
   holds: ["holds", "=", "agrees"],
   "holds weaker": ["weaker", "≈", "near"],
   "does not hold": ["not", "≠", "differs"],
+  "cannot be judged": ["unmeasured", "?", "too few cases to compare"],
   "not measured": ["unmeasured", "·", "not measured"],
 };
 
