@@ -114,11 +114,11 @@ def test_a_diagnosis_from_before_the_split_is_read_and_told_without_it() -> None
 
 
 SAID = {
-    "addition": "First wrong digits: ",
+    "addition": "The earliest wrong digit is ",
     "maze": " of the failures only leave out cells of the path, ",
-    "listops": " of the first wrong values were written before a value inside their brackets, ",
+    "listops": " of the earliest wrong values were written before a value inside their brackets, ",
     "countdown": "Of the answers that are not gold, ",
-    "sudoku": " of the first wrong cells need more than a single candidate, ",
+    "sudoku": " of the earliest wrong cells need more than a single candidate, ",
 }
 
 

@@ -155,7 +155,10 @@ class Profile:
         if not first.failures:
             return None
         above, inside = percent(first.at_chain_msb), percent(first.inside_chain)
-        return f"First wrong digits: {above} directly above the longest chain, {inside} inside one."
+        return (
+            f"The earliest wrong digit is directly above the longest chain in {above} of the failures, "
+            f"inside one in {inside}."
+        )
 
 
 def chain_bins(chain_N: Array) -> dict[str, NDArray[np.bool_]]:

@@ -115,7 +115,7 @@ class Profile:
             return None
         early = states["hidden_right"] + states["hidden_wrong"]
         return (
-            f"{percent(early / total)} of the first wrong values were written before a value inside their brackets, "
+            f"{percent(early / total)} of the earliest wrong values were written before a value inside their brackets, "
             f"{percent(states['none'] / total)} have no brackets inside; "
             f"{percent(self.wrong_nodes_that_follow_from_their_children)} of all wrong values only pass an error on."
         )

@@ -119,8 +119,9 @@ class Profile:
             return None
         beyond, usual = (1 - found[LEVELS[0]] / sum(found.values()) for found in (first, blanks))
         return (
-            f"{percent(beyond)} of the first wrong cells need more than a single candidate, as do {percent(usual)} of "
-            f"all blanks; {percent(self.wrong_cells_that_clash)} of the wrong cells clash with another."
+            f"{percent(beyond)} of the earliest wrong cells need more than a single candidate, as do "
+            f"{percent(usual)} of all blanks; "
+            f"{percent(self.wrong_cells_that_clash)} of the wrong cells clash with another."
         )
 
 
