@@ -72,6 +72,12 @@ def test_holds_weaker_on_a_weaker_effect(claim: Claim, tmp_path: Path) -> None:
     assert judged.verdict is (Verdict.WEAKER if possible else Verdict.HOLDS), judged.findings
 
 
+def test_claimed_numbers_are_written_as_ours_are() -> None:
+    """Both as shares, and large ones in full."""
+    assert claim_named("addition.commits.count").paper == "0.0144; 0.136"
+    assert claim_named("data.training.countdown").paper == "~400,000"
+
+
 def test_every_claim_says_what_and_where() -> None:
     listed = list(all_claims().values())
     assert len(listed) > 100

@@ -68,6 +68,14 @@ def test_with_one_seed_a_gap_has_newcombes_interval(tmp_path: Path) -> None:
     assert ours.high == pytest.approx(0.3 + ((one.high - 0.9) ** 2 + (0.6 - two.low) ** 2) ** 0.5)
 
 
+def test_a_difference_of_steps_is_a_whole_number(tmp_path: Path) -> None:
+    cells = [Cell(Reached("addition", scheme)) for scheme in ("random", "puma")]
+    made = Planted(tmp_path)
+    for cell in cells:
+        made.plant(cell.figure, 49_000)
+    assert Gap((cells[0],), (cells[1],)).judge(Results(made.written())).ours == "+0"
+
+
 def test_a_single_seed_of_what_is_no_share_makes_nothing_certain(tmp_path: Path) -> None:
     """A step or a loss of one run has no interval: the sign alone holds weaker, half of the paper's size holds."""
     random, puma = (Cell(Reached("addition", scheme)) for scheme in ("random", "puma"))

@@ -143,9 +143,9 @@ class Estimate:
     def interval(self) -> Interval | None:
         return None if self.low is None or self.high is None else Interval(self.low, self.high)
 
-    def text(self, *, signed: bool = False) -> str:
-        """`0.984 [0.969, 0.992]`, or `+50,000` for large numbers."""
-        digits = "+" * signed + (".3f" if abs(self.mean) < 100 else ",.0f")
+    def text(self, *, signed: bool = False, whole: bool = False) -> str:
+        """`0.984 [0.969, 0.992]`, or `+50,000` for large numbers and `whole` ones."""
+        digits = "+" * signed + (",.0f" if whole or abs(self.mean) >= 100 else ".3f")
         shown = (f"{bound:{digits}}" for bound in self.interval or ())
         return f"{self.mean:{digits}}" + (f" [{', '.join(shown)}]" if self.interval else "")
 

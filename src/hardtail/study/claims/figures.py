@@ -68,6 +68,8 @@ class Figure(ABC):
     def label(self) -> str:
         """A description in words."""
 
+    whole: ClassVar[bool] = False
+    """Whether it counts something, such as steps."""
     bounds = Interval(0.0, inf)
     """The range of its possible values; steps, losses and shares are not negative."""
 
@@ -279,6 +281,7 @@ class Reached(_Logged):
 
     level: float = 0.99
     column = "natural"
+    whole = True
 
     @property
     def label(self) -> str:

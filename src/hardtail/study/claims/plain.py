@@ -69,10 +69,10 @@ class Computed(Check):
 
     def _found(self, results: Results) -> Finding:
         within = self.low - EPSILON <= self.ours <= self.high + EPSILON
-        return Finding(Verdict.HOLDS if within else Verdict.NOT, _shown(self.ours), remark="computed", mean=self.ours)
+        return Finding(Verdict.HOLDS if within else Verdict.NOT, shown(self.ours), remark="computed", mean=self.ours)
 
 
-def _shown(number: float) -> str:
+def shown(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 

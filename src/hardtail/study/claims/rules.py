@@ -180,7 +180,8 @@ class _Difference(_Contrast):
 
     def _found(self, results: Results) -> Finding:
         ours = contrast(self.plus, self.minus, results)
-        return Finding(self._verdict(ours), ours.text(signed=True), ours.seeds, mean=ours.mean)
+        said = ours.text(signed=True, whole=all(cell.figure.whole for cell in self.cells))
+        return Finding(self._verdict(ours), said, ours.seeds, mean=ours.mean)
 
     @abstractmethod
     def _verdict(self, ours: Estimate) -> Verdict: ...

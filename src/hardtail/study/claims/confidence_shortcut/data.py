@@ -5,7 +5,7 @@ from msgspec import Struct
 from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.confidence_shortcut import SOURCE
 from hardtail.study.claims.facts import Counted, Known
-from hardtail.study.claims.plain import Computed
+from hardtail.study.claims.plain import Computed, shown
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import Checks
 from hardtail.tasks.named import make_task
@@ -71,7 +71,7 @@ def long_run(length: int, positions: int = DIGITS, chance: float = 0.1) -> float
 
 
 def _near(what: str, ours: float, printed: float, away: float) -> Computed:
-    return Computed(what, ours, printed - away, printed + away, f"~{printed:,.4g}")
+    return Computed(what, ours, printed - away, printed + away, f"~{shown(printed)}")
 
 
 def _training(task: str) -> int:
