@@ -82,9 +82,9 @@ class Sudoku(Task):
         "puzzles",
         "cell",
         {
-            "constraint_propagation": "as a solver fills it",
+            "constraint_propagation": "forced cells row by row, then guess by guess",
             "candidate_count": "fewest candidates first",
-            "technique": "simplest technique first",
+            "technique": "easiest first, by the technique a cell needs",
         },
         "Solve the Sudoku, which is written row by row with 0 for a blank. Write the solved grid the same way.",
     )
