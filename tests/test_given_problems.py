@@ -19,6 +19,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import Found, chosen_policies, evaluate_all, records_of
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.models import subject_of
+from hardtail.measuring.plan import Plan
 from hardtail.tasks import datasets as data
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.stored import refuse_unsolved
@@ -41,6 +42,8 @@ def test_a_model_is_measured_on_the_problems_of_a_file(tmp_path: Path, sums: Pat
     code, printed, _ = hardtail_command(*words, "--strata", "natural", "chain>=28")
     assert code == 0
     assert "on sums.txt" in " ".join(printed.split())
+    assert "all of the file" in printed
+    assert "natural" not in printed
     found = [record for record in read_measurements(out) if isinstance(record, Accuracy)]
     assert [(record.stratum, record.n, record.exact_match) for record in found] == [
         ("natural", 3, 1.0),
@@ -60,6 +63,15 @@ def test_a_model_is_measured_on_the_problems_of_a_file(tmp_path: Path, sums: Pat
         "chain>=28": [False, True],
     }
     assert TASK.render(every.of("natural", 2)) == TASK.render(every.of("natural", None))[:2]
+
+
+def test_strata_that_hold_the_same_problems_of_a_file_are_measured_once(sums: Path) -> None:
+    subject, given = subject_of("zoo:addition-papl-paper"), GivenProblems.read(TASK, sums)
+    assert Plan.of(subject, ["lsb"], given=given).strata == ["natural", "chain>=28"]
+    sums.write_text("1+99999999999999999999999999999999\n")
+    assert Plan.of(subject, ["lsb"], given=GivenProblems.read(TASK, sums)).strata == ["natural"]
+    named = ["chain>=6", "chain>=8"]
+    assert Plan.of(subject, ["lsb"], named, given=given).strata == named, "what was asked for is shown"
 
 
 def test_a_problem_in_several_strata_is_decoded_once_for_each_policy(sums: Path, tmp_path: Path) -> None:

@@ -66,6 +66,12 @@ class GivenProblems:
         """Those of the named strata that the file has problems of."""
         return [name for name in names if self.count(name)]
 
+    def distinct(self, names: Sequence[str], n: int | None) -> list[str]:
+        """The same, but of several with the same first `n` problems only one: `natural`, or else the last."""
+        held = self.strata(names)
+        kept = {self._inside(name)[:n].tobytes(): name for name in sorted(held, key="natural".__eq__)}
+        return [name for name in held if name in kept.values()]
+
     def count(self, stratum: str) -> int:
         """How many problems of a stratum the file has."""
         return len(self._inside(stratum))

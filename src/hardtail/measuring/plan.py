@@ -42,10 +42,10 @@ class Plan:
         given: GivenProblems | None = None,
         calibrating: int | None = None,
     ) -> "Plan":
-        """The named policies and strata, or the usual ones; of a file, the strata that it has."""
+        """The named policies and strata, or the usual ones; of a file, the strata that differ in its problems."""
         chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
         if given is not None and not strata:
-            wanted = given.strata(wanted)
+            wanted = given.distinct(wanted, n)
         return cls(subject, chosen, wanted, n, given, calibrating or 0, ladders(chosen) if calibrating else {})
 
     @property

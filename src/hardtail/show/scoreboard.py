@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal, Trust
 from hardtail.core.tables import SCREEN, Cell, Table, text
 from hardtail.measuring.evaluate import Found, Outcome
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]:
     """Accuracy by stratum and policy, as the study prints it, then the other measurements."""
+    records = [structs.replace(record, stratum=_stratum(record)) for record in records]
     accuracies = [record for record in records if isinstance(record, Accuracy)]
     probes = {record.stratum: record for record in records if isinstance(record, Probe)}
     reveals = [record for record in records if isinstance(record, Reveal)]
@@ -40,6 +43,13 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
         cells = ((pair.stratum, both, pair.only_first, pair.only_second, pair.p) for pair, both in compared)
         found.append(Table("on the same instances", columns, tuple(cells)))
     return found
+
+
+def _stratum(record: Measurement) -> str:
+    """Its name; `natural` problems of a file are all problems of it, or the first."""
+    if record.data is None or record.stratum != "natural":
+        return record.stratum
+    return "all of the file" if record.n == record.data.count else f"first {record.n:,} of the file"
 
 
 def _grids(
