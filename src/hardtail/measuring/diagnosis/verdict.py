@@ -69,7 +69,8 @@ def _result(diagnosis: Diagnosis, words: Words) -> str:
     if not any(held.failures for _, held in named):
         return f"makes no error on {result.instances:,} {words.problems}{_which(named)}"
     if len(named) > FEW_STRATA:
-        whole, (name, worst) = strata["all"], max(named, key=lambda item: item[1].failures / max(item[1].n, 1))
+        hardest_first = reversed(named)  # of several that fail equally often the hardest is named
+        whole, (name, worst) = strata["all"], max(hardest_first, key=lambda item: item[1].failures / max(item[1].n, 1))
         told = f"{_failing(whole.failures, whole.n)} {words.problems}"
         return f"fails on {told}, most of all on {_failing(worst.failures, worst.n)} with {name}"
     each = [f"{_failing(held.failures, held.n)} {words.problems}{_which([(name, held)])}" for name, held in named]
