@@ -64,6 +64,15 @@ def test_what_an_answer_is_worth(text: str, verdict: str) -> None:
     assert (figures["solved"] == 1) == TASK.check(trace.instances, trace.answer_NA)[0], "there are two definitions"
 
 
+def test_the_sentence_about_answers_leaves_none_out() -> None:
+    trace = answered([GOLD, "95+1=96", "86+28=114", "95+1=97", "95+1=97", ""])
+    assert countdown.Profile.of(TASK, trace).in_words() == (
+        "Of the answers that are not gold, 20 % do not use each number once, 20 % miss the target, "
+        "40 % have a false equation, 20 % are not written as equations."
+    )
+    assert countdown.Profile.of(TASK, answered([GOLD])).in_words() is None
+
+
 def test_gold_with_other_padding_is_valid_but_not_exact() -> None:
     figures = profiled(TASK, answered([GOLD], tail="a"))
     assert (figures["failures"], figures["validity"]["valid"], figures["unsolved"]["answers"]) == (1, 1, 0)

@@ -76,15 +76,16 @@ class Profile:
         )
 
     def in_words(self) -> str | None:
-        if not self.failures:
-            return None
         said = {
             "valid": "are other solutions",
-            "arithmetic": "have a false equation",
+            "cheat": "do not use each number once",
             "wrong_target": "miss the target",
+            "arithmetic": "have a false equation",
+            "malformed": "are not written as equations",
         }
-        parts = [f"{percent(self.validity[name] / self.failures)} {words}" for name, words in said.items()]
-        return f"Of the answers that are not gold, {', '.join(parts)}."
+        counts = {words: self.validity[name] for name, words in said.items() if self.validity[name]}
+        parts = [f"{percent(count / sum(counts.values()))} {words}" for words, count in counts.items()]
+        return f"Of the answers that are not gold, {', '.join(parts)}." if parts else None
 
 
 def validity(task: Countdown, instances: Instances, answer_NA: Array) -> NDArray[np.int8]:
