@@ -164,7 +164,7 @@ def test_a_drawn_maze() -> None:
     flat = "".join(MAZE.split())
     assert task.answer_text(task.parse([flat]), 0) == expected
     wrong = task.read_answer(instances, 0, expected.replace("S11", "S01"))
-    assert task.fault(instances, 0, wrong) == "row 2, column 3 is '0'; it is on the path ('1'); 1 of 15 cells are wrong"
+    assert task.fault(instances, 0, wrong) == "row 2, column 3 is '0'; it is on the path ('1'); wrong cells: 1 of 15"
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_spaces_and_the_sign_for_blanks_do_not_matter(breaks: list[tuple[int, st
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (PUZZLE[:-1], "the puzzle has 80 characters; give 81"),
-        ("", "has 0 characters"),
+        (PUZZLE[:-1], "the puzzle has length 80; give 81"),
+        ("", "has length 0"),
         (changed(PUZZLE, 10, "x"), "'x' at row 2, column 2 is not a cell"),
         (changed(PUZZLE, 10, "é"), "'é' at row 2, column 2 is not a cell"),
         (changed(PUZZLE, 10, "∞"), "'∞' at row 2, column 2 is not a cell"),
@@ -103,7 +103,7 @@ def test_the_reason_names_the_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "sentence"), [(ANSWER[1:], "answer has 80"), (changed(ANSWER, 3, "b"), "'b' at row 1")]
+    ("answer", "sentence"), [(ANSWER[1:], "answer has length 80"), (changed(ANSWER, 3, "b"), "'b' at row 1")]
 )
 def test_what_is_no_answer_is_refused(answer: str, sentence: str) -> None:
     with pytest.raises(HardtailError, match=sentence):

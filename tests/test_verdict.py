@@ -185,6 +185,23 @@ def test_a_decode_without_failures_says_so_in_few_lines() -> None:
         verdict([])
 
 
+@pytest.mark.parametrize(
+    ("strata", "which"),
+    [
+        (["natural"], ""),
+        (["chain>=3"], " with chain>=3"),
+        (["natural", "chain>=3"], ", natural or with chain>=3"),
+        (["natural", "chain>=2", "chain>=3"], ", natural or with chain>=2 or chain>=3"),
+    ],
+)
+def test_problems_of_several_strata_are_named_in_a_sentence(strata: list[str], which: str) -> None:
+    instances = small(12)
+    trace = gold_trace(SMALL, instances, instances.orders["lsb"])
+    groups = {name: np.ones(12, dtype=np.bool_) for name in strata}
+    first = verdict([diagnose(SMALL, trace, groups=groups)], SMALL.words).lines[0]
+    assert first == f"Here it makes no error on 12 sums{which}."
+
+
 def test_many_strata_are_summed_up_by_the_worst_and_of_equals_by_the_hardest() -> None:
     trace = noisy(SMALL, small(12))
     strata = {f"chain>={least}": np.arange(12) % 4 == least for least in range(4)}

@@ -295,7 +295,7 @@ def test_in_a_pipe_every_commit_is_a_line(view: Command, path: Path) -> None:
     steps = [line for line in out.splitlines() if line.startswith("step")]
     assert (code, len(steps)) == (0, 13)
     assert sum("WRONG: gold" in line for line in steps) >= 1
-    assert "digits are wrong" in " ".join(out.split())
+    assert "wrong digits: " in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
     assert "\x1b" not in out
     assert "the answer is right" in view(str(path), "--instance", "0")[1]

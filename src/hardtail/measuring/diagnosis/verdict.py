@@ -6,7 +6,6 @@ from textwrap import fill
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.tables import SCREEN, percent
-from hardtail.measuring.diagnosis.by_stratum import Stratum
 from hardtail.measuring.diagnosis.checks import Checks
 from hardtail.measuring.diagnosis.readiness import Right
 from hardtail.measuring.diagnosis.record import Diagnosis
@@ -67,13 +66,13 @@ def _result(diagnosis: Diagnosis, words: Words) -> str:
         failures = result.instances - (result.exact or 0)
         return f"fails on {_failing(failures, result.instances)} {words.problems}"
     if not any(held.failures for _, held in named):
-        return f"makes no error on {result.instances:,} {words.problems}{_which(named)}"
+        return f"makes no error on {result.instances:,} {words.problems}{_which(*dict(named))}"
     if len(named) > FEW_STRATA:
         hardest_first = reversed(named)  # of several that fail equally often the hardest is named
         whole, (name, worst) = strata["all"], max(hardest_first, key=lambda item: item[1].failures / max(item[1].n, 1))
-        told = f"{_failing(whole.failures, whole.n)} {words.problems}"
-        return f"fails on {told}, most of all on {_failing(worst.failures, worst.n)} with {name}"
-    each = [f"{_failing(held.failures, held.n)} {words.problems}{_which([(name, held)])}" for name, held in named]
+        told, most = f"{_failing(whole.failures, whole.n)} {words.problems}", _failing(worst.failures, worst.n)
+        return f"fails on {told}, most of all on {most}{_which(name) or ' natural ones'}"
+    each = [f"{_failing(held.failures, held.n)} {words.problems}{_which(name)}" for name, held in named]
     return f"fails on {' and on '.join(each)}"
 
 
@@ -81,9 +80,12 @@ def _failing(failures: int, n: int) -> str:
     return f"none of {n:,}" if not failures else f"{percent(failures / n)} of {n:,}"
 
 
-def _which(named: Sequence[tuple[str, Stratum]]) -> str:
-    names = [name for name, _ in named]
-    return "" if names == ["natural"] or len(names) > FEW_STRATA else f" with {' and '.join(names)}"
+def _which(*strata: str) -> str:
+    """` with chain>=28`, `, natural or with chain>=28`; nothing if all are natural, or of too many strata."""
+    hard = [name for name in strata if name != "natural"]
+    if not hard or len(strata) > FEW_STRATA:
+        return ""
+    return f"{', natural or' if len(hard) < len(strata) else ''} with {' or '.join(hard)}"
 
 
 def _first_wrong(diagnosis: Diagnosis, words: Words) -> str | None:

@@ -227,7 +227,7 @@ class Addition(Task):
         given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         return (
             f"the digit of 10^{place} is {given}; it must be {gold} (carry in {carry}, role {role}); "
-            f"{wrong.size} of {self.answer_len} digits are wrong"
+            f"wrong digits: {wrong.size} of {self.answer_len}"
         )
 
     def working(self, instances: Instances, i: int) -> Sum:

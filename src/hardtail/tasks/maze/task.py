@@ -252,7 +252,7 @@ class Maze(Task):
         given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
         return (
             f"{self._place(cell)} is {given!r}; it is {meaning[gold]} ({gold!r}); "
-            f"{wrong.size} of {int(instances.scored_NA[i].sum())} cells are wrong"
+            f"wrong cells: {wrong.size} of {int(instances.scored_NA[i].sum())}"
         )
 
     # -- for people ---------------------------------------------------------------------------------------------

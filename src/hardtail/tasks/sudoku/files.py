@@ -64,7 +64,7 @@ def read_boards(texts: Sequence[str], place: Callable[[int], str] = lambda i: ""
     for i, text in enumerate(flat):
         if len(text) != 81:
             raise HardtailError(
-                f"{place(i)}sudoku: the {what} has {len(text)} characters; give 81, row by row, with . or 0 for blanks"
+                f"{place(i)}sudoku: the {what} has length {len(text)}; give 81, row by row, with . or 0 for blanks"
             )
     codes = np.frombuffer("".join(flat).encode("latin-1", errors="replace"), dtype=np.uint8)
     board_NC = _DIGIT_OF_CODE[codes].reshape(len(flat), 81)

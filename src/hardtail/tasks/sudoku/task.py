@@ -276,7 +276,7 @@ class Sudoku(Task):
         unit = next(unit for unit in board.UNITS_OF[cell] if (answer_A[board.UNITS[unit]] == answer_A[cell]).sum() > 1)
         return (
             f"{files.cell_place(cell)} is wrong: the {answer_A[cell]} occurs twice in {files.unit_name(unit)}; "
-            f"{int(wrong_A.sum())} of {int((puzzle_C == 0).sum())} cells are wrong"
+            f"wrong cells: {int(wrong_A.sum())} of {int((puzzle_C == 0).sum())}"
         )
 
     def _sign(self, token: int) -> str:
