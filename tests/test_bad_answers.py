@@ -210,7 +210,7 @@ def test_a_gpu_that_is_too_small_is_one_sentence(hardtail_command: Command, monk
     def full(*words: Any, **options: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nSee the documentation")
 
-    monkeypatch.setattr("hardtail.measuring.evaluate.evaluate_all", full)
+    monkeypatch.setattr("hardtail.measuring.plan.evaluate_all", full)
     code, _, err = hardtail_command("eval", "zoo:addition-puma", "--device", "cpu")
     *plan, sentence = err.splitlines()
     assert (code, len(plan)) == (2, 1)
