@@ -16,10 +16,11 @@ from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
 from hardtail.show.figures import save, task_figures
 from hardtail.show.figures.panels import charts_figure
-from hardtail.show.figures.passes import passes_figure, policies_figure
+from hardtail.show.figures.passes import passes_figure, policies_figure, seconds_figure
 from hardtail.show.figures.states import states_figure
 from hardtail.show.sources import decoded, load_models
 from hardtail.show.stages import stages
+from hardtail.study.claims.ours.remedy import COMB_LADDER
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
 from hardtail.tasks.maze.task import Maze
@@ -64,6 +65,13 @@ def passes(runs: dict[str, Run]) -> Any:
     return passes_figure(held, {title: colour for title, (_, colour) in CHECKED.items()}, HARD, CHOSEN)
 
 
+def seconds() -> Any:
+    """The same in time, on a GPU and on two CPU cores."""
+    held = [item for item in read_measurements(ROOT / "results/timed.jsonl") if isinstance(item, Accuracy)]
+    colours = {"addition-papl-paper": CHECKED["PAPL, text"][1], "addition-random": CHECKED["Random"][1]}
+    return seconds_figure(held, colours, HARD, CHOSEN | {COMB_LADDER: "ladder"})
+
+
 def equal_passes() -> Any:
     """Every policy at several costs: more cells a step, or a stricter bound."""
     held = [item for item in read_measurements(ROOT / "results/remedy.jsonl") if isinstance(item, Accuracy)]
@@ -78,6 +86,7 @@ def pictures(runs: dict[str, Run]) -> Iterator[tuple[str, Any]]:
     yield "hard-tail", hard_tail(runs["addition-papl-paper-s42"])
     yield "passes", passes(runs)
     yield "equal-passes", equal_passes()
+    yield "seconds", seconds()
     (stage,) = stages(decoded(load_models(MODELS), 500, ("top1", "lsb"), (HARD,), seed=42))
     yield "states", states_figure(trained_and_visited("addition", released, stage))
     for task, trace in ((stage.task, stage.decoders[0].trace), recorded_mazes()):

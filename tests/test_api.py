@@ -155,8 +155,11 @@ def test_what_a_loaded_model_is_called_and_what_it_is_not() -> None:
         ht.evaluate(loaded, "maze")
     with pytest.raises(ht.HardtailError, match=r"its task has digits=4, but .*digits=5.* was given"):
         ht.load(loaded, "addition,digits=5")
-    with pytest.raises(ht.HardtailError, match="computes on cpu, not on meta"):
-        ht.load(loaded, device="meta")
+    assert ht.load(loaded, device="cpu:0") is loaded
+    with pytest.raises(ht.HardtailError, match="--device gpu: there is no such device"):
+        ht.load(loaded, device="gpu")
+    with pytest.raises(ht.HardtailError, match="computes on cuda:1, not on cpu"):
+        ht.load(replace(loaded, device="cuda:1"), device="cpu")
     with pytest.raises(ht.HardtailError, match="can be chosen for runs and weights only"):
         ht.load(loaded, precision="bf16")
 
@@ -171,7 +174,7 @@ def test_a_single_name_is_a_list_of_one() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (lambda: ht.evaluate(carries_ignored, TASK, n="5"), "n is '5'; give at least 1"),  # type: ignore[arg-type]
+        (lambda: ht.evaluate(carries_ignored, TASK, n="5"), "n is '5'; give a whole number"),  # type: ignore[arg-type]
         (lambda: ht.evaluate(carries_ignored, TASK, policies=[3]), "3 is not a policy"),  # type: ignore[list-item]
         (lambda: TASK.sample(-1, "natural"), "addition: -1 instances cannot be drawn"),
         (lambda: ht.report([], "x.html"), "nothing to show"),

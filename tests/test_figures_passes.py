@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -10,7 +11,7 @@ from hardtail.core.records import Accuracy, RunEntry, append_jsonl
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.charts.passes import costs, decoded_passes, recorded_passes
-from hardtail.show.figures.passes import passes_figure, policies_figure
+from hardtail.show.figures.passes import passes_figure, policies_figure, seconds_figure
 from hardtail.show.stages import stages
 from hardtail.study.runs import Run
 from hardtail.tasks.addition.task import Addition
@@ -52,6 +53,27 @@ def test_every_policy_that_was_measured_has_its_mark(run: Run) -> None:
     assert sorted(marks) == [pytest.approx([18.0, 0.9]), pytest.approx([33.0, 0.5])]
     (legend,) = drawn.legends
     assert [text.get_text() for text in legend.get_texts()] == ["check", "top1", "lsb", "one"]
+
+
+def test_time_has_a_panel_for_each_device() -> None:
+    def record(device: str, policy: str, wall: float, right: float, model: str = "mine") -> Accuracy:
+        about: dict[str, Any] = {"model": model, "policy": policy, "device": device}
+        return Accuracy(**about, stratum="chain>=28", n=500, exact_match=right, wall=wall)
+
+    held = [
+        record("NVIDIA H200, torch 2.11", "top1", 0.5, 0.6),
+        record("NVIDIA H200, torch 2.11", "check", 0.25, 1.0),
+        record("CPU x86_64, torch 2.13", "top1", 5.0, 0.6),
+        structs.replace(record("CPU x86_64, torch 2.13", "check", 9.0, 0.0), stratum="natural"),
+        record("CPU x86_64, torch 2.13", "check", 9.0, 0.0, "other"),
+    ]
+    drawn = seconds_figure(held, {"mine": "#0072b2"}, "chain>=28", {"check": "check", "top1": "top1"})
+    drawn_lines = [[line for line in axes.lines if line.get_linestyle() == "None"] for axes in drawn.axes]
+    points = [[tuple(at) for line in lines for at in line.get_xydata()] for lines in drawn_lines]
+    assert points == [[(0.5, 1.0), (1.0, 0.6)], [(10.0, 0.6)]]
+    assert [axes.get_title("left") for axes in drawn.axes] == ["NVIDIA H200, chain>=28", "CPU x86_64, chain>=28"]
+    (legend,) = drawn.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["check", "top1", "mine"]
 
 
 def test_policies_are_lines_over_their_settings_and_near_names_share_a_label(run: Run) -> None:

@@ -12,7 +12,9 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.registry import POLICIES, TASKS, Registry
 from hardtail.decoding.loop import decode
 from hardtail.policies.base import Policy
+from hardtail.policies.check import Check
 from hardtail.policies.confidence import MaxLogit, Top1
+from hardtail.policies.ladder import Ladder
 from hardtail.policies.learned import Planned
 from hardtail.policies.named import name_of, policy_named
 from hardtail.policies.orders import Blocks, Logical
@@ -45,6 +47,13 @@ def test_names(text: str, policy: Policy) -> None:
 def test_a_policy_has_the_name_that_it_is_read_from(text: str) -> None:
     orders = ("zigzag",)
     assert policy_named(name_of(policy_named(text, orders)), orders) == policy_named(text, orders)
+
+
+def test_a_policy_two_levels_down_is_only_hinted_at() -> None:
+    deep = name_of(Ladder((Threshold(), Check(draft=Check(draft=Threshold(p=0.5))))))
+    assert deep == "ladder,rungs=threshold/check+…"
+    with pytest.raises(HardtailError):
+        policy_named(deep)
 
 
 def test_a_policy_of_ones_own_is_called_by_its_class_and_fields() -> None:

@@ -70,8 +70,8 @@ def evaluate(
     `traces`     a folder to write every decode to
     """
     subject = load(model, task)
-    if not isinstance(n, int) or n < 1:
-        raise HardtailError(f"n is {n!r}; give at least 1 instance of each stratum")
+    if not hasattr(n, "__index__") or n < 1:
+        raise HardtailError(f"n is {n!r}; give a whole number of instances of each stratum, at least 1")
     seed = subject.seed if data_seed is None else data_seed
     found = evaluate_all(
         subject,

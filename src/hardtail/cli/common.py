@@ -282,7 +282,9 @@ def say(words: str) -> None:
     """Say what a command is about to do, on standard error, so that a pipe carries results only; on a screen in lines
     that fit it."""
     screen = console(stderr=True)
-    print(fill(words, screen.width) if screen.is_terminal else words, file=sys.stderr, flush=True)
+    if screen.is_terminal:
+        words = fill(words, screen.width, break_on_hyphens=False, break_long_words=False)
+    print(words, file=sys.stderr, flush=True)
 
 
 def say_time(words: str, times: Iterable[float | None]) -> None:

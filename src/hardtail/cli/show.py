@@ -86,7 +86,7 @@ def policies(
     ] = (),
     /,
 ) -> None:
-    """List the decoding orders, each with a sentence: what `--policies` accepts."""
+    """List the decoding orders, each with a sentence, or describe some in full: what `--policies` accepts."""
     from hardtail.show.policies import policy_card, policy_tables
 
     if not names:
@@ -95,6 +95,8 @@ def policies(
         text, table = policy_card(name, open_console().width)
         print(text, end="\n\n")
         show_tables(table)
+    if names and not table:
+        return
     print("fields follow after commas: --policies top1 block,size=4 my_module:MyPolicy")
     if not names:
         print("`hardtail policies NAME` says what a policy does and what its fields accept")

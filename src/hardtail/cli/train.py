@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,7 @@ from hardtail.cli.watching import Watcher
 from hardtail.core.errors import FieldError, HardtailError
 from hardtail.core.hub import pinned_data
 from hardtail.core.pretrained import HF, ZOO, Pretrained
-from hardtail.core.records import FINISHED, LogLine
+from hardtail.core.records import LogLine
 from hardtail.core.terminal import console, guard
 from hardtail.schemes.named import scheme_named
 from hardtail.show.words import duration
@@ -165,8 +165,6 @@ def _train(
                 call(should_stop=stop)
             return
         watcher = Watcher()
-        if not (folder / FINISHED).exists():
-            say(f"{name}: {_what_is_left(recipe, folder, own_device)}")
         watcher.begin("", "preparing", 0)
         with open_sinks(log, folder, recipe) as pass_on, asked_to_stop(lambda: watcher.began) as stop, watcher.shown():
 
@@ -177,7 +175,13 @@ def _train(
             def progress(step: int) -> None:
                 watcher.move("", "step", step, recipe.steps)
 
+            @cache
+            def announce() -> None:  # once it is clear that there is something to do
+                tell = say if watcher.bar.disable else watcher.say
+                tell(f"{name}: {_what_is_left(recipe, folder, own_device)}")
+
             def preparing(what: str) -> None:
+                announce()
                 watcher.move("", what, 0, 0)
 
             outcome = call(report=report, progress=progress, preparing=preparing, should_stop=stop)

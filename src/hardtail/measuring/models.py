@@ -138,7 +138,8 @@ def _loaded(subject: Subject, task: Task | None, device: str | None) -> Subject:
         agreed(task_to_json(subject.task), task)
     except HardtailError as error:
         raise HardtailError(f"{subject.name}: {error}; leave the task out") from error
-    if device is not None and torch.device(device) != torch.device(subject.device):
+    asked, own = (torch.device(place) for place in (usable_device(device or subject.device), subject.device))
+    if (asked.type, asked.index or 0) != (own.type, own.index or 0):
         raise HardtailError(
             f"{subject.name} computes on {subject.device}, not on {device}; choose the device when it is loaded"
         )
@@ -216,8 +217,8 @@ class Own:
 
 
 class Evaluating(AbstractContextManager[None]):
-    """A module's evaluation mode, from the first thread that computes with it to the last; then every part of it is in
-    the mode that it was in before."""
+    """A module's evaluation mode, from the first thread of a denoiser that computes with it to the last; then every
+    part of it is in the mode that it was in before."""
 
     def __init__(self, module: nn.Module) -> None:
         self.module, self.lock, self.inside = module, Lock(), 0

@@ -33,8 +33,8 @@ def policy_named(text: str, order_names: Sequence[str] = ()) -> Policy:
 
 
 def name_of(policy: Policy) -> str:
-    """The text that `policy_named` reads as this policy. A class that is not registered goes by its own name; fields
-    that cannot be written, such as a head, are left out."""
+    """The text that `policy_named` reads as this policy. A class that is not registered goes by its own name. Fields
+    that cannot be written, such as a head, are left out, and policies inside an inner policy are only hinted at."""
     if isinstance(policy, Logical):
         return policy.order
     kind = f"{type(policy).__module__}:{type(policy).__qualname__}"
@@ -47,7 +47,8 @@ def name_of(policy: Policy) -> str:
 def _written(value: object) -> str | None:
     """A field's value as `policy_named` reads it; None if it has no such form."""
     if isinstance(value, Policy):
-        return name_of(value).replace(",", "+")
+        name = name_of(value)
+        return f"{name.partition(',')[0]}+…" if "+" in name or "/" in name else name.replace(",", "+")
     if isinstance(value, tuple):
         parts = [_written(part) for part in value]
         return None if None in parts else "/".join(map(str, parts))

@@ -68,17 +68,17 @@ class Blocks(Policy):
         now_B, cells = now_BA.sum(dim=1), now_BA.shape[1]
         if commit.steps is None:
             return commit.count(state).minimum(now_B)
+        if commit.schedule != "even":
+            raise HardtailError(
+                f"block divides a total of steps evenly among its blocks, not by the schedule {commit.schedule!r}; "
+                "leave the schedule out, or give another policy"
+            )
         share = max(commit.steps // -(-cells // self.size), 1)
         block_B = now_BA.to(torch.uint8).argmax(dim=1) // self.size
         left_B = ((block_B + 1) * share - state.taken).clamp(min=1)
         return (now_B + left_B - 1) // left_B
 
     def steps(self, cells: int, commit: Commit) -> int:
-        if commit.schedule != "even":
-            raise HardtailError(
-                f"block divides a total of steps evenly among its blocks, not by the schedule {commit.schedule!r}; "
-                "leave the schedule out, or give another policy"
-            )
         return cells
 
     def _now_BA(self, state: State) -> Tensor:

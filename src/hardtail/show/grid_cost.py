@@ -26,7 +26,7 @@ def cost_text(cost: GridCost, gpus: int) -> str:
         f"{len(cost.runs)} runs are left, {cost.recorded} recorded: {cost.seconds / 3600:.1f} GPU-hours",
         f"with {gpus} GPU{'s' if gpus > 1 else ''}: {duration(cost.on(gpus))}",
         f"critical path: {cost.longest.entry.name}, {duration(cost.longest.seconds)}",
-        "times are those of recorded runs, which may have shared their GPU, else counted",
+        "the time of a step is that of the fastest recorded run of the arm, or counted where there is none",
     ]
     if counted:
         lines.append(f"{counted} of these runs are counted, not recorded: good to a factor of two")

@@ -45,7 +45,7 @@ def policy_card(name: str, width: int) -> tuple[str, list[Table]]:
     orders = {order: task for task in map(TASKS.load, TASKS.names()) for order in task.order_names}
     if name in orders:
         return fill(f"{name}: {orders[name].words.orders[name]}; a logical order of {orders[name].name}", width), []
-    kind = type(policy_named(name))
+    kind = type(policy_named(name, tuple(orders)))
     hints, meanings = get_type_hints(kind, include_extras=True), _meanings(kind)
     rows = []
     for field in fields(kind):

@@ -8,7 +8,6 @@ Shapes: N traced instances, P problems of the pool, A answer cells, T events, S 
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -84,19 +83,18 @@ def _refuse_foreign(task: Task, trace: Trace) -> None:
 
 def _decoders(traces: Sequence[Trace]) -> tuple[Decoder, ...]:
     """The decoders. Models with the same name get their checkpoint, step and seed added to it, and policies how they
-    were decoded, where one was decoded in several ways."""
+    were decoded, if not all were decoded in the same way."""
     held: dict[tuple[str, ...], list[Trace]] = {}
     for trace in traces:
         of = trace.source
         step, seed = ("?" if number is None else str(number) for number in (of.step, of.seed))
         held.setdefault((of.model, of.checkpoint or "weights", step, seed, of.policy, of.how), []).append(trace)
     names = [name for name, *_ in {key[:-2] for key in held}]
-    ways = Counter(key[:-1] for key in held)
+    ways = {key[-1] for key in held}
     found = []
-    for key, parts in held.items():
-        name, checkpoint, step, seed, policy, how = key
+    for (name, checkpoint, step, seed, policy, how), parts in held.items():
         which = f" ({checkpoint}, step {step}, seed {seed})" if names.count(name) > 1 else ""
-        way = f", {how}" if how and ways[key[:-1]] > 1 else ""
+        way = f", {how}" if how and len(ways) > 1 else ""
         strata = [np.full(len(part), part.source.stratum) for part in parts]
         found.append(Decoder(name + which, policy + way, Trace.concat(parts), np.concatenate(strata)))
     return tuple(found)

@@ -1,7 +1,8 @@
 """What a grid costs before it is paid for: GPU-hours from recorded runs, and how long a number of GPUs takes.
 
 Training takes the recorded seconds a step of the nearest runs on a GPU: of the same arm, else of the same task, scheme
-and precision; of several the fastest, as the others shared their GPU. Measuring takes the recorded seconds an instance
+and precision; of several the fastest, as others may have shared
+their GPU. Measuring takes the recorded seconds an instance
 of the same task. What was never recorded is counted instead (`training.estimate`), which is good to a factor of two.
 """
 
@@ -118,7 +119,7 @@ class _Known:
         same_arm = [run for run in self.runs if run.entry.arm == entry.arm]
         ours = _work_of(RecipeFile.of(entry.recipe.as_json(), entry.name), entry.name)
         alike = [run for run, work in self._works if work == ours and run.task == entry.recipe.task.name]
-        rates = [((run.entry.wall or 0.0) / run.entry.steps, run.name) for run in same_arm or alike]
+        rates = [(run.entry.wall / run.entry.steps, run.name) for run in same_arm or alike if run.entry.wall]
         if rates:
             return min(rates)
         return estimate(entry.recipe).gpu_seconds / entry.recipe.steps, COUNTED

@@ -105,9 +105,12 @@ def unpack(given: Path, runs: Path) -> tuple[Path, Pack]:
     folder = runs / packed.run
     folder.mkdir(parents=True, exist_ok=True)
     with sole_writer(folder):
-        if (there := _reached(folder)) > packed.step:
+        there, whole_run = _reached(folder), FINISHED in {item.name for item in packed.files}
+        if (there, finished_of(folder) is not None) > (packed.step, whole_run):
             raise HardtailError(
                 f"{folder} is at step {there:,}, further than the packed run at step {packed.step:,}; move it away"
+                if there > packed.step
+                else f"{folder} is finished at step {there:,}, and the packed run is not; move it away"
             )
         start, held, content = 0, {}, memoryview(whole)
         for item in packed.files:

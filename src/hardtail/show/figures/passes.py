@@ -1,6 +1,6 @@
-"""Accuracy against forward passes on paper."""
+"""Accuracy against forward passes, and against time, on paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hardtail.core.records import Accuracy
@@ -25,19 +25,59 @@ def passes_figure(
     """One colour for each of the named runs that has records, one mark for each policy, named as in the legend."""
     figure = sheet(COLUMN, 2.6)
     axes = figure.subplots()
-    marks = dict(zip(policies, MARKERS, strict=False))
     found = {name: costs(run, stratum, policies) for name, run in runs.items()}
     found = {name: held for name, held in found.items() if held}
+    _plot(axes, found, colours, policies)
+    _label(axes, stratum, most=32)
+    _explain(axes, found, colours, policies)
+    return figure
+
+
+@style()
+def seconds_figure(
+    records: Sequence[Accuracy], colours: Mapping[str, str], stratum: str, policies: Mapping[str, str]
+) -> "Figure":
+    """The same against the time of an instance: one panel for each device, one colour for each model."""
+    held: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
+    for record in records:
+        model, device = record.model or "", (record.device or "").partition(",")[0]
+        if (record.stratum, model in colours, record.policy in policies) == (stratum, True, True) and record.wall:
+            at = 1000 * record.wall / record.n, record.exact_match
+            held.setdefault(device, {}).setdefault(model, {})[record.policy] = at
+    figure = sheet(COLUMN, 2.6)
+    panels = figure.subplots(1, len(held), sharey=True, squeeze=False)[0]
+    for axes, (device, found) in zip(panels, held.items(), strict=True):
+        _plot(axes, found, colours, policies)
+        axes.set_xscale("log")
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_xlabel("ms of an instance, mean")
+        axes.set_title(f"{device}, {stratum}")
+    models = dict.fromkeys(name for found in held.values() for name in found)
+    _explain(panels[0], models, colours, policies)
+    return figure
+
+
+def _plot(
+    axes: "Axes",
+    found: Mapping[str, Mapping[str, tuple[float, float]]],
+    colours: Mapping[str, str],
+    policies: Iterable[str],
+) -> None:
+    """A thin line for each model through its policies, by cost, and a mark for each of them."""
+    marks = dict(zip(policies, MARKERS, strict=False))
     for name, by_policy in found.items():
         held = sorted(by_policy.items(), key=lambda item: item[1])
         axes.plot(*zip(*(at for _, at in held), strict=True), color=colours[name], linewidth=0.5, alpha=0.4)
         for policy, at in held:
             axes.plot(*at, marks[policy], color=colours[name], markersize=4)
-    _label(axes, stratum, most=32)
-    handles = [axes.plot([], [], marks[policy], color=SOFT, label=label)[0] for policy, label in policies.items()]
-    handles += [axes.plot([], [], color=colours[name], label=name)[0] for name in found]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
-    return figure
+
+
+def _explain(axes: "Axes", names: Iterable[str], colours: Mapping[str, str], policies: Mapping[str, str]) -> None:
+    """The legend below: marks of policies, colours of models."""
+    marks = zip(policies.values(), MARKERS, strict=False)
+    handles = [axes.plot([], [], mark, color=SOFT, label=label)[0] for label, mark in marks]
+    handles += [axes.plot([], [], color=colours[name], label=name)[0] for name in names]
+    axes.figure.legend(handles=handles, loc="outside lower center", ncols=3)
 
 
 @style()

@@ -193,7 +193,8 @@ class Gap(_Difference):
 
     @property
     def printed(self) -> str:
-        return "greater" if self.paper_number is None else f"{self.paper_number:+.3f}"
+        digits = "+,.0f" if all(cell.figure.whole for cell in self.cells) else "+.3f"
+        return "greater" if self.paper_number is None else f"{self.paper_number:{digits}}"
 
     def _verdict(self, ours: Estimate) -> Verdict:
         return of_effect(ours, self.paper_number)
@@ -207,7 +208,9 @@ class Similar(_Difference):
 
     @property
     def printed(self) -> str:
-        return "the same" if self.paper_number is None else f"{self.plus[0].paper:.3g} ≈ {self.minus[0].paper:.3g}"
+        digits = ",.0f" if all(cell.figure.whole for cell in self.cells) else ".3g"
+        one, other = self.plus[0].paper, self.minus[0].paper
+        return "the same" if self.paper_number is None else f"{one:{digits}} ≈ {other:{digits}}"
 
     def _found(self, results: Results) -> Finding:
         found = super()._found(results)

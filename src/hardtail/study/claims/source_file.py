@@ -133,9 +133,18 @@ class AtMostRule(_BoundRule, frozen=True, tag="at most"):
     kind = AtMost
 
 
+def _refuse_mixed(one: Of, other: Of) -> None:
+    """Refuse a training step next to a share."""
+    if (one.reached is None) != (other.reached is None):
+        raise ValueError("one figure is a training step (`reached`) and the other is not; they cannot be compared")
+
+
 class AboveRule(_Rule, frozen=True, tag="above"):
     of: Of
     than: Of
+
+    def __post_init__(self) -> None:
+        _refuse_mixed(self.of, self.than)
 
     @property
     def check(self) -> Check:
@@ -146,6 +155,9 @@ class SimilarRule(_Rule, frozen=True, tag="similar"):
     of: Of
     to: Of
     margin: Amount = NEAR
+
+    def __post_init__(self) -> None:
+        _refuse_mixed(self.of, self.to)
 
     @property
     def check(self) -> Check:
@@ -159,6 +171,7 @@ class TimesRule(_Rule, frozen=True, tag="times"):
     failures: bool = False
 
     def __post_init__(self) -> None:
+        _refuse_mixed(self.of, self.than)
         if self.failures and (self.of.reached, self.than.reached) != (None, None):
             raise ValueError("`failures` are wrong answers, which no figure with `reached` has; leave out one of them")
 
@@ -170,6 +183,10 @@ class TimesRule(_Rule, frozen=True, tag="times"):
 class RecoveryRule(_Rule, frozen=True, tag="recovery"):
     of: Printed
     by: Printed
+
+    def __post_init__(self) -> None:
+        if (self.of.reached, self.by.reached) != (None, None):
+            raise ValueError("a training step (`reached`) cannot be recovered; give figures of accuracy")
 
     @property
     def check(self) -> Check:
