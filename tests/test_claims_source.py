@@ -339,7 +339,7 @@ def test_whatever_a_file_may_say_can_be_judged(mine: Path, tmp_path: Path) -> No
         "times": "than = {other}\ntimes = {number}\nfailures = {failures}",
         "recovery": "by = {other}",
     }
-    for _ in range(800):
+    for _ in range(1000):
         rule, more = rng.choice([*rules.items()])
         given = {"other": figure("papl"), "number": rng.choice(numbers), "failures": rng.choice(["true", "false"])}
         said = f'rule = "{rule}"\nof = {figure("puma")}\n{more.format(**given)}\n'

@@ -89,14 +89,13 @@ def policies(
     """List the decoding orders, each with a sentence, or describe some in full: what `--policies` accepts."""
     from hardtail.show.policies import policy_card, policy_tables
 
-    if not names:
-        show_tables(policy_tables())
-    for name in names:
-        text, table = policy_card(name, open_console().width)
+    cards = [policy_card(name, open_console().width) for name in names]
+    for text, table in cards:
         print(text, end="\n\n")
         show_tables(table)
-    if names and not table:
-        return
-    print("fields follow after commas: --policies top1 block,size=4 my_module:MyPolicy")
+    if not names:
+        show_tables(policy_tables())
+    if not names or any(table for _, table in cards):
+        print("fields follow after commas: --policies top1 block,size=4 my_module:MyPolicy")
     if not names:
         print("`hardtail policies NAME` says what a policy does and what its fields accept")
