@@ -8,6 +8,7 @@ from statistics import fmean
 
 import pytest
 
+from hardtail.core.records import Accuracy, Trust, read_measurements
 from hardtail.study.claims import Verdict, judge
 from hardtail.study.claims.base import Judged
 from hardtail.study.claims.ledger import source_named, source_names
@@ -190,3 +191,37 @@ def test_the_registered_claims_that_hold() -> None:
     for label, kind in kinds.items():
         held = [item for item in ours()[0] if item.claim.id.split(".")[1] == kind and item.verdict is Verdict.HOLDS]
         assert int(re.findall("[0-9]+", rows[label][1])[0]) == len(held), label
+
+
+def test_how_long_checking_takes() -> None:
+    held = [item for item in read_measurements(ROOT / "results/timed.jsonl") if isinstance(item, Accuracy)]
+    walls = {(item.device or "")[:3] + str((item.model, item.policy, item.stratum)): item.wall for item in held}
+    models = {"addition, PAPL α = 1, text": "addition-papl-paper", "addition, random masking": "addition-random"}
+    columns = list(product(("natural", HARDEST["addition"]), ("check", COMB_LADDER, "top1")))
+    for heading, device in (("| captured |", "NVI"), ("| two cores |", "CPU")):
+        expected = {
+            label: [walls[device + str((model, policy, stratum))] for stratum, policy in columns]
+            for label, model in models.items()
+        }
+        compare(DETAILS, heading, expected)
+
+
+def test_what_heads_do_on_countdown() -> None:
+    held = [item for item in read_measurements(ROOT / "results/remedy.jsonl") if item.model == "countdown-little"]
+    right = {item.policy: [item.exact_match, item.passes] for item in held if isinstance(item, Accuracy)}
+    areas = {(item.policy, item.score): item.auroc for item in held if isinstance(item, Trust)}
+
+    def judged(score: str) -> list[float | None]:
+        return [areas[policy, score] for policy in ("threshold", "top1")]
+
+    expected: dict[str, Figures] = {
+        "`threshold`, the draft; own probability": right["threshold"] + judged(OWN),
+        "`check`, nothing learned; energy over halves": right["check"] + judged(HALVES),
+        "planner, logical order": right["planned by order"],
+        "planner, agreement": right["planned by agreement"],
+        "`top1`": right["top1"],
+        "PRISM's head, then the 4 least trusted cells; the head's doubt": right["suspects,k=4"]
+        + judged("head's doubt"),
+        "PRISM's head, then the 11 least trusted": right["suspects,k=11"],
+    }
+    compare(DETAILS, "| natural puzzles | right |", expected)

@@ -48,10 +48,11 @@ def seconds_figure(
     panels = figure.subplots(1, len(held), sharey=True, squeeze=False)[0]
     for axes, (device, found) in zip(panels, held.items(), strict=True):
         _plot(axes, found, colours, policies)
-        axes.set_xscale("log")
+        axes.set_xlim(left=0)
         axes.set_ylim(-0.03, 1.03)
         axes.set_xlabel("ms of an instance, mean")
-        axes.set_title(f"{device}, {stratum}")
+        axes.set_title(device)
+    panels[0].set_ylabel(f"exact match, {stratum}")
     models = dict.fromkeys(name for found in held.values() for name in found)
     _explain(panels[0], models, colours, policies)
     return figure
