@@ -189,6 +189,14 @@ def test_a_mistake_is_one_sentence(asked: Callable[[], object], words: str) -> N
         asked()
 
 
+def test_a_verdict_says_how_it_was_decoded_if_not_as_usual() -> None:
+    sums = TASK.sample(12, "chain>=2", seed=3)
+    usual, several = (ht.decode(carries_ignored, sums, "top1", TASK, each=each) for each in (1, 2))
+    first, *_, last = ht.diagnose(usual, several).verdict.lines
+    assert first.startswith("Surest cell first (top1) it fails")
+    assert last.startswith("Surest cell first (top1, 2 a step) it fails")
+
+
 def test_problems_of_another_task_or_size_are_refused() -> None:
     model = ht.load(carries_ignored, TASK)
     with pytest.raises(ht.HardtailError, match=r"not problems for carries_ignored: they have .* and 6 answer cells"):

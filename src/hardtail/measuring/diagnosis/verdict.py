@@ -4,8 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
+from msgspec.structs import asdict
+
 from hardtail.core.errors import HardtailError
 from hardtail.core.tables import SCREEN, percent
+from hardtail.core.types import TraceSource
 from hardtail.measuring.diagnosis.checks import Checks
 from hardtail.measuring.diagnosis.readiness import Right
 from hardtail.measuring.diagnosis.record import Diagnosis
@@ -49,12 +52,12 @@ def _sentences(first: Diagnosis, others: Sequence[Diagnosis], words: Words) -> I
 
 
 def _ordered(diagnosis: Diagnosis, words: Words) -> str:
-    """The decoding order at the beginning of a sentence."""
-    policy = diagnosis.policy
-    said = words.orders.get(policy) or _ORDERS.get(policy)
+    """The decoding order at the beginning of a sentence, and how it was decoded, if not as usual."""
+    policy, how = diagnosis.policy, TraceSource.of(asdict(diagnosis)).how
+    said, named = words.orders.get(policy) or _ORDERS.get(policy), ", ".join(filter(None, (policy, how)))
     if said is None:
-        return f"With {policy}" if policy else "Here"
-    return f"{said[:1].upper()}{said[1:]} ({policy})"
+        return f"With {named}" if named else "Here"
+    return f"{said[:1].upper()}{said[1:]} ({named})"
 
 
 def _result(diagnosis: Diagnosis, words: Words) -> str:
