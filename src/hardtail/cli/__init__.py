@@ -26,6 +26,7 @@ for _module in (
     "data",
     "push",
     "study",
+    "zoo",
     "claims",
 ):  # the order of the help
     import_module(f"hardtail.cli.{_module}")  # it registers its commands

@@ -1,6 +1,5 @@
-"""The study as a whole: its grids of runs, and the models that ship."""
+"""The study as a whole: its grids of runs."""
 
-import json
 import os
 import sys
 from contextlib import nullcontext
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Device, JsonList, Patience, RecordedIn, app, busy
+from hardtail.cli.common import Device, Patience, RecordedIn, app, busy
 from hardtail.cli.grid import Address, CpusPerRun, GpusPerRun, Grid, LauncherName
 from hardtail.cli.options import flag_of, option, unread
 from hardtail.core.errors import HardtailError
@@ -19,12 +18,13 @@ from hardtail.core.fields import Bounds
 from hardtail.core.pretrained import HF
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hardtail.core.depots import Depot
-    from hardtail.core.records import LogLine
+    from hardtail.core.records import LogLine, RunEntry
     from hardtail.core.tables import Table
     from hardtail.models.precision import Precision
+    from hardtail.study.advance import Status
     from hardtail.study.grids import Entry
     from hardtail.study.store import Store
 
@@ -122,17 +122,7 @@ def study(
         grid = Grid(launcher, address, cpus_per_run, gpus_per_run)
         _advance(words[1:], kept, store, minutes, device, n, precision, ledger_only, patience, data, grid)
     else:
-        with busy("reading"):
-            table = _runs_table(words, kept, store, data) if words else _grids_table(kept, store)
-        common.show_tables([table])
-        listed = {row[0] for row in table.rows}
-        if not words:
-            print("on files: recorded runs that were trained on a file of problems (--data)")
-            print("`hardtail study GRID` lists its runs; `hardtail study advance GRID` continues it")
-        elif ended := [run.name for run in store.index() if run.patience and run.name in listed]:
-            print(f"ended by their patience: {', '.join(ended)}")
-        if not store.index():  # a wrong folder would look like a study that has not begun
-            print(f"no runs are recorded in {store.depot.place}; --results names the folder of recorded runs")
+        _list(words, kept, store, data)
 
 
 def _place(flag: str, text: str) -> "Path | Depot":
@@ -170,31 +160,49 @@ def _folder(runs: "Path | Depot") -> Path:
     return runs
 
 
-def _grids_table(runs: "Path | Depot", store: "Store") -> "Table":
-    from hardtail.core.tables import Cell, Table
+def _list(names: tuple[str, ...], runs: "Path | Depot", store: "Store", data: Path | None) -> None:
+    """Print all grids, or the runs of some."""
     from hardtail.study.advance import status
     from hardtail.study.grids import GRIDS, grid_named
 
-    columns, index = ("recorded", "trained", "started", "missing"), store.index()
+    entries = _entries(names, data) if names else [entry for grid in GRIDS for entry in grid_named(grid)]
+    with busy("reading"):
+        index, found = store.index(), status(entries, runs, store)
+    table = _runs_table(" ".join(names), found, index) if names else _grids_table(found, index)
+    common.show_tables([table])
+    listed = {row[0] for row in table.rows}
+    if not names:
+        print("on files: recorded runs that were trained on a file of problems (--data)")
+        print("`hardtail study GRID` lists its runs; `hardtail study advance GRID` continues it")
+    elif ended := [run.name for run in index if run.patience and run.name in listed]:
+        print(f"ended by their patience: {', '.join(ended)}")
+    if not index:  # a wrong folder would look like a study that has not begun
+        print(f"no runs are recorded in {store.depot.place}; --results names the folder of recorded runs")
+
+
+def _grids_table(found: "Sequence[Status]", index: "Sequence[RunEntry]") -> "Table":
+    from hardtail.core.tables import Cell, Table
+    from hardtail.study.grids import GRIDS, grid_named
+
+    columns = ("recorded", "trained", "started", "missing")
+    states = {item.entry.name: item.state for item in found}
     rows: list[tuple[Cell, ...]] = []
     for name in GRIDS:
         entries = grid_named(name)
-        states = [item.state for item in status(entries, runs, store)]
+        held = [states[entry.name] for entry in entries]
         on_files = sum(len(entry.on_files(index)) for entry in entries)
-        rows.append((name, len(states), *map(states.count, columns), on_files))
+        rows.append((name, len(held), *map(held.count, columns), on_files))
     return Table("grids", ("grid", "runs", *columns, "on files"), tuple(rows))
 
 
-def _runs_table(names: tuple[str, ...], runs: "Path | Depot", store: "Store", data: Path | None) -> "Table":
+def _runs_table(title: str, found: "Sequence[Status]", index: "Sequence[RunEntry]") -> "Table":
     from hardtail.core.tables import Cell, Table
-    from hardtail.study.advance import status
 
     rows: list[tuple[Cell, ...]] = []
-    index = store.index()
-    for item in status(_entries(names, data), runs, store):
+    for item in found:
         rows.append((item.entry.name, item.state, item.step, item.entry.recipe.steps))
         rows += [(run.name, "recorded", run.steps, item.entry.recipe.steps) for run in item.entry.on_files(index)]
-    return Table(" ".join(names), ("run", "state", "step", "of"), tuple(rows))
+    return Table(title, ("run", "state", "step", "of"), tuple(rows))
 
 
 def _entries(names: tuple[str, ...], data: Path | None) -> "list[Entry]":
@@ -327,29 +335,3 @@ def _advance(
         sys.exit(130)
     if failed := [item.entry.name for item in found if item.failure]:
         raise HardtailError(f"failed, for the reason above: {', '.join(failed)}; run the same command to try again")
-
-
-@app.command
-def zoo(
-    names: Annotated[
-        Positional[tuple[str, ...]], option("models to describe in full [a table of all]", "[NAME ...]")
-    ] = (),
-    /,
-    as_json: JsonList = False,
-) -> None:
-    """The trained models that ship with the package; evaluate one with `hardtail eval zoo:NAME`."""
-    from msgspec import to_builtins
-
-    from hardtail.core.pretrained import ZOO
-    from hardtail.show.zoo import hard_strata, zoo_table, zoo_text
-    from hardtail.zoo import find, models
-
-    found = [find(name.removeprefix(ZOO)) for name in names] or models()
-    if as_json:
-        print(json.dumps(to_builtins(found), indent=1))
-    elif names:
-        print("\n\n".join(zoo_text(model, common.open_console().width) for model in found))
-    else:
-        common.show_tables([zoo_table(found)])
-        print(hard_strata(found, common.open_console().width))
-        print("`hardtail zoo NAME` says more; `hardtail eval zoo:NAME` measures it")
