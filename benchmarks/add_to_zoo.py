@@ -28,7 +28,7 @@ from hardtail.core.files import atomic, file_hash
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import chosen_policies, measured_instances
+from hardtail.measuring.choices import chosen_policies, measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.models.weights import read_tensors
 from hardtail.study.store import Store

@@ -21,7 +21,7 @@ from hardtail.core.provenance import origin
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances
+from hardtail.measuring.choices import chosen_policies, chosen_strata, measured_instances
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.precision import Precision
 from hardtail.policies.base import Policy

@@ -18,7 +18,7 @@ from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import GPU_BATCH
-from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.policies.named import policy_named
 

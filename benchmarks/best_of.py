@@ -23,7 +23,8 @@ from hardtail.core.records import Accuracy
 from hardtail.core.trace_files import load_trace
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import chosen_strata, evaluate, keep, measured_instances
+from hardtail.measuring.choices import chosen_strata, measured_instances
+from hardtail.measuring.evaluate import evaluate, keep
 from hardtail.measuring.statistics import wilson
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.measuring.trust import SCORES

@@ -38,7 +38,7 @@ def prepared_decode(way: str, n: int, models: int) -> Callable[[], None]:
     from hardtail import zoo
     from hardtail.core.pretrained import ZOO
     from hardtail.decoding.loop import decode
-    from hardtail.measuring.evaluate import measured_instances
+    from hardtail.measuring.choices import measured_instances
     from hardtail.measuring.subject import load_subject
     from hardtail.models.denoiser import Function
     from hardtail.policies.named import policy_named

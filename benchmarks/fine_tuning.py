@@ -21,7 +21,8 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import ZOO
 from hardtail.core.provenance import origin
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
+from hardtail.measuring.choices import measured_instances
+from hardtail.measuring.evaluate import evaluate, keep, records_of
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named

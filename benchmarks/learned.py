@@ -24,7 +24,8 @@ from hardtail.core.records import LogLine, Trust, append_jsonl
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import evaluate, keep, measured_instances
+from hardtail.measuring.choices import measured_instances
+from hardtail.measuring.evaluate import evaluate, keep
 from hardtail.measuring.statistics import auroc
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.heads import Head

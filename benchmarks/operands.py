@@ -17,7 +17,7 @@ from torch import Tensor
 
 from arguments import how_many
 from hardtail.core.errors import HardtailError
-from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.transformer import Block, Transformer

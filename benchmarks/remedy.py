@@ -25,7 +25,8 @@ from hardtail.core.provenance import origin
 from hardtail.core.records import Accuracy, Trust, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.calibration import APART, calibrate
-from hardtail.measuring.evaluate import evaluate, keep, measured_instances, records_of
+from hardtail.measuring.choices import measured_instances
+from hardtail.measuring.evaluate import evaluate, keep, records_of
 from hardtail.measuring.influence import WAYS
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.precision import Precision

@@ -26,9 +26,10 @@ from hardtail.core.seeds import words
 from hardtail.core.types import Array
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
+from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.diagnosis import diagnose
 from hardtail.measuring.diagnosis.verdict import verdict
-from hardtail.measuring.evaluate import evaluate_all, measured_instances, records_of
+from hardtail.measuring.evaluate import evaluate_all, records_of
 from hardtail.measuring.explain import explain_model
 from hardtail.measuring.subject import Subject
 from hardtail.models.denoiser import Function

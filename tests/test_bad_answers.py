@@ -21,7 +21,8 @@ from hardtail.core.types import Array
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import tile
-from hardtail.measuring.evaluate import chosen_policies, evaluate_all, probe, records_of
+from hardtail.measuring.choices import chosen_policies
+from hardtail.measuring.evaluate import evaluate_all, probe, records_of
 from hardtail.measuring.explain import explain_traces
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function, ModelDenoiser

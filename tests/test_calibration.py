@@ -16,7 +16,7 @@ from hardtail.core.trace_files import load_trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.calibration import APART, LEAST, calibrate, ladders, rounded_up
-from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.measuring.trust import Question, asked
 from hardtail.policies.confidence import Top1

@@ -10,7 +10,8 @@ from msgspec import structs
 import hardtail
 from hardtail.core.records import as_json
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import chosen_policies, evaluate_all, keep, records_of
+from hardtail.measuring.choices import chosen_policies
+from hardtail.measuring.evaluate import evaluate_all, keep, records_of
 from hardtail.measuring.explain import diagnosed, explain_model
 from hardtail.measuring.subject import load_subject
 from hardtail.study.claims import Results, Verdict, all_claims

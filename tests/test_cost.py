@@ -7,8 +7,8 @@ import pytest
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.measuring import cost
+from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.cost import decode_seconds
-from hardtail.measuring.evaluate import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.policies.base import Commit
 from hardtail.policies.named import policy_named

@@ -11,7 +11,7 @@ from hardtail import zoo
 from hardtail.cli import main
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
-from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.choices import measured_instances
 from hardtail.policies.named import policy_named
 from hardtail.show import demo
 from hardtail.tasks.addition.task import Addition

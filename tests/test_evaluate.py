@@ -19,18 +19,8 @@ from hardtail.core.trace_files import load_trace, save_trace, trace_parts
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import (
-    Outcome,
-    chosen_policies,
-    evaluate,
-    evaluate_all,
-    half_reveal,
-    measured_instances,
-    measured_split,
-    probe,
-    records_of,
-    reveal,
-)
+from hardtail.measuring.choices import chosen_policies, measured_instances, measured_split
+from hardtail.measuring.evaluate import Outcome, evaluate, evaluate_all, half_reveal, probe, records_of, reveal
 from hardtail.measuring.passes import HERE, Here
 from hardtail.measuring.statistics import wilson
 from hardtail.measuring.subject import Origin, Subject

@@ -16,7 +16,8 @@ from hardtail.core.files import save_instances
 from hardtail.core.records import Accuracy, Measurement, read_measurements
 from hardtail.core.trace_files import load_trace
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import Found, chosen_policies, evaluate_all, records_of
+from hardtail.measuring.choices import chosen_policies
+from hardtail.measuring.evaluate import Found, evaluate_all, records_of
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.models import subject_of
 from hardtail.measuring.plan import Plan

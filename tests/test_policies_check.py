@@ -16,7 +16,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit

@@ -10,7 +10,8 @@ from hardtail.core import provenance
 from hardtail.core.provenance import code_version
 from hardtail.core.trace_files import load_trace
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import chosen_policies, evaluate_all, records_of
+from hardtail.measuring.choices import chosen_policies
+from hardtail.measuring.evaluate import evaluate_all, records_of
 from hardtail.policies.base import Commit
 from tests.test_evaluate import tiny
 

@@ -19,7 +19,7 @@ from hardtail import HardtailError, zoo
 from hardtail.core.files import file_hash
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.subject import load_subject
 from hardtail.models.transformer import Transformer
 from hardtail.models.weights import load_weights, read_tensors, save_weights

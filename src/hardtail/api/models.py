@@ -7,7 +7,8 @@ from hardtail.api.results import Evaluation
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, records_of, traced
+from hardtail.measuring.choices import chosen_policies, chosen_strata
+from hardtail.measuring.evaluate import evaluate_all, records_of, traced
 from hardtail.measuring.models import Reading, subject_of
 from hardtail.measuring.subject import Kind, Subject
 from hardtail.models.precision import Precision

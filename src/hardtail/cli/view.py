@@ -61,8 +61,9 @@ def _decoded(subject: "Subject", policy: str | None, stratum: str | None, n: int
     """A model's decode of some instances, to be watched."""
     from hardtail.core.types import Trace
     from hardtail.decoding.options import Decoding
+    from hardtail.measuring.choices import chosen_policies, chosen_strata, measured_instances
     from hardtail.measuring.cost import decode_seconds
-    from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
+    from hardtail.measuring.evaluate import traced
 
     ((name, chosen),) = chosen_policies(subject.task, [policy or "top1"]).items()
     (label,) = chosen_strata(subject.task, [stratum or subject.task.gallery()[1]])

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, ValidationError, convert, structs
 from hardtail.core.errors import HardtailError
 from hardtail.core.manifest import Count
 from hardtail.core.types import Instances
-from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.choices import measured_instances
 from hardtail.tasks import datasets as data
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.named import task_named

@@ -10,7 +10,7 @@ import numpy as np
 from hardtail.core.errors import HardtailError
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
-from hardtail.measuring.evaluate import measured_instances
+from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.influence import with_groups
 from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.subject import Subject

@@ -36,6 +36,7 @@ from hardtail.core.types import Array, Instances, Trace, concatenated
 from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
+from hardtail.measuring.choices import DEFAULT_N, measured_instances
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.influence import with_groups
 from hardtail.measuring.passes import HERE, Passes
@@ -43,9 +44,7 @@ from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
 from hardtail.measuring.trust import SCORES, trust_records
 from hardtail.policies.base import Policy
-from hardtail.policies.named import policy_named
-from hardtail.tasks import datasets as data
-from hardtail.tasks.base import Part, Task
+from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_to_json
 
 
@@ -61,30 +60,10 @@ class Outcome:
     """How well each score tells its wrong answers from right ones, if that was asked for."""
 
 
-DEFAULT_N = 500
-"""Instances of each stratum."""
 MOST_IN_PAIRS = 4
 """The most policies of which every pair is compared."""
 Found = Outcome | Probe | Reveal | Paired
 """One thing that an evaluation measures."""
-
-
-def measured_split(task: Task, stratum: str) -> str:
-    """The split that a stratum is measured on: the study's own where it has the stratum, `test` for any other."""
-    wanted = str(task.stratum(stratum))
-    for split, parts in task.splits().items():
-        if split != data.TRAIN and any(str(task.stratum(part.stratum)) == wanted for part in parts):
-            return split
-    return "test"
-
-
-def measured_instances(task: Task, stratum: str, n: int, seed: int) -> Instances:
-    """`n` instances of a stratum that no training run of this task has seen.
-
-    Countdown separates training from test by their targets alone: a few in ten thousand of the puzzles whose targets
-    are not held out (`natural`) are also in the full training set, by chance.
-    """
-    return data.draw(task, measured_split(task, stratum), Part(stratum, n), seed)
 
 
 def _drawn(task: Task, seed: int, stratum: str, n: int | None) -> Instances:
@@ -370,18 +349,7 @@ def _file_name(text: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)
 
 
-# -- the user's choices -----------------------------------------------------------------------------------------------
-
-
-def chosen_policies(task: Task, names: Sequence[str]) -> dict[str, Policy]:
-    """The named policies; by default confidence, the study's logical order and random order."""
-    chosen = names or ("top1", *task.order_names[:1], "random")
-    return {name: policy_named(name, task.order_names) for name in dict.fromkeys(chosen)}
-
-
-def chosen_strata(task: Task, names: Sequence[str]) -> list[str]:
-    """The named strata as the task writes them; by default all of the study's."""
-    return list(dict.fromkeys(str(task.stratum(name)) for name in names or task.strata()))
+# -- records ----------------------------------------------------------------------------------------------------------
 
 
 def records_of(found: Sequence[Found]) -> list[Measurement]:

@@ -12,12 +12,13 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
+from hardtail.measuring.choices import chosen_policies, chosen_strata, measured_instances
 from hardtail.measuring.cost import decode_seconds
 from hardtail.measuring.diagnosis import Diagnosis, diagnose
 from hardtail.measuring.diagnosis.coverage import Histogram
 from hardtail.measuring.diagnosis.cross import cross
 from hardtail.measuring.diagnosis.record import Crossed
-from hardtail.measuring.evaluate import chosen_policies, chosen_strata, measured_instances, traced
+from hardtail.measuring.evaluate import traced
 from hardtail.measuring.subject import Subject
 from hardtail.policies.base import Policy
 from hardtail.tasks.base import Part, Task

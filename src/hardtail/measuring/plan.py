@@ -8,8 +8,9 @@ from pathlib import Path
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.calibration import calibrate, ladders
+from hardtail.measuring.choices import DEFAULT_N, chosen_policies, chosen_strata
 from hardtail.measuring.cost import decode_seconds
-from hardtail.measuring.evaluate import DEFAULT_N, Found, chosen_policies, chosen_strata, evaluate_all
+from hardtail.measuring.evaluate import Found, evaluate_all
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.subject import Subject

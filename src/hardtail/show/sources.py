@@ -145,7 +145,8 @@ def decoded(
     a hard one), and `seed` the first model's, so that all models solve the same problems.
     """
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.evaluate import measured_instances, traced
+    from hardtail.measuring.choices import measured_instances
+    from hardtail.measuring.evaluate import traced
 
     for subject in subjects:
         decoding = Decoding(device=subject.device, batch=batch)
@@ -158,7 +159,7 @@ def decoded(
 
 def _choices(task: Task, policies: Sequence[str], strata: Sequence[str]) -> "tuple[dict[str, Policy], list[str]]":
     """The policies and strata that a model of a task is decoded with."""
-    from hardtail.measuring.evaluate import chosen_policies, chosen_strata
+    from hardtail.measuring.choices import chosen_policies, chosen_strata
 
     chosen = chosen_policies(task, policies or ("top1", *task.order_names[:1]))
     return chosen, chosen_strata(task, strata or task.gallery())

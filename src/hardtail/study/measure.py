@@ -11,8 +11,9 @@ from msgspec.structs import replace as replace_fields
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import FINISHED, Accuracy, Head, Measurement, read_measurements
 from hardtail.decoding.options import Decoding
+from hardtail.measuring.choices import chosen_policies, chosen_strata, measured_split
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
-from hardtail.measuring.evaluate import chosen_policies, chosen_strata, evaluate_all, keep, measured_split, records_of
+from hardtail.measuring.evaluate import evaluate_all, keep, records_of
 from hardtail.measuring.explain import diagnosed, explain_model, to_decode
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.subject import Kind, Subject, load_subject
