@@ -215,7 +215,15 @@ def test_many_strata_are_summed_up_by_the_worst_and_of_equals_by_the_hardest() -
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(0.0, "0 %"), (0.004, "under 1 %"), (0.425, "42 %"), (0.996, "over 99 %"), (1.0, "100 %"), (None, "–")],
+    [
+        (0.0, "0 %"),
+        (0.004, "under 1 %"),
+        (0.425, "43 %"),
+        (0.625, "63 %"),
+        (0.996, "over 99 %"),
+        (1.0, "100 %"),
+        (None, "–"),
+    ],
 )
 def test_a_percentage_is_0_or_100_only_if_it_is_exactly_that(share: float | None, said: str) -> None:
     assert percent(share) == said

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from math import floor
 from typing import TYPE_CHECKING, Any, Literal
 
 from hardtail.core.terminal import visible
@@ -128,12 +129,12 @@ def plain(shown: "RenderableType", width: int = SCREEN) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in words: whole percent, but 0 and 100 only if it is exactly that."""
+    """A share in words: whole percent, halves up as on the page, but 0 and 100 only if it is exactly that."""
     if share is None:
         return "–"
     if 0 < share < 0.01:
         return "under 1 %"
-    return "over 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+    return "over 99 %" if 0.99 < share < 1 else f"{floor(100 * share + 0.5)} %"
 
 
 def _total(widths: Sequence[int]) -> int:
