@@ -135,7 +135,8 @@ def _found(
 def _loaded(subject: Subject, task: Task | None, device: str | None) -> Subject:
     """A subject as it is; raise HardtailError if another task or device is asked for."""
     try:
-        agreed(task_to_json(subject.task), task)
+        if task is not None:
+            agreed(task_to_json(subject.task), task)
     except HardtailError as error:
         raise HardtailError(f"{subject.name}: {error}; leave the task out") from error
     asked, own = (torch.device(place) for place in (usable_device(device or subject.device), subject.device))
