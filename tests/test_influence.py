@@ -4,18 +4,30 @@ Shapes: B batch, L sequence, A answer cells, D width, V vocabulary.
 """
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.seeds import Streams, below
 from hardtail.decoding.loop import decode
-from hardtail.measuring.influence import DRAWS, WAYS, By, apart, attention, chosen_groups, influence, with_groups
+from hardtail.measuring.influence import (
+    DRAWS,
+    WAYS,
+    By,
+    apart,
+    attention,
+    dependence,
+    dependents,
+    influence,
+    with_groups,
+)
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.denoiser import Function
 from hardtail.models.transformer import Block, Shape, Transformer, looked_up
@@ -124,7 +136,7 @@ def test_attention_is_that_of_the_model() -> None:
 
 
 def test_a_shipped_model_keeps_neighbours_apart() -> None:
-    groups = chosen_groups(load_subject("zoo:addition-papl"), n=16)
+    groups = apart(dependence(load_subject("zoo:addition-papl"), n=16), 3)
     assert sum(one == other for one, other in pairwise(groups)) <= 2
 
 
@@ -132,30 +144,43 @@ def test_a_model_that_hides_its_attention_is_asked_by_hiding() -> None:
     task = hardtail.task("addition", digits=4)
     subject = Subject(task, Function(lambda tokens, at: torch.zeros(*at.shape, task.vocabulary.size), 12), "mine")
     with pytest.raises(HardtailError, match="hide=influence needs logits alone"):
-        chosen_groups(subject)
-    assert sorted(set(chosen_groups(subject, 2, by="influence", n=4))) == ["0", "1"]
+        dependence(subject)
+    asked_AA = dependence(subject, "influence", n=4)
+    assert sorted(set(apart(asked_AA, 2))) == ["0", "1"]
     with pytest.raises(HardtailError, match="6 groups of 5 cells"):
-        chosen_groups(subject, 6, by="influence", n=4)
+        apart(asked_AA, 6)
 
 
 def test_a_check_asks_the_model_for_its_groups_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
+    few = partial(dependence, n=4)
 
-    def choose(subject: Subject, parts: int, *, by: By) -> str:
+    def noted(subject: Subject, by: By) -> NDArray[np.float64]:
         asked.append(by)
-        return chosen_groups(subject, parts, by=by, n=4)
+        return few(subject, by)
 
-    monkeypatch.setattr("hardtail.measuring.influence.chosen_groups", choose)
+    monkeypatch.setattr("hardtail.measuring.influence.dependence", noted)
     subject = load_subject("zoo:addition-random")
-    groups = {by: chosen_groups(subject, by=by, n=4) for by in WAYS.values()}
-    names = [f"check,hide={by},rounds=1" for by in groups]
+    names = [f"check,hide={by},rounds=1" for by in WAYS]
     table = hardtail.evaluate(subject, policies=names, strata=["natural", "chain>=28"], n=3)
     assert [record.policy for record in table.accuracies] == names * 2
-    assert asked == list(groups)
-    for by, signs in groups.items():
+    assert asked == list(WAYS)
+    for by in WAYS.values():
+        groups = apart(few(subject, by), 3)
         written = with_groups(Ladder((Top1(), policy_named(f"check,hide={by}"))), subject)
-        assert written == Ladder((Top1(), Check(hide="given", groups=signs)))
+        assert written == Ladder((Top1(), Check(hide="given", groups=groups)))
     assert with_groups(Ladder(), subject) == Ladder()
+
+
+def test_the_region_of_a_doubtful_cell_is_what_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a chain where each cell waits for the next, and a little for the one after that."""
+    chain_AA = np.eye(6, k=1) + 0.5 * np.eye(6, k=2)
+    assert dependents(chain_AA, 2) == ((), (0,), (1, 0), (2, 1), (3, 2), (4, 3))
+    assert dependents(chain_AA, 1) == ((), (0,), (1,), (2,), (3,), (4,))
+    monkeypatch.setattr("hardtail.measuring.influence.dependence", lambda subject, by: chain_AA)
+    settled = with_groups(policy_named("check,hide=attention,then=region,reach=1"), load_subject("zoo:addition-puma"))
+    assert isinstance(settled, Check)
+    assert (settled.hide, settled.regions) == ("given", dependents(chain_AA, 2))
 
 
 def test_groups_that_nobody_chose_are_refused() -> None:

@@ -27,7 +27,7 @@ from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Logical
 from hardtail.policies.parallel import Threshold
 from hardtail.traces.states import hidden_before, visited
-from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
+from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems, same_trace
 
 Event = tuple[int, int, int]
 
@@ -247,6 +247,16 @@ def test_a_look_without_hiding_sees_what_it_writes_over() -> None:
     for i in np.flatnonzero(trace.instances.maskable_NA.any(axis=1)).tolist():
         assert hidden_NSA[i, : drafts.passes_N[i]].any(axis=1).all()
         assert not hidden_NSA[i, drafts.passes_N[i] :].any()
+
+
+def test_regions_that_are_given_replace_those_around_a_cell() -> None:
+    around = tuple(tuple(cell for cell in (at - 1, at + 1) if 0 <= cell < CELLS) for at in range(CELLS))
+    usual, given = (Check(then="region", reach=1, regions=regions, rounds=3) for regions in ((), around))
+    assert same_trace(*(decode(TOY, problems(40), policy) for policy in (usual, given)))
+    alone = Check(then="region", regions=((),) * CELLS, rounds=3)
+    assert same_trace(*(decode(TOY, problems(40), policy) for policy in (alone, Check(then="refill", rounds=3))))
+    with pytest.raises(HardtailError, match="only then=region has them"):
+        Check(regions=around)
 
 
 def test_a_total_of_steps_is_that_of_each_refill() -> None:

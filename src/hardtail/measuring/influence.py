@@ -45,26 +45,30 @@ def with_groups(policy: Policy, subject: Subject) -> Policy:
         policy = replace(policy, **inner)
     if not isinstance(policy, Check) or (by := WAYS.get(policy.hide)) is None:
         return policy
-    asked = by, policy.parts
-    if asked not in subject.chosen_groups:
-        subject.chosen_groups[asked] = chosen_groups(subject, policy.parts, by=by)
-    return replace(policy, hide="given", groups=subject.chosen_groups[asked])
+    if policy not in subject.settled:
+        subject.settled[policy] = _settled(policy, dependence(subject, by))
+    return subject.settled[policy]
 
 
-def chosen_groups(subject: Subject, parts: int = 3, *, by: By = "attention", n: int = 128, seed: int = 0) -> str:
-    """Groups for `check,hide=given,groups=…`, from `n` training problems.
+def _settled(check: Check, dependence_AA: NDArray[np.float64]) -> Check:
+    regions = dependents(dependence_AA, 2 * check.reach) if check.then == "region" else ()
+    return replace(check, hide="given", groups=apart(dependence_AA, check.parts), regions=regions)
 
-    `attention`  from how much cells attend to each other: one pass for each problem; only for our own transformer
-    `influence`  from how much hiding one cell changes what the model says about another: `DRAWS` passes
+
+def dependence(subject: Subject, by: By = "attention", *, n: int = 128, seed: int = 0) -> NDArray[np.float64]:
+    """How much each answer cell depends on each other one in the model's eyes [A, A], from `n` training problems.
+
+    `attention`  how much it attends to the other: one pass for each problem; only for our own transformer
+    `influence`  how much hiding the other changes what the model says about it: `DRAWS` passes
     """
     instances = data.build(subject.task, data.TRAIN, seed, n).instances
     if by == "influence":
         rng = Streams(seed).named(f"{subject.task.name}/groups")
-        return apart(influence(subject.denoiser, instances, rng, subject.device), parts)
+        return influence(subject.denoiser, instances, rng, subject.device)
     model = subject.denoiser.model if isinstance(subject.denoiser, ModelDenoiser) else None
     if not isinstance(model, Transformer):
         raise HardtailError(f"{subject.name} does not show its attention; hide=influence needs logits alone")
-    return apart(attention(model, instances, subject.device), parts)
+    return attention(model, instances, subject.device)
 
 
 @torch.inference_mode()
@@ -144,6 +148,15 @@ def apart(dependence_AA: NDArray[np.float64], parts: int) -> str:
     while _exchanged(both_AA, group_A, parts):
         pass
     return "".join(SIGNS[part] for part in group_A)
+
+
+def dependents(dependence_AA: NDArray[np.float64], most: int) -> tuple[tuple[int, ...], ...]:
+    """For each cell those that depend most on it, at most this many, and at all."""
+    strongest_AA = np.argsort(-dependence_AA, axis=0, kind="stable")[:most]
+    return tuple(
+        tuple(int(other) for other in strongest_AA[:, cell] if dependence_AA[other, cell] > 0)
+        for cell in range(len(dependence_AA))
+    )
 
 
 def _exchanged(both_AA: NDArray[np.float64], group_A: NDArray[np.int_], parts: int) -> bool:

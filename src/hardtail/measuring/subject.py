@@ -19,6 +19,7 @@ from hardtail.core.records import Coverage, DataFile, read_json
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.precision import Precision
 from hardtail.models.weights import load_weights
+from hardtail.policies.base import Policy
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_from_json, task_to_json
 
@@ -59,8 +60,8 @@ class Subject:
     """Where its denoiser computes."""
     records: bool = True
     """Whether measurements are added to its run directory; not to a copy of what is on the Hub."""
-    chosen_groups: dict[tuple[str, int], str] = field(default_factory=dict, compare=False)
-    """The groups of cells that its model has chosen, by how and how many (`measuring.influence`)."""
+    settled: dict[Policy, Policy] = field(default_factory=dict, compare=False)
+    """Policies, and the same with what its model has chosen for them (`measuring.influence`)."""
 
     def __repr__(self) -> str:
         kind, step = self.origin.checkpoint, self.origin.step

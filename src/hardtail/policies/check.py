@@ -8,6 +8,7 @@ Shapes: B batch, A answer cells, V vocabulary.
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import ClassVar, Literal
 
 import torch
@@ -31,7 +32,8 @@ class Check(Policy):
                ascent on the denoiser's conditionals (with one cell a group, iterated conditional modes, Besag 1986)
     `refill`   cells keep their tokens until every group was looked at; those that differed are then hidden together,
                and the draft's policy fills them
-    `region`   the same, with the `reach` cells on either side of each
+    `region`   the same, with the `reach` cells on either side of each; if the model chooses the groups, with as many
+               cells that depend on it in the model's eyes
 
     With `hide=none` the model looks at the complete answer, and writes what it now says over every cell: one pass a
     round. That needs a model that has seen wrong tokens in training (the scheme `own`).
@@ -58,6 +60,8 @@ class Check(Policy):
     """What is done where the model now says something else."""
     reach: AtLeastOne = 2
     """Only of `region`."""
+    regions: tuple[tuple[int, ...], ...] = ()
+    """Only of `region`: the cells that are hidden with each answer cell, in place of those around it."""
     rounds: AtLeastOne | None = None
     """By default as many as the row has cells to fill."""
 
@@ -72,6 +76,8 @@ class Check(Policy):
                 f"check: groups={self.groups!r} with parts={self.parts}; give one sign for each cell, and every one of "
                 f"{SIGNS[: self.parts]!r} at least once"
             )
+        if self.regions and self.then != "region":
+            raise HardtailError(f"check: regions with then={self.then}; only then=region has them")
         if self.hide == "none" and (self.parts, self.sweep) != (Check.parts, Check.sweep):
             raise HardtailError(
                 f"check: hide=none with parts={self.parts} and sweep={self.sweep}; it looks at the whole answer at "
@@ -194,6 +200,8 @@ class Check(Policy):
     def _region(self, cells_BA: Tensor) -> Tensor:
         if self.then != "region":
             return cells_BA
+        if self.regions:
+            return cells_BA.float() @ _together(self.regions, cells_BA.device) > 0
         width = 2 * self.reach + 1
         return torch.nn.functional.max_pool1d(cells_BA.float()[:, None], width, 1, self.reach)[:, 0] > 0
 
@@ -251,3 +259,12 @@ class Check(Policy):
     def _looks(self) -> int:
         """The passes of a round."""
         return 1 if self.hide == "none" else self.parts
+
+
+@cache
+def _together(regions: tuple[tuple[int, ...], ...], device: torch.device) -> Tensor:
+    """1 where the cell of the column is hidden with that of the row [A, A]."""
+    together_AA = torch.eye(len(regions))
+    for cell, others in enumerate(regions):
+        together_AA[cell, list(others)] = 1.0
+    return together_AA.to(device)
