@@ -225,3 +225,19 @@ def test_what_heads_do_on_countdown() -> None:
         "PRISM's head, then the 11 least trusted": right["suspects,k=11"],
     }
     compare(DETAILS, "| natural puzzles | right |", expected)
+
+
+def test_what_is_done_where_a_cell_differs() -> None:
+    held = [item for item in read_measurements(ROOT / "results/remedy.jsonl") if isinstance(item, Accuracy)]
+    found = {(item.model, item.policy): [item.exact_match, item.passes] for item in held}
+    models = "addition-papl-paper", "addition-random"
+    ways = {
+        "combs, `refill`": "then=refill",
+        "combs, `region`": "then=region",
+        "by attention, `refill`": "hide=attention,then=refill",
+        "by attention, `region`: what depends on it": "hide=attention,then=region",
+    }
+    expected = {
+        label: [*found[models[0], f"check,{way}"], *found[models[1], f"check,{way}"]] for label, way in ways.items()
+    }
+    compare(DETAILS, "| groups, then |", expected)
