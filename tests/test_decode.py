@@ -12,10 +12,10 @@ import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding import sizes
-from hardtail.decoding.loop import WINDOW, decode, decode_stream, refuse_strangers
+from hardtail.decoding.loop import WINDOW, decode, decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import CPU_BATCH, batch_rows, in_flight, tile
-from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.denoiser import Function, ModelDenoiser, refuse_strangers
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.confidence import Top1

@@ -32,7 +32,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
 from hardtail.decoding.workers import Progress, is_ours, spread, worker_count
 from hardtail.models.capture import captured
-from hardtail.models.denoiser import Denoiser, ModelDenoiser
+from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers, well_shaped
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked
 
 PLAIN = Decoding()
@@ -98,28 +98,6 @@ def decode_stream(
         for order_N in orders:
             parts = list(islice(done, -(-len(order_N) // rows)))
             yield Trace.concat(parts).take(np.argsort(order_N, kind="stable"))
-
-
-def well_shaped(logits_BAV: object, at_BA: Tensor) -> Tensor:
-    """What a denoiser returned for the cells at `at_BA`; raise HardtailError unless it is a tensor [B, A, V]."""
-    if not isinstance(logits_BAV, Tensor):
-        raise HardtailError(f"the denoiser's logits are a {type(logits_BAV).__name__}; they must be a torch tensor")
-    shape, (rows, cells) = tuple(logits_BAV.shape), at_BA.shape
-    if len(shape) != 3 or shape[:2] != (rows, cells):
-        raise HardtailError(
-            f"the denoiser's logits have the shape {list(shape)}; for {rows} rows of {cells} answer cells it must be "
-            f"[{rows}, {cells}, vocabulary]"
-        )
-    return logits_BAV
-
-
-def refuse_strangers(most: int, size: int) -> None:
-    """Refuse right answers with tokens up to `most` if the denoiser has logits for only `size` tokens."""
-    if most >= size:
-        raise HardtailError(
-            f"the right answers have tokens up to {most}, but the denoiser predicts only {size} tokens; its "
-            "vocabulary differs from that of the instances"
-        )
 
 
 def _begun(denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int) -> "_Loop":

@@ -16,11 +16,10 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances
-from hardtail.decoding.loop import refuse_strangers, well_shaped
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import in_flight, pass_rows
 from hardtail.decoding.workers import Progress, spread
-from hardtail.models.denoiser import Denoiser
+from hardtail.models.denoiser import Denoiser, refuse_strangers, well_shaped
 from hardtail.schemes.base import Corpus, Rows, log_likelihood
 
 Model = Callable[[Tensor, Tensor | slice], Tensor]

@@ -1,4 +1,4 @@
-"""What a decoder needs from a model, and an adapter for networks.
+"""What a decoder needs from a model, an adapter for networks, and what is refused of other people's.
 
 Shapes: B batch, L sequence, A answer cells, V vocabulary.
 """
@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from hardtail.core.errors import HardtailError
 from hardtail.models.packed import Packed, packs
 from hardtail.models.precision import Precision, computing
 from hardtail.models.trainable import Trainable
@@ -74,3 +75,25 @@ class ModelDenoiser:
         other = copy(self)
         other._forward = Packed(self.model)
         return other
+
+
+def well_shaped(logits_BAV: object, at_BA: Tensor) -> Tensor:
+    """What a denoiser returned for the cells at `at_BA`; raise HardtailError unless it is a tensor [B, A, V]."""
+    if not isinstance(logits_BAV, Tensor):
+        raise HardtailError(f"the denoiser's logits are a {type(logits_BAV).__name__}; they must be a torch tensor")
+    shape, (rows, cells) = tuple(logits_BAV.shape), at_BA.shape
+    if len(shape) != 3 or shape[:2] != (rows, cells):
+        raise HardtailError(
+            f"the denoiser's logits have the shape {list(shape)}; for {rows} rows of {cells} answer cells it must be "
+            f"[{rows}, {cells}, vocabulary]"
+        )
+    return logits_BAV
+
+
+def refuse_strangers(most: int, size: int) -> None:
+    """Refuse right answers with tokens up to `most` if the denoiser has logits for only `size` tokens."""
+    if most >= size:
+        raise HardtailError(
+            f"the right answers have tokens up to {most}, but the denoiser predicts only {size} tokens; its "
+            "vocabulary differs from that of the instances"
+        )
