@@ -139,7 +139,9 @@ def _loaded(subject: Subject, task: Task | None, device: str | None) -> Subject:
             agreed(task_to_json(subject.task), task)
     except HardtailError as error:
         raise HardtailError(f"{subject.name}: {error}; leave the task out") from error
-    asked, own = (torch.device(place) for place in (usable_device(device or subject.device), subject.device))
+    if device is None:
+        return subject
+    asked, own = torch.device(usable_device(device)), torch.device(subject.device)
     if (asked.type, asked.index or 0) != (own.type, own.index or 0):
         raise HardtailError(
             f"{subject.name} computes on {subject.device}, not on {device}; choose the device when it is loaded"

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from inspect import cleandoc, getsource
 from itertools import pairwise
@@ -27,24 +28,30 @@ def policy_tables() -> list[Table]:
             continue
         set_as = ", ".join(f"{field.name}={_default(field.default)}" for field in fields(kind))
         rows.append((name, _sentence(kind) + (f" Fields: {set_as}" if set_as else "")))
-    orders = []
+    return [
+        Table("policies: what is committed first", ("name", "what it does"), tuple(rows)),
+        Table(
+            "logical orders of the tasks, which are policies too", ("name", "task", "what it does"), tuple(_orders())
+        ),
+    ]
+
+
+def _orders() -> Iterator[tuple[str, str, str]]:
+    """Every logical order, its task, and what it does."""
     for name in TASKS.names():
         try:
             task = TASKS.load(name)
         except HardtailError:
             continue  # `hardtail tasks` says why
-        orders += [(order, task.name, task.words.orders.get(order, "")) for order in task.order_names]
-    return [
-        Table("policies: what is committed first", ("name", "what it does"), tuple(rows)),
-        Table("logical orders of the tasks, which are policies too", ("name", "task", "what it does"), tuple(orders)),
-    ]
+        yield from ((order, task.name, task.words.orders.get(order, "")) for order in task.order_names)
 
 
 def policy_card(name: str, width: int) -> tuple[str, list[Table]]:
     """What a policy does, in full and in lines of this width, and a table of its fields if it has any."""
-    orders = {order: task for task in map(TASKS.load, TASKS.names()) for order in task.order_names}
+    orders = {order: (task, words) for order, task, words in _orders()}
     if name in orders:
-        return fill(f"{name}: {orders[name].words.orders[name]}; a logical order of {orders[name].name}", width), []
+        task, words = orders[name]
+        return fill(": ".join(filter(None, (name, words))) + f"; a logical order of {task}", width), []
     kind = type(policy_named(name, tuple(orders)))
     hints, meanings = get_type_hints(kind, include_extras=True), _meanings(kind)
     rows = []
@@ -72,7 +79,10 @@ def _meanings(kind: type) -> dict[str, str]:
     """The sentences below the fields of a class and of those that it extends."""
     found: dict[str, str] = {}
     for own in reversed(kind.__mro__[: kind.__mro__.index(Policy)]):
-        body = ast.parse(dedent(getsource(own))).body[0]
+        try:
+            body = ast.parse(dedent(getsource(own))).body[0]
+        except OSError:  # a class without a file, as in a notebook
+            continue
         assert isinstance(body, ast.ClassDef)
         for item, below in pairwise(body.body):
             match item, below:
