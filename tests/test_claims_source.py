@@ -312,6 +312,15 @@ def test_a_stratum_is_the_one_that_is_recorded_in_whatever_order_it_is_written(m
     assert claim.checks == (AtLeast(Cell(Accuracy("countdown", "puma", "top1", "heldout=1,m=1-3")), 0.1),)
 
 
+@pytest.mark.parametrize("written", ["threshold,p=0.8", "threshold, p=0.8", " threshold , p=0.8, half revealed"])
+def test_a_policy_is_the_one_that_is_recorded_with_or_without_blanks(mine: Path, written: str) -> None:
+    said = f'rule = "at least"\nbound = 0.1\nof = {{ task = "countdown", scheme = "puma", policy = "{written}" }}'
+    mine.write_text(MINE[: MINE.index('rule = "above"')] + said + "\n")
+    (claim,) = source_named(str(mine)).claims()
+    recorded = "threshold,p=0.8" + ", half revealed" * written.endswith("revealed")
+    assert claim.checks == (AtLeast(Cell(Accuracy("countdown", "puma", recorded, "natural")), 0.1),)
+
+
 def test_whatever_a_file_may_say_can_be_judged(mine: Path, tmp_path: Path) -> None:
     """Every figure is recorded, so that each rule has to compute its verdict."""
     rng, made = random.Random(0), Planted(tmp_path / "results")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hardtail.api.results import Evaluation
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import spelled
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.choices import chosen_policies, chosen_strata
@@ -129,7 +130,7 @@ def _policies(given: Sequence[Given], task: Task) -> dict[str, Policy]:
         if not isinstance(each, Given):
             raise HardtailError(f"{each!r} is not a policy; give a name, such as 'top1', or a Policy")
         policy = each if isinstance(each, Policy) else policy_named(each, task.order_names)
-        name = name_of(each) if isinstance(each, Policy) else each
+        name = name_of(each) if isinstance(each, Policy) else spelled(each)
         if found.setdefault(name, policy) != policy:
             raise HardtailError(f"two different policies are called {name}; evaluate them one after the other")
     return found

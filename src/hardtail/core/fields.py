@@ -50,6 +50,11 @@ class Checked:
         check_fields(self, type(self).__name__)
 
 
+def spelled(text: str) -> str:
+    """A name with fields after commas, as records have it: without blanks around them."""
+    return ",".join(part.strip() for part in text.split(","))
+
+
 def configured(kind: type[T], given: Sequence[str], name: str) -> T:
     """An instance of the dataclass `kind` with the fields that the words `given` set; errors start with `name`."""
     values = read_fields(kind, given, name)

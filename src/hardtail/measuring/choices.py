@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hardtail.core.fields import spelled
 from hardtail.core.types import Instances
 from hardtail.policies.base import Policy
 from hardtail.policies.named import policy_named
@@ -33,7 +34,7 @@ def measured_instances(task: Task, stratum: str, n: int, seed: int) -> Instances
 def chosen_policies(task: Task, names: Sequence[str]) -> dict[str, Policy]:
     """The named policies; by default confidence, the study's logical order and random order."""
     chosen = names or ("top1", *task.order_names[:1], "random")
-    return {name: policy_named(name, task.order_names) for name in dict.fromkeys(chosen)}
+    return {name: policy_named(name, task.order_names) for name in dict.fromkeys(map(spelled, chosen))}
 
 
 def chosen_strata(task: Task, names: Sequence[str]) -> list[str]:

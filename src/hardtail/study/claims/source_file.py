@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, get_args
 from msgspec import Meta, Struct, ValidationError, convert
 
 from hardtail.core.errors import HardtailError, quoted
+from hardtail.core.fields import spelled
 from hardtail.core.files import read_regular
 from hardtail.core.parsing import decoded_toml
 from hardtail.core.records import HALF_REVEALED, REVEALED, Positive, Share
@@ -50,7 +51,7 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse a policy that `hardtail eval` could not have recorded; nothing that a file names is imported."""
         if self.policy == HALF_REVEALED:
             return
-        known, name = [*POLICIES.names(), *task.order_names], self.policy.removesuffix(REVEALED)
+        known, name = [*POLICIES.names(), *task.order_names], spelled(self.policy.removesuffix(REVEALED))
         if ":" in name or name.partition(",")[0] not in known:
             accepted = ", ".join([*known, HALF_REVEALED])
             raise ValueError(f"there is no policy {self.policy!r} for {self.task}; choose from {accepted}")
@@ -68,8 +69,9 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
     def cell(self) -> Cell:
         if self.reached is not None:
             return Cell(Reached(self.task, self.scheme, self.reached), self.printed)
-        stratum = _as_recorded(_task(self.task), self.stratum)
-        return Cell(Accuracy(self.task, self.scheme, self.policy, stratum, self.metric), self.printed, self.n)
+        name, stratum = self.policy.removesuffix(REVEALED), _as_recorded(_task(self.task), self.stratum)
+        policy = spelled(name) + self.policy[len(name) :]
+        return Cell(Accuracy(self.task, self.scheme, policy, stratum, self.metric), self.printed, self.n)
 
 
 def _task(name: str) -> Task:
