@@ -69,10 +69,10 @@ def next_to_gelu(rows: int, width: int, ours: ModuleType | None) -> dict[str, fl
 
     found = {"GELU": in_turns(forward), "derivative": in_turns(backward)}
     if ours:
-        few_SF = sums_SF.new_empty((ours.partial_sums(wide), wide))
-        found["GELU, ours"] = in_turns(lambda turn: ours.launch_gelu(x_TMD[turn], weight_FD, bias_F, h_MF, a_MF))
+        few_SF, slope_MF = sums_SF.new_empty((ours.partial_sums(wide), wide)), h_MF.to(ours.SLOPE)
+        found["GELU, ours"] = in_turns(lambda turn: ours.launch_gelu(x_TMD[turn], weight_FD, bias_F, slope_MF, a_MF))
         found["derivative, ours"] = in_turns(
-            lambda turn: ours.launch_derivative(x_TMD[turn], weight_DF, h_MF, a_MF, few_SF)
+            lambda turn: ours.launch_derivative(x_TMD[turn], weight_DF, slope_MF, a_MF, few_SF)
         )
     return found
 

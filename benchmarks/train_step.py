@@ -4,6 +4,7 @@
     python benchmarks/train_step.py --precision tf32+bf16 --dropout 0.1 --shapes addition maze
     python benchmarks/train_step.py --jobs 16                    # models compile side by side, then time in turn
     python benchmarks/train_step.py --tiles on off --shapes countdown sudoku --no-plain    # with and without `linear`
+    python benchmarks/train_step.py --tiles all off --shapes maze listops --no-plain       # also where it is not used
 
 The plain step has the same maths the way it is usually written: batches drawn and masked on the host, autocast, the
 whole sequence computed, `torch.optim.AdamW`, an EMA by a loop over parameters. Data is random tokens in the tasks'
@@ -44,6 +45,8 @@ PRECISIONS: dict[str, tuple[Precision, AttentionPrecision]] = {
     "bf16": ("bf16", "same"),
 }
 """`tf32+bf16` computes attention in bf16 and all else in tf32."""
+TILES = {"on": TILED_WIDTH, "all": 0, "off": sys.maxsize}
+"""The width of a model from which our own products are used: as ever, always, never."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,7 @@ class Row:
     batch: int
     seconds: float
     tiles: str = "on"
-    """Whether the products of `models.kernels.linear` are used where they fit."""
+    """Where the products of `models.kernels.linear` are used: one of `TILES`."""
 
     @property
     def setting(self) -> Setting:
@@ -218,7 +221,7 @@ class Row:
         how = step.compile()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        how = f"{how}{', no tiles' * (self.tiles == 'off')}, {time.perf_counter() - began:.0f} s to get ready"
+        how = f"{how}, tiles {self.tiles}, {time.perf_counter() - began:.0f} s to get ready"
         return lambda: (milliseconds(step, self.seconds), how)
 
 
@@ -248,7 +251,7 @@ def teraflops(rate: float) -> str:
 def use_tiles(tiles: str) -> None:
     if HAS_TRITON:
         fused: Any = import_module("hardtail.models.fused")
-        fused.TILED_WIDTH = TILED_WIDTH if tiles == "on" else sys.maxsize
+        fused.TILED_WIDTH = TILES[tiles]
 
 
 def _allow(precision: str) -> None:
@@ -264,7 +267,7 @@ def main() -> None:
     )
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["bf16"])
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0])
-    parser.add_argument("--tiles", nargs="+", choices=["on", "off"], default=["on"])
+    parser.add_argument("--tiles", nargs="+", choices=TILES, default=["on"], help="widths that use our own products")
     parser.add_argument("--batch", type=how_many, default=256)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--jobs", type=how_many, default=1, help="rows that compile at the same time")

@@ -174,20 +174,37 @@ def test_linear_layers_with_what_follows_them(
         assert ((found.double() - exact).norm() / exact.norm()).item() < 5e-3
 
     x, weight, bias = drawn(rows, depth), drawn(columns, depth, scale=depth**-0.5), drawn(columns)
-    out, h, a = (unwritten(rows, columns) for _ in range(3))
+    out, a, slope = unwritten(rows, columns), unwritten(rows, columns), unwritten(rows, columns, kind=linear.SLOPE)
     linear.launch_linear(x, weight, bias, out)
-    linear.launch_gelu(x, weight, bias, h, a)
-    exact = F.linear(x.double(), weight.double(), bias.double())
-    agree(out, exact)
-    assert torch.equal(out, h)
-    agree(a, F.gelu(exact))
+    linear.launch_gelu(x, weight, bias, slope, a)
+    exact = F.linear(x.double(), weight.double(), bias.double()).requires_grad_()
+    value = F.gelu(exact)
+    (exact_slope,) = torch.autograd.grad(value.sum(), exact)
+    agree(out, exact.detach())
+    agree(a, value.detach())
+    agree(slope, exact_slope)
     sums, gradient = unwritten(linear.partial_sums(columns), columns, kind=torch.float32), unwritten(rows, columns)
-    linear.launch_derivative(x, weight.T.contiguous(), h, gradient, sums)
-    leaf = h.double().requires_grad_()
-    (slope,) = torch.autograd.grad(F.gelu(leaf).sum(), leaf)
-    wanted = (x.double() @ weight.double().T) * slope
+    linear.launch_derivative(x, weight.T.contiguous(), slope, gradient, sums)
+    wanted = (x.double() @ weight.double().T) * slope.double()
     agree(gradient, wanted)
     agree(sums.sum(0), wanted.sum(0))
+
+
+@pytest.mark.skipif(not HOPPER, reason="needs a Hopper GPU")
+def test_gelu_inside_a_product_is_exact() -> None:
+    """Far into both tails, and its derivative, up to the rounding of what is written."""
+    linear = tiled()
+    h = torch.cat([torch.linspace(-12, 12, 1001), torch.tensor([0.0, -50.0, 50.0, 1e-4])]).to(DEVICE, KIND)
+    x, weight = (torch.zeros(rows, 64, device=DEVICE, dtype=KIND) for rows in (len(h), 128))
+    x[:, 0], weight[:, 0] = h, 1.0
+    a = torch.empty(len(h), 128, device=DEVICE, dtype=KIND)
+    slope = torch.empty_like(a, dtype=linear.SLOPE)
+    linear.launch_gelu(x, weight, a.new_zeros(128), slope, a)
+    exact = h.double()[:, None].expand(a.shape).requires_grad_()
+    value = F.gelu(exact)
+    (exact_slope,) = torch.autograd.grad(value.sum(), exact)
+    torch.testing.assert_close(a.double(), value.detach(), rtol=2**-8, atol=1e-6)
+    torch.testing.assert_close(slope.double(), exact_slope, rtol=2**-11, atol=1e-6)
 
 
 @pytest.mark.skipif(not HOPPER, reason="needs a Hopper GPU")
@@ -203,11 +220,12 @@ def test_linear_layers_give_the_same_bytes_next_to_other_work() -> None:
     for _ in range(100):
         with torch.cuda.stream(other):
             busy @ busy
-        h, a, gradient = (x.new_empty((len(x), len(bias))) for _ in range(3))
+        a, gradient = (x.new_empty((len(x), len(bias))) for _ in range(2))
+        slope = torch.empty_like(a, dtype=linear.SLOPE)
         sums = torch.empty((linear.partial_sums(len(bias)), len(bias)), device=DEVICE)
-        linear.launch_gelu(x, weight, bias, h, a)
-        linear.launch_derivative(x, weight.T.contiguous(), h, gradient, sums)
-        found = [*found[:1], [h, a, gradient, sums]]
+        linear.launch_gelu(x, weight, bias, slope, a)
+        linear.launch_derivative(x, weight.T.contiguous(), slope, gradient, sums)
+        found = [*found[:1], [slope, a, gradient, sums]]
         assert all(torch.equal(one, two) for one, two in zip(found[0], found[-1], strict=True))
 
 

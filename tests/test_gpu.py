@@ -17,6 +17,7 @@ from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.evaluate import evaluate, probe
 from hardtail.models.denoiser import Function, ModelDenoiser
+from hardtail.models.kernels import TILED_WIDTH
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.confidence import Top1
@@ -164,9 +165,9 @@ def test_a_captured_step_is_the_step_of_a_cpu(name: str, accumulate: int) -> Non
         assert gpu.seen.count_K.tolist() == cpu.seen.count_K.tolist()
 
 
-def wide(scheme: Scheme, dropout: float, ranks: Ranks = ALONE) -> Step:
+def wide(scheme: Scheme, dropout: float, ranks: Ranks = ALONE, width: int = 64) -> Step:
     """A step in bf16 whose sizes the written passes fit."""
-    shape = Shape(2, 2, 64, TASK.vocabulary.size, TASK.seq_len, dropout=dropout)
+    shape = Shape(2, width // 32, width, TASK.vocabulary.size, TASK.seq_len, dropout=dropout)
     made = Transformer(shape).initialise(torch.Generator().manual_seed(0)).to(LAST_GPU).train()
     instances = TASK.sample(1000, Streams(0).named("step/train"))
     corpus = Corpus.on(torch.device(LAST_GPU), instances, TASK.vocabulary.mask_id, "lsb")
@@ -174,9 +175,10 @@ def wide(scheme: Scheme, dropout: float, ranks: Ranks = ALONE) -> Step:
     return Step(made, scheme, corpus, settings, batch=32, steps=400, seed=1, precision="bf16", ranks=ranks)
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_a_written_step_is_autograds(accumulate: int) -> None:
-    written, eager = wide(SCHEMES["random"], 0.0), wide(SCHEMES["random"], 0.0)
+@pytest.mark.parametrize(("accumulate", "width"), [(1, 64), (2, 64), (1, TILED_WIDTH)])
+def test_a_written_step_is_autograds(accumulate: int, width: int) -> None:
+    """Also with GELU inside the products, on Hopper."""
+    written, eager = (wide(SCHEMES["random"], 0.0, width=width) for _ in range(2))
     written.accumulate = eager.accumulate = accumulate
     assert written.compile() == "compiled, one CUDA graph"
     assert isinstance(written._gradient, Written)

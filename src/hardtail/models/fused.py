@@ -35,8 +35,8 @@ class _Block:
     attended: Attended
     x_mlp_MD: Tensor
     n_mlp_MD: Tensor
-    h_MF: Tensor
     a_MF: Tensor
+    kept_MF: Tensor
 
 
 class Passes:
@@ -94,25 +94,29 @@ class Passes:
         return torch.addmm(bias_N, x_MK, weight_NK.T)
 
     def _widened(self, name: str, n_MD: Tensor) -> tuple[Tensor, Tensor]:
-        """The MLP's wide layer, before and after GELU."""
-        bias_F, weight_FD = self._half[f"{name}.widen.bias"], self._half[f"{name}.widen.weight"]
-        h_MF, a_MF = (n_MD.new_empty((len(n_MD), len(bias_F))) for _ in range(2))
-        if self._tiled:
-            self._tiled.launch_gelu(n_MD, weight_FD, bias_F, h_MF, a_MF)
-        else:
-            torch.addmm(bias_F, n_MD, weight_FD.T, out=h_MF)
-            gelu.launch_gelu(h_MF, a_MF)
-        return h_MF, a_MF
+        """GELU of the MLP's wide layer h, and what its gradient needs: gelu'(h), or h where GELU is a pass of its own.
 
-    def _widened_gradient(self, i: int, h_MF: Tensor, p_grad_MD: Tensor) -> Tensor:
+        Such a pass waits for memory, so that it has time for the derivative on the way back; a product has not.
+        """
+        bias_F, weight_FD = self._half[f"{name}.widen.bias"], self._half[f"{name}.widen.weight"]
+        a_MF = n_MD.new_empty((len(n_MD), len(bias_F)))
+        if self._tiled:
+            kept_MF = torch.empty_like(a_MF, dtype=self._tiled.SLOPE)
+            self._tiled.launch_gelu(n_MD, weight_FD, bias_F, kept_MF, a_MF)
+        else:
+            kept_MF = torch.addmm(bias_F, n_MD, weight_FD.T)
+            gelu.launch_gelu(kept_MF, a_MF)
+        return a_MF, kept_MF
+
+    def _widened_gradient(self, i: int, kept_MF: Tensor, p_grad_MD: Tensor) -> Tensor:
         """The gradient of the MLP's wide layer, from that of the narrow one; leaves sums for the wide one's bias."""
         weight_DF, sums_SF = self._half[f"blocks.{i}.narrow.weight"], self._room["widen"][i, :, 0]
         if self._tiled:
-            h_grad_MF = torch.empty_like(h_MF)
-            self._tiled.launch_derivative(p_grad_MD, weight_DF, h_MF, h_grad_MF, sums_SF)
+            h_grad_MF = torch.empty_like(kept_MF, dtype=self.kind)
+            self._tiled.launch_derivative(p_grad_MD, weight_DF, kept_MF, h_grad_MF, sums_SF)
         else:
             h_grad_MF = p_grad_MD @ weight_DF
-            gelu.launch_gelu_backward(h_MF, h_grad_MF, sums_SF)
+            gelu.launch_gelu_backward(kept_MF, h_grad_MF, sums_SF)
         return h_grad_MF
 
     def _stream(self, rows: int) -> tuple[Tensor, Tensor]:
@@ -158,8 +162,8 @@ class Passes:
         x_mlp_MD, n_mlp_MD = self._stream(len(p_MD))
         seed, around = self._seed[3 * i + 2], self._norm(2 * i + 1)
         norm.launch_add_norm(x_MD, p_MD, at_M, around, seed, dropout, x_mlp_MD, n_mlp_MD)
-        h_MF, a_MF = self._widened(name, n_mlp_MD)
-        self._blocks.append(_Block(x_MD, n_MD, n_query_MD, given, x_mlp_MD, n_mlp_MD, h_MF, a_MF))
+        a_MF, kept_MF = self._widened(name, n_mlp_MD)
+        self._blocks.append(_Block(x_MD, n_MD, n_query_MD, given, x_mlp_MD, n_mlp_MD, a_MF, kept_MF))
         p_MD = self._linear(f"{name}.narrow", a_MF)
         x_MD, n_MD = self._stream(len(p_MD))
         seed, around = self._seed[3 * i + 3], self._norm(2 * i + 2)
@@ -195,7 +199,7 @@ class Passes:
         """The gradients of the stream before a block's MLP and of what attention added to it."""
         name = f"blocks.{i}"
         self._aside.product(p_grad_MD, block.a_MF, self._into[f"{name}.narrow.weight"])
-        h_grad_MF = self._widened_gradient(i, block.h_MF, p_grad_MD)
+        h_grad_MF = self._widened_gradient(i, block.kept_MF, p_grad_MD)
         self._aside.product(h_grad_MF, block.n_mlp_MD, self._into[f"{name}.widen.weight"])
         n_grad_MD = h_grad_MF @ self._half[f"{name}.widen.weight"]
         return self._norm_backward(2 * i + 1, block.x_mlp_MD, n_grad_MD, g_MD)

@@ -4,15 +4,19 @@
 
 A program computes tiles of one block of columns. Two groups of four warps take these tiles in turn: while one
 multiplies, the other finishes its own tile and writes it. One more warp loads what they multiply into a ring of places
-in shared memory. So GELU's arithmetic and its bytes are hidden behind the products.
+in shared memory. So GELU's arithmetic and its bytes are hidden behind the products. GELU and its derivative share most
+of their arithmetic, so both are computed forward, and the way back only multiplies.
+
+A tile is finished and written in two halves of its rows, so that one half leaves shared memory while the other is
+computed, and so that what GELU needs fits the registers.
 
 Every tile is written once, by one program, and sums over rows are added up in a fixed order: the same numbers in every
 run.
 
-Shapes: M rows, N columns and K depth of a tile; C chunks of depth K; S places of the ring.
+Shapes: M rows, N columns and K depth of a tile; H rows of half a tile; S places of the ring.
 """
 
-import triton
+import torch
 from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -31,34 +35,42 @@ PLACES = 4
 """Of the ring. With the two tiles that are being written they nearly fill the shared memory."""
 PROGRAMS = 132
 """As many as an H200 has multiprocessors."""
+SLOPE = torch.float16
+"""The kind of GELU's derivative, which lies between -0.13 and 1.13: float16 rounds it an eighth as much as bfloat16."""
 
 
 @gluon.jit
-def _tail(x):
-    """1 - Φ(|x|) and exp(-x²/2), as in `gelu`."""
+def _gelu(x):
+    """x·Φ(x) and its derivative Φ(x) + x·φ(x), with Φ as in `gelu`, within 1e-7.
+
+    Neither chooses by the sign of x: with predicates the compiler orders this arithmetic badly.
+    """
     inverse: gl.constexpr = "rcp.approx.ftz.f32 $0, $1;"
+    signed: gl.constexpr = "copysign.f32 $0, $1, $2;"
     t = gl.inline_asm_elementwise(
         inverse, "=f,f", [1.0 + 0.23164188 * gl.abs(x)], dtype=gl.float32, is_pure=True, pack=1
     )
     bell = gl.exp2(x * x * -0.7213475204444817)
     series = 0.7107068705 + t * (-0.7265760135 + t * 0.5307027145)
-    return t * (0.127414796 + t * (-0.142248368 + t * series)) * bell, bell
+    away = 0.5 - t * (0.127414796 + t * (-0.142248368 + t * series)) * bell  # Φ(|x|) - 1/2
+    share = 0.5 + gl.inline_asm_elementwise(signed, "=f,f,f", [x, away], dtype=gl.float32, is_pure=True, pack=1)
+    return x * share, share + x * 0.3989422804014327 * bell
 
 
 @gluon.jit
-def _feed(x, w, x_ring, w_ring, full, empty, row_tiles, columns, chunks, S: gl.constexpr, FLIPPED: gl.constexpr):
+def _feed(x, w, x_ring, w_ring, full, empty, rows, columns, chunks, S: gl.constexpr, FLIPPED: gl.constexpr):
     """Load the tiles' chunks in the order in which they are multiplied, each once its place is free."""
     M: gl.constexpr = x.block_shape[0]
     K: gl.constexpr = x.block_shape[1]
     N: gl.constexpr = w.block_shape[1 if FLIPPED else 0]
     n = gl.program_id(0) % columns * N
     step = 0
-    for row in range(gl.program_id(0) // columns, row_tiles, gl.num_programs(0) // columns):
+    for row in range(gl.program_id(0) // columns * M, rows, gl.num_programs(0) // columns * M):
         for chunk in range(chunks):
             place = step % S
             mbarrier.wait(empty.index(place), ((step // S) & 1) ^ 1)
             mbarrier.expect(full.index(place), (M + N) * K * 2)
-            tma.async_copy_global_to_shared(x, [row * M, chunk * K], full.index(place), x_ring.index(place))
+            tma.async_copy_global_to_shared(x, [row, chunk * K], full.index(place), x_ring.index(place))
             if FLIPPED:
                 tma.async_copy_global_to_shared(w, [chunk * K, n], full.index(place), w_ring.index(place))
             else:
@@ -89,59 +101,83 @@ def _product(
 
 
 @gluon.jit
-def _write(tile_MN, x_MN, out, row, column):
-    """Write a tile to `out` by way of shared memory, once what was written before has left it."""
-    tma.store_wait(pendings=0)
-    tile_MN.store(x_MN.to(tile_MN.dtype))
-    fence_async_shared()
-    tma.async_copy_shared_to_global(out, [row, column], tile_MN)
+def _halves(x_MN):
+    """The upper and the lower rows of a tile; every thread has as many of each, so nothing moves."""
+    M: gl.constexpr = x_MN.shape[0]
+    N: gl.constexpr = x_MN.shape[1]
+    upper_HN, lower_HN = x_MN.reshape((2, M // 2, N)).permute((1, 2, 0)).split()
+    upper_HN = gl.convert_layout(upper_HN, x_MN.type.layout, assert_trivial=True)
+    return upper_HN, gl.convert_layout(lower_HN, x_MN.type.layout, assert_trivial=True)
 
 
 @gluon.jit
-def _rows_of_a_thread(x_MN):
-    """Sums over the rows of a tile that a thread holds: by warp, and by row of eight."""
-    M: gl.constexpr = x_MN.shape[0]
-    N: gl.constexpr = x_MN.shape[1]
-    return gl.sum(gl.sum(x_MN.reshape((M // 64, 4, 2, 8, N)), 2), 0)
+def _rows_of_a_thread(x_HN):
+    """Sums over the rows of half a tile that a thread holds: by warp, and by row of eight."""
+    H: gl.constexpr = x_HN.shape[0]
+    N: gl.constexpr = x_HN.shape[1]
+    return gl.sum(x_HN.reshape((4, H // 32, 8, N)), 1)
+
+
+@gluon.jit
+def _finish(x_HN, tiles, slope, out, row, column, HALF: gl.constexpr, FOLLOWED: gl.constexpr):
+    """Do what follows the product of half a tile, and write it by way of shared memory; returns what `out` gets."""
+    if FOLLOWED == "gelu":
+        x_HN, slope_HN = _gelu(x_HN)
+        tma.store_wait(pendings=0)
+        tiles.index(0).store(slope_HN.to(gl.float16).to(slope.dtype, bitcast=True))
+        tiles.index(1).store(x_HN.to(out.dtype))
+        fence_async_shared()
+        tma.async_copy_shared_to_global(slope, [row, column], tiles.index(0))
+        tma.async_copy_shared_to_global(out, [row, column], tiles.index(1))
+    else:
+        tile_HN = tiles.index(HALF)
+        if FOLLOWED == "derivative":
+            slope_HN = tile_HN.load(x_HN.type.layout).to(gl.float16, bitcast=True)
+            x_HN *= slope_HN.to(gl.float32)
+        else:
+            tma.store_wait(pendings=1)  # the other half may still be on its way
+        tile_HN.store(x_HN.to(out.dtype))
+        fence_async_shared()
+        tma.async_copy_shared_to_global(out, [row, column], tile_HN)
+    return x_HN
 
 
 @gluon.jit
 def _compute(
-    x_ring, w_ring, full, empty, turn, ready, tile_MN, bias, h, out, partial, row_tiles, columns, chunks,
+    x_ring, w_ring, full, empty, turn, ready, tiles, bias, slope, out, partial, rows, columns, chunks,
     FIRST: gl.constexpr, S: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
 ):  # fmt: skip
     """One group's tiles: every second one of the program's."""
-    M: gl.constexpr = tile_MN.shape[0]
-    N: gl.constexpr = tile_MN.shape[1]
+    M: gl.constexpr = x_ring.shape[1]
+    H: gl.constexpr = tiles.shape[1]
+    N: gl.constexpr = tiles.shape[2]
     layout: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, N, 16])
     n = gl.program_id(0) % columns * N
     n_N = n + gl.arange(0, N, layout=gl.SliceLayout(0, layout))
     group, groups = gl.program_id(0) // columns, gl.num_programs(0) // columns
-    if bias is not None:
-        bias_N = gl.load(bias + n_N).to(gl.float32)
     if partial is not None:
-        total = _rows_of_a_thread(gl.zeros((M, N), gl.float32, layout))
+        total = _rows_of_a_thread(gl.zeros((H, N), gl.float32, layout))
     count = 0
-    for row in range(group + FIRST * groups, row_tiles, 2 * groups):
+    for row in range((group + FIRST * groups) * M, rows, 2 * groups * M):
         if FOLLOWED == "derivative":
             tma.store_wait(pendings=0)
             mbarrier.expect(ready.index(FIRST), M * N * 2)
-            tma.async_copy_global_to_shared(h, [row * M, n], ready.index(FIRST), tile_MN)
+            tma.async_copy_global_to_shared(slope, [row, n], ready.index(FIRST), tiles.index(0))
+            tma.async_copy_global_to_shared(slope, [row + H, n], ready.index(FIRST), tiles.index(1))
         x_MN = gl.zeros((M, N), gl.float32, layout)
+        if bias is not None:  # read again for every tile: there are no registers to keep it in
+            x_MN += gl.load(bias + n_N).to(gl.float32)[None, :]
         x_MN = _product(x_ring, w_ring, full, empty, turn, chunks, count, x_MN, FIRST, S, FLIPPED)
-        if bias is not None:
-            x_MN += bias_N[None, :]
-        if FOLLOWED == "gelu":
-            _write(tile_MN, x_MN, h, row * M, n)
-            x_MN = gl.maximum(x_MN, 0.0) - gl.abs(x_MN) * _tail(x_MN)[0]
         if FOLLOWED == "derivative":
             mbarrier.wait(ready.index(FIRST), count & 1)
-            h_MN = tile_MN.load(layout).to(gl.float32)
-            tail_MN, bell_MN = _tail(h_MN)
-            x_MN *= gl.where(h_MN > 0, 1.0 - tail_MN, tail_MN) + h_MN * bell_MN * 0.3989422804014327
+        upper_HN, lower_HN = _halves(x_MN)
+        upper_HN = _finish(upper_HN, tiles, slope, out, row, n, 0, FOLLOWED)
         if partial is not None:
-            total += _rows_of_a_thread(x_MN)
-        _write(tile_MN, x_MN, out, row * M, n)
+            total += _rows_of_a_thread(upper_HN)
+        if row + H < rows:  # this also keeps the compiler from mixing the halves, which takes too many registers
+            lower_HN = _finish(lower_HN, tiles, slope, out, row + H, n, 1, FOLLOWED)
+            if partial is not None:
+                total += _rows_of_a_thread(lower_HN)
         count += 1
     tma.store_wait(pendings=0)
     if partial is not None:
@@ -149,20 +185,20 @@ def _compute(
         gl.store(partial + (2 * group + FIRST) * (columns * N) + n_N, total_N)
 
 
-@gluon.jit(do_not_specialize=["row_tiles", "columns", "chunks"])
+@gluon.jit(do_not_specialize=["rows", "columns", "chunks"])
 def linear(
-    x, w, bias, h, out, partial, row_tiles, columns, chunks,
+    x, w, bias, slope, out, partial, rows, columns, chunks,
     S: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
 ):  # fmt: skip
     """x·wᵀ + bias, or x·w if `FLIPPED`, followed by nothing, or
 
-    - "gelu": h gets the sum, and out gelu(h);
-    - "derivative": out gets the product times gelu'(h), and `partial` sums of its columns.
+    - "gelu": out gets gelu of the sum, and `slope` gelu' of it;
+    - "derivative": out gets the product times `slope`, and `partial` sums of its columns.
     """
     x_ring = gl.allocate_shared_memory(x.dtype, [S] + x.block_shape, x.layout)
     w_ring = gl.allocate_shared_memory(w.dtype, [S] + w.block_shape, w.layout)
-    tile_0 = gl.allocate_shared_memory(out.dtype, out.block_shape, out.layout)
-    tile_1 = gl.allocate_shared_memory(out.dtype, out.block_shape, out.layout)
+    tiles_0 = gl.allocate_shared_memory(out.dtype, [2] + out.block_shape, out.layout)
+    tiles_1 = gl.allocate_shared_memory(out.dtype, [2] + out.block_shape, out.layout)
     full = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
     turn = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
@@ -177,11 +213,11 @@ def linear(
     # fmt: off
     gl.warp_specialize(
         [
-            (_compute, (x_ring, w_ring, full, empty, turn, ready, tile_0, bias, h, out, partial, row_tiles, columns,
+            (_compute, (x_ring, w_ring, full, empty, turn, ready, tiles_0, bias, slope, out, partial, rows, columns,
                         chunks, 0, S, FLIPPED, FOLLOWED)),
-            (_compute, (x_ring, w_ring, full, empty, turn, ready, tile_1, bias, h, out, partial, row_tiles, columns,
+            (_compute, (x_ring, w_ring, full, empty, turn, ready, tiles_1, bias, slope, out, partial, rows, columns,
                         chunks, 1, S, FLIPPED, FOLLOWED)),
-            (_feed, (x, w, x_ring, w_ring, full, empty, row_tiles, columns, chunks, S, FLIPPED)),
+            (_feed, (x, w, x_ring, w_ring, full, empty, rows, columns, chunks, S, FLIPPED)),
         ],
         [4, 1],  # warps of the second group and of the one that loads
         [232, 40],  # registers of their threads; the first group has those that are left
@@ -205,32 +241,31 @@ def launch_linear(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor, out_MN: Tenso
     _launch(x_MK, weight_NK, bias_N, None, out_MN, None, flipped=False, followed="nothing")
 
 
-def launch_gelu(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor, h_MN: Tensor, out_MN: Tensor) -> None:
-    """h = x·wᵀ + bias, out = gelu(h), from h before it is rounded."""
-    _launch(x_MK, weight_NK, bias_N, h_MN, out_MN, None, flipped=False, followed="gelu")
+def launch_gelu(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor, slope_MN: Tensor, out_MN: Tensor) -> None:
+    """out = gelu(h) and slope = gelu'(h), from h = x·wᵀ + bias before it is rounded."""
+    _launch(x_MK, weight_NK, bias_N, slope_MN, out_MN, None, flipped=False, followed="gelu")
 
 
-def launch_derivative(x_MK: Tensor, weight_KN: Tensor, h_MN: Tensor, out_MN: Tensor, partial_SN: Tensor) -> None:
-    """out = (x·w)·gelu'(h), and partial sums of its columns."""
-    _launch(x_MK, weight_KN, None, h_MN, out_MN, partial_SN, flipped=True, followed="derivative")
+def launch_derivative(x_MK: Tensor, weight_KN: Tensor, slope_MN: Tensor, out_MN: Tensor, partial_SN: Tensor) -> None:
+    """out = (x·w)·slope, and partial sums of its columns."""
+    _launch(x_MK, weight_KN, None, slope_MN, out_MN, partial_SN, flipped=True, followed="derivative")
 
 
 def _launch(
-    x_MK: Tensor, weight: Tensor, bias_N: Tensor | None, h_MN: Tensor | None, out_MN: Tensor, partial_SN: Tensor | None,
-    *, flipped: bool, followed: str,
+    x_MK: Tensor, weight: Tensor, bias_N: Tensor | None, slope_MN: Tensor | None, out_MN: Tensor,
+    partial_SN: Tensor | None, *, flipped: bool, followed: str,
 ) -> None:  # fmt: skip
     (rows, depth), columns = x_MK.shape, out_MN.shape[1] // COLUMNS
     given = (
         _tiles(x_MK, ROWS, DEPTH),
         _tiles(weight, DEPTH, COLUMNS) if flipped else _tiles(weight, COLUMNS, DEPTH),
         bias_N,
-        None if h_MN is None else _tiles(h_MN, ROWS, COLUMNS),
-        _tiles(out_MN, ROWS, COLUMNS),
+        None if slope_MN is None else _tiles(slope_MN.view(out_MN.dtype), ROWS // 2, COLUMNS),
+        _tiles(out_MN, ROWS // 2, COLUMNS),
         partial_SN,
     )
-    sizes = triton.cdiv(rows, ROWS), columns, depth // DEPTH
     programs = max(PROGRAMS // columns, 1) * columns
-    linear[(programs,)](*given, *sizes, PLACES, flipped, followed, num_warps=4)
+    linear[(programs,)](*given, rows, columns, depth // DEPTH, PLACES, flipped, followed, num_warps=4)
 
 
 def _tiles(x: Tensor, rows: int, columns: int) -> TensorDescriptor:
