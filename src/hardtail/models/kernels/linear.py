@@ -4,8 +4,9 @@
 
 A program computes tiles of one block of columns. Two groups of four warps take these tiles in turn: while one
 multiplies, the other finishes its own tile and writes it. One more warp loads what they multiply into a ring of places
-in shared memory. So GELU's arithmetic and its bytes are hidden behind the products. GELU and its derivative share most
-of their arithmetic, so both are computed forward, and the way back only multiplies.
+in shared memory; the weight, of which a program needs one block of columns, stays there if it finds room. So GELU's
+arithmetic and its bytes are hidden behind the products. GELU and its derivative share most of their arithmetic, so both
+are computed forward, and the way back only multiplies.
 
 A tile is finished and written in two halves of its rows, so that one half leaves shared memory while the other is
 computed, and so that what GELU needs fits the registers.
@@ -31,8 +32,9 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 ROWS, COLUMNS, DEPTH = 128, 128, 64
 """Of a tile. It needs 128 registers of each thread of a group for its sums."""
-PLACES = 4
-"""Of the ring. With the two tiles that are being written they nearly fill the shared memory."""
+ROOM, PLACES = 9, 3
+"""Chunks of x and of the weight that find room in shared memory, next to the two tiles that are being written; and how
+many of them are places of the ring at least, or else the weight is not kept."""
 PROGRAMS = 132
 """As many as an H200 has multiprocessors."""
 SLOPE = torch.float16
@@ -58,8 +60,14 @@ def _gelu(x):
 
 
 @gluon.jit
-def _feed(x, w, x_ring, w_ring, full, empty, rows, columns, chunks, S: gl.constexpr, FLIPPED: gl.constexpr):
-    """Load the tiles' chunks in the order in which they are multiplied, each once its place is free."""
+def _feed(
+    x, w, x_ring, w_ring, full, empty, rows, columns, chunks,
+    S: gl.constexpr, KEPT: gl.constexpr, FLIPPED: gl.constexpr,
+):  # fmt: skip
+    """Load the tiles' chunks in the order in which they are multiplied, each once its place is free.
+
+    If the weight is kept, it comes with the first tile alone.
+    """
     M: gl.constexpr = x.block_shape[0]
     K: gl.constexpr = x.block_shape[1]
     N: gl.constexpr = w.block_shape[1 if FLIPPED else 0]
@@ -69,19 +77,20 @@ def _feed(x, w, x_ring, w_ring, full, empty, rows, columns, chunks, S: gl.conste
         for chunk in range(chunks):
             place = step % S
             mbarrier.wait(empty.index(place), ((step // S) & 1) ^ 1)
-            mbarrier.expect(full.index(place), (M + N) * K * 2)
-            tma.async_copy_global_to_shared(x, [row, chunk * K], full.index(place), x_ring.index(place))
-            if FLIPPED:
-                tma.async_copy_global_to_shared(w, [chunk * K, n], full.index(place), w_ring.index(place))
+            if step < chunks or not KEPT:
+                mbarrier.expect(full.index(place), (M + N) * K * 2)
+                at = [chunk * K, n] if FLIPPED else [n, chunk * K]
+                tma.async_copy_global_to_shared(w, at, full.index(place), w_ring.index(chunk if KEPT else place))
             else:
-                tma.async_copy_global_to_shared(w, [n, chunk * K], full.index(place), w_ring.index(place))
+                mbarrier.expect(full.index(place), M * K * 2)
+            tma.async_copy_global_to_shared(x, [row, chunk * K], full.index(place), x_ring.index(place))
             step += 1
 
 
 @gluon.jit
 def _product(
     x_ring, w_ring, full, empty, turn, chunks, count, sum_MN,
-    FIRST: gl.constexpr, S: gl.constexpr, FLIPPED: gl.constexpr,
+    FIRST: gl.constexpr, S: gl.constexpr, KEPT: gl.constexpr, FLIPPED: gl.constexpr,
 ):  # fmt: skip
     """Add the product of one tile to `sum_MN`, when it is this group's turn: then all chunks before have arrived."""
     mbarrier.wait(turn.index(FIRST), (count & 1) ^ (1 - FIRST))
@@ -89,7 +98,9 @@ def _product(
     for chunk in range(chunks):
         place = step % S
         mbarrier.wait(full.index(place), (step // S) & 1)
-        w_KN = w_ring.index(place) if FLIPPED else w_ring.index(place).permute((1, 0))
+        w_KN = w_ring.index(chunk if KEPT else place)
+        if not FLIPPED:
+            w_KN = w_KN.permute((1, 0))
         sum_MN = warpgroup_mma(x_ring.index(place), w_KN, sum_MN, is_async=True)
         sum_MN = warpgroup_mma_wait(num_outstanding=1, deps=(sum_MN,))
         mbarrier.arrive(empty.index((step + S - 1) % S), count=1, pred=chunk > 0)
@@ -145,7 +156,7 @@ def _finish(x_HN, tiles, slope, out, row, column, HALF: gl.constexpr, FOLLOWED: 
 @gluon.jit
 def _compute(
     x_ring, w_ring, full, empty, turn, ready, tiles, bias, slope, out, partial, rows, columns, chunks,
-    FIRST: gl.constexpr, S: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
+    FIRST: gl.constexpr, S: gl.constexpr, KEPT: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
 ):  # fmt: skip
     """One group's tiles: every second one of the program's."""
     M: gl.constexpr = x_ring.shape[1]
@@ -167,7 +178,7 @@ def _compute(
         x_MN = gl.zeros((M, N), gl.float32, layout)
         if bias is not None:  # read again for every tile: there are no registers to keep it in
             x_MN += gl.load(bias + n_N).to(gl.float32)[None, :]
-        x_MN = _product(x_ring, w_ring, full, empty, turn, chunks, count, x_MN, FIRST, S, FLIPPED)
+        x_MN = _product(x_ring, w_ring, full, empty, turn, chunks, count, x_MN, FIRST, S, KEPT, FLIPPED)
         if FOLLOWED == "derivative":
             mbarrier.wait(ready.index(FIRST), count & 1)
         upper_HN, lower_HN = _halves(x_MN)
@@ -188,15 +199,17 @@ def _compute(
 @gluon.jit(do_not_specialize=["rows", "columns", "chunks"])
 def linear(
     x, w, bias, slope, out, partial, rows, columns, chunks,
-    S: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
+    S: gl.constexpr, KEPT: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
 ):  # fmt: skip
     """x·wᵀ + bias, or x·w if `FLIPPED`, followed by nothing, or
 
     - "gelu": out gets gelu of the sum, and `slope` gelu' of it;
     - "derivative": out gets the product times `slope`, and `partial` sums of its columns.
+
+    `KEPT` chunks of the weight stay in shared memory: all of them or none.
     """
     x_ring = gl.allocate_shared_memory(x.dtype, [S] + x.block_shape, x.layout)
-    w_ring = gl.allocate_shared_memory(w.dtype, [S] + w.block_shape, w.layout)
+    w_ring = gl.allocate_shared_memory(w.dtype, [KEPT or S] + w.block_shape, w.layout)
     tiles_0 = gl.allocate_shared_memory(out.dtype, [2] + out.block_shape, out.layout)
     tiles_1 = gl.allocate_shared_memory(out.dtype, [2] + out.block_shape, out.layout)
     full = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
@@ -214,10 +227,10 @@ def linear(
     gl.warp_specialize(
         [
             (_compute, (x_ring, w_ring, full, empty, turn, ready, tiles_0, bias, slope, out, partial, rows, columns,
-                        chunks, 0, S, FLIPPED, FOLLOWED)),
+                        chunks, 0, S, KEPT, FLIPPED, FOLLOWED)),
             (_compute, (x_ring, w_ring, full, empty, turn, ready, tiles_1, bias, slope, out, partial, rows, columns,
-                        chunks, 1, S, FLIPPED, FOLLOWED)),
-            (_feed, (x, w, x_ring, w_ring, full, empty, rows, columns, chunks, S, FLIPPED)),
+                        chunks, 1, S, KEPT, FLIPPED, FOLLOWED)),
+            (_feed, (x, w, x_ring, w_ring, full, empty, rows, columns, chunks, S, KEPT, FLIPPED)),
         ],
         [4, 1],  # warps of the second group and of the one that loads
         [232, 40],  # registers of their threads; the first group has those that are left
@@ -255,7 +268,7 @@ def _launch(
     x_MK: Tensor, weight: Tensor, bias_N: Tensor | None, slope_MN: Tensor | None, out_MN: Tensor,
     partial_SN: Tensor | None, *, flipped: bool, followed: str,
 ) -> None:  # fmt: skip
-    (rows, depth), columns = x_MK.shape, out_MN.shape[1] // COLUMNS
+    rows, chunks, columns = len(x_MK), x_MK.shape[1] // DEPTH, out_MN.shape[1] // COLUMNS
     given = (
         _tiles(x_MK, ROWS, DEPTH),
         _tiles(weight, DEPTH, COLUMNS) if flipped else _tiles(weight, COLUMNS, DEPTH),
@@ -265,7 +278,8 @@ def _launch(
         partial_SN,
     )
     programs = max(PROGRAMS // columns, 1) * columns
-    linear[(programs,)](*given, rows, columns, depth // DEPTH, PLACES, flipped, followed, num_warps=4)
+    room = (ROOM - chunks, chunks) if chunks + PLACES <= ROOM else (ROOM // 2, 0)
+    linear[(programs,)](*given, rows, columns, chunks, *room, flipped, followed, num_warps=4)
 
 
 def _tiles(x: Tensor, rows: int, columns: int) -> TensorDescriptor:
