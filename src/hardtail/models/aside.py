@@ -18,7 +18,7 @@ class Aside:
         """What the products read: memory that is freed sooner could be given to something else in the meantime."""
 
     def product(self, left_MN: Tensor, right_MK: Tensor, out_NK: Tensor, sums_SN: Tensor | None = None) -> None:
-        """Write leftᵀ·right in float32 and, if asked, partial sums of the columns of `left_MN`."""
+        """Write leftᵀ·right in float32 and, if asked, partial sums of the first columns of `left_MN`."""
         self._held += [left_MN, right_MK, out_NK]
         if self._stream is None:
             self._compute(left_MN, right_MK, out_NK, sums_SN)

@@ -10,7 +10,7 @@ The gradients of weights are not needed before the optimiser, so they are comput
 while the main one goes on to the next layer: matrix products fill what kernels that wait for memory leave idle.
 
 Shapes: B batch, L sequence, K cells to predict, D width, F = mlp_ratio·D, X 3·D or 2·D, V vocabulary, W V up to a power
-of two, M rows (B·L; B·K from the last block's queries on), P parameters in all.
+of two, M rows (B·L; B·K from the last block's queries on), P parameters in all, G blocks.
 """
 
 from dataclasses import dataclass
@@ -57,6 +57,8 @@ class Passes:
         self._tiled = tiled_products(weight_P.device, kind) if self.shape.width >= TILED_WIDTH else None
         blocks = [f"blocks.{i}" for i in range(self.shape.layers)]
         self._norms = [f"{block}.norm_{of}" for block in blocks for of in ("attention", "mlp")] + ["norm"]
+        self._summed = (3 if self.shape.dropout else 1) * self.shape.width
+        """Columns of queries, keys and values whose sums are needed; see `_rest_of_biases`."""
         self._partials = self._rooms(blocks, length)
         self._jobs = self._partials.jobs(weight_P.device)
         self._aside = Aside(weight_P.device)
@@ -72,7 +74,7 @@ class Passes:
         rooms.add("norms", (2 * layers + 1, norm.PROGRAMS, 3, width), norms)
         parts = self._tiled.partial_sums(wide) if self._tiled else gelu.PROGRAMS
         rooms.add("widen", (layers, parts, 1, wide), [start[f"{block}.widen.bias"] for block in blocks])
-        rooms.add("qkv", (layers, sums.PROGRAMS, 1, 3 * width), [start[f"{block}.qkv.bias"] for block in blocks])
+        rooms.add("qkv", (layers, sums.PROGRAMS, 1, self._summed), [start[f"{block}.qkv.bias"] for block in blocks])
         tables = 1, 1 + embedding.table_shares(length), 1, self._tokens * width
         rooms.add("tables", tables, [start["embed.weight"]], self.shape.vocab_size * width)
         rooms.add("places", (1, embedding.SPLITS, 1, length * width), [start["position.weight"]])
@@ -80,6 +82,13 @@ class Passes:
 
     def _views(self, vector_P: Tensor) -> dict[str, Tensor]:
         return {name: vector_P[start:end].view(self._sizes[name]) for name, (start, end) in self._ends.items()}
+
+    def _of_blocks(self, vector_P: Tensor, name: str) -> Tensor:
+        """A parameter of all blocks as one view: blocks are alike and follow each other."""
+        layers, start = self.shape.layers, self._ends["blocks.0.norm_attention.weight"][0]
+        end = self._ends[f"blocks.{layers - 1}.narrow.bias"][1]
+        mine = slice(*(place - start for place in self._ends[f"blocks.0.{name}"]))
+        return vector_P[start:end].view(layers, -1)[:, mine].view(layers, *self._sizes[f"blocks.0.{name}"])
 
     def _norm(self, number: int) -> tuple[Tensor, Tensor]:
         return self._full[f"{self._norms[number]}.weight"], self._full[f"{self._norms[number]}.bias"]
@@ -129,6 +138,7 @@ class Passes:
     def forward(self, tokens_BL: Tensor, at_BK: Tensor, dropout: float) -> Tensor:
         """Logits [B, K, V] of the cells at `at_BK`; what `backward` needs is kept."""
         (batch, length), vocabulary = tokens_BL.shape, self.shape.vocab_size
+        assert self.shape.dropout or not dropout  # otherwise there is no room for the sums that dropout needs
         self._half_P.copy_(self.weight_P)
         first_B1 = torch.arange(batch, device=at_BK.device)[:, None] * length
         self._tokens_BL, self._at_M, self._dropout = tokens_BL.contiguous(), (at_BK + first_B1).flatten(), dropout
@@ -193,7 +203,22 @@ class Passes:
         self._into["position.weight"][length:] = 0
         self._aside.join()
         sums.launch_settle(partial, gradient_P, self._jobs)
+        if self._summed == width:
+            self._rest_of_biases(gradient_P)
         return gradient_P
+
+    def _rest_of_biases(self, gradient_P: Tensor) -> None:
+        """The gradients of the biases of keys and values, if nothing is dropped inside attention, without their sums.
+
+        What is added to all keys changes no softmax, so the keys' part is 0. The softmax of a query sums to 1, so the
+        gradients of all values add up to those of all outputs of attention: what the projection's weight makes of the
+        gradient of its bias.
+        """
+        width, bias_GX = self.shape.width, self._of_blocks(gradient_P, "qkv.bias")
+        bias_GX[:, width : 2 * width] = 0
+        outer_G1D = self._of_blocks(gradient_P, "project.bias")[:, None]
+        weight_GDD = self._of_blocks(self.weight_P, "project.weight")
+        torch.bmm(outer_G1D, weight_GDD, out=bias_GX[:, None, 2 * width :])
 
     def _mlp_backward(self, i: int, block: _Block, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
         """The gradients of the stream before a block's MLP and of what attention added to it."""

@@ -14,20 +14,20 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-PROGRAMS, ROWS, COLUMNS = 264, 16, 128
+PROGRAMS, ROWS, COLUMNS = 264, 32, 128
 """Programs of `column_sums` with their own partial sums, and a block of each."""
 SETTLED_ROWS, SETTLED_COLUMNS = 256, 32
 
 
 @triton.jit
-def column_sums(x, partial, rows, width, row, N: tl.constexpr, C: tl.constexpr):
+def column_sums(x, partial, rows, width, x_row, row, N: tl.constexpr, C: tl.constexpr):
     """Each program's share of the sum of every column."""
     c_C = tl.program_id(1) * C + tl.arange(0, C)
     sum_NC = tl.zeros((N, C), tl.float32)
     for first in range(tl.program_id(0) * N, rows, tl.num_programs(0) * N):
         n_N = first + tl.arange(0, N)
         here_NC = (n_N < rows)[:, None] & (c_C < width)[None, :]
-        sum_NC += tl.load(x + n_N.to(tl.int64)[:, None] * width + c_C[None, :], mask=here_NC, other=0.0)
+        sum_NC += tl.load(x + n_N.to(tl.int64)[:, None] * x_row + c_C[None, :], mask=here_NC, other=0.0)
     tl.store(partial + tl.program_id(0) * row + c_C, tl.sum(sum_NC, 0), mask=c_C < width)
 
 
@@ -47,9 +47,11 @@ def settle(partial, out, job, N: tl.constexpr, C: tl.constexpr):
 
 
 def launch_column_sums(x_MN: Tensor, partial: Tensor) -> None:
-    """Write partial sums of the columns of x, as many as `partial` has rows."""
-    grid = len(partial), triton.cdiv(x_MN.shape[1], COLUMNS)
-    column_sums[grid](x_MN, partial, *x_MN.shape, partial.stride(0), ROWS, COLUMNS)
+    """Write partial sums of the first columns of x, as many of each as `partial` has rows."""
+    width = partial.shape[1]
+    if width:
+        grid = len(partial), triton.cdiv(width, COLUMNS)
+        column_sums[grid](x_MN, partial, len(x_MN), width, x_MN.stride(0), partial.stride(0), ROWS, COLUMNS)
 
 
 class Partials:
