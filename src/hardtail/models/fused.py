@@ -7,22 +7,27 @@ anyway. Most products are cuBLAS's. The residual stream is float32, its gradient
 in float32 to their places in one vector.
 
 The gradients of weights are not needed before the optimiser, so they are computed aside, on a stream of their own,
-while the main one goes on to the next layer: matrix products fill what kernels that wait for memory leave idle.
+while the main one goes on to the next layer: matrix products fill what kernels that wait for memory leave idle. For
+several blocks they are one batched product, so what it reads lies side by side in memory (`Stacks`).
 
 Shapes: B batch, L sequence, K cells to predict, D width, F = mlp_ratio·D, X 3·D or 2·D, V vocabulary, W V up to a power
 of two, M rows (B·L; B·K from the last block's queries on), P parameters in all, G blocks.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
 
-from hardtail.models.aside import Aside
+from hardtail.models.aside import Aside, Stacks
 from hardtail.models.attended import Attended, attended
 from hardtail.models.kernels import TILED_WIDTH, embedding, gelu, norm, sums, tiled_products
 from hardtail.models.transformer import Transformer
+
+GROUP = 4
+"""Blocks whose gradients of weights are computed together. More make larger products, fewer begin and end sooner."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +107,13 @@ class Passes:
             return out_MN
         return torch.addmm(bias_N, x_MK, weight_NK.T)
 
-    def _widened(self, name: str, n_MD: Tensor) -> tuple[Tensor, Tensor]:
+    def _widened(self, i: int, n_MD: Tensor) -> tuple[Tensor, Tensor]:
         """GELU of the MLP's wide layer h, and what its gradient needs: gelu'(h), or h where GELU is a pass of its own.
 
         Such a pass waits for memory, so that it has time for the derivative on the way back; a product has not.
         """
-        bias_F, weight_FD = self._half[f"{name}.widen.bias"], self._half[f"{name}.widen.weight"]
-        a_MF = n_MD.new_empty((len(n_MD), len(bias_F)))
+        bias_F, weight_FD = self._half[f"blocks.{i}.widen.bias"], self._half[f"blocks.{i}.widen.weight"]
+        a_MF = self._stacks.room("a", i, (len(n_MD), len(bias_F)))
         if self._tiled:
             kept_MF = torch.empty_like(a_MF, dtype=self._tiled.SLOPE)
             self._tiled.launch_gelu(n_MD, weight_FD, bias_F, kept_MF, a_MF)
@@ -120,18 +125,18 @@ class Passes:
     def _widened_gradient(self, i: int, kept_MF: Tensor, p_grad_MD: Tensor) -> Tensor:
         """The gradient of the MLP's wide layer, from that of the narrow one; leaves sums for the wide one's bias."""
         weight_DF, sums_SF = self._half[f"blocks.{i}.narrow.weight"], self._room["widen"][i, :, 0]
+        h_grad_MF = self._stacks.room("h_grad", i, kept_MF.shape)
         if self._tiled:
-            h_grad_MF = torch.empty_like(kept_MF, dtype=self.kind)
             self._tiled.launch_derivative(p_grad_MD, weight_DF, kept_MF, h_grad_MF, sums_SF)
         else:
-            h_grad_MF = p_grad_MD @ weight_DF
+            torch.mm(p_grad_MD, weight_DF, out=h_grad_MF)
             gelu.launch_gelu_backward(kept_MF, h_grad_MF, sums_SF)
         return h_grad_MF
 
-    def _stream(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Room for the residual stream and for its norm."""
+    def _stream(self, rows: int, name: str, i: int) -> tuple[Tensor, Tensor]:
+        """Room for the residual stream and for its norm, which is called `name` in block `i`."""
         x_MD = self.weight_P.new_empty((rows, self.shape.width))
-        return x_MD, torch.empty_like(x_MD, dtype=self.kind)
+        return x_MD, self._stacks.room(name, i, x_MD.shape)
 
     # -- forward ------------------------------------------------------------------------------------------------
 
@@ -145,7 +150,8 @@ class Passes:
         self._seed = torch.zeros((3 * self.shape.layers + 1, 4), dtype=torch.int32, device=at_BK.device)
         if dropout:  # drawn on the device, so that a captured graph draws new ones in every step
             self._seed.random_(2**31 - 1)
-        x_MD, n_MD = self._stream(batch * length)
+        self._stacks = Stacks(self.shape.layers - 1, self._half_P)  # the last block is unlike the others
+        x_MD, n_MD = self._stream(batch * length, "n", 0)
         tables = self._full["embed.weight"], self._full["position.weight"]
         norm.launch_embed_norm(self._tokens_BL, *tables, self._norm(0), self._seed[0], dropout, x_MD, n_MD)
         self._blocks: list[_Block] = []
@@ -167,15 +173,16 @@ class Passes:
             query_BQD = self._linear(f"{name}.qkv", n_query_MD, slice(None, width)).view(batch, -1, width)
             packed_MX = self._linear(f"{name}.qkv", n_MD, slice(width, None))
         packed_BLX = packed_MX.view(batch, -1, packed_MX.shape[1])
-        given = attended(packed_BLX, query_BQD, width, self._seed[3 * i + 1], self.shape.heads, dropout)
+        room = partial(self._stacks.room, "out", i)
+        given = attended(packed_BLX, query_BQD, width, self._seed[3 * i + 1], self.shape.heads, dropout, room)
         p_MD = self._linear(f"{name}.project", given.out_BQD.reshape(-1, width))
-        x_mlp_MD, n_mlp_MD = self._stream(len(p_MD))
+        x_mlp_MD, n_mlp_MD = self._stream(len(p_MD), "n_mlp", i)
         seed, around = self._seed[3 * i + 2], self._norm(2 * i + 1)
         norm.launch_add_norm(x_MD, p_MD, at_M, around, seed, dropout, x_mlp_MD, n_mlp_MD)
-        a_MF, kept_MF = self._widened(name, n_mlp_MD)
+        a_MF, kept_MF = self._widened(i, n_mlp_MD)
         self._blocks.append(_Block(x_MD, n_MD, n_query_MD, given, x_mlp_MD, n_mlp_MD, a_MF, kept_MF))
         p_MD = self._linear(f"{name}.narrow", a_MF)
-        x_MD, n_MD = self._stream(len(p_MD))
+        x_MD, n_MD = self._stream(len(p_MD), "n", i + 1)
         seed, around = self._seed[3 * i + 3], self._norm(2 * i + 2)
         norm.launch_add_norm(x_mlp_MD, p_MD, None, around, seed, dropout, x_MD, n_MD)
         return x_MD, n_MD
@@ -185,8 +192,8 @@ class Passes:
     def backward(self, gradient_BKV: Tensor) -> Tensor:
         """The gradient of every parameter, as one float32 vector, from that of the logits. Call it once."""
         gradient_P = torch.empty_like(self.weight_P)
-        partial = gradient_P.new_empty(self._partials.cells)
-        self._into, self._room = self._views(gradient_P), self._partials.views(partial)
+        sums_left = gradient_P.new_empty(self._partials.cells)
+        self._into, self._room = self._views(gradient_P), self._partials.views(sums_left)
         length, width, layers = self._tokens_BL.shape[1], self.shape.width, self.shape.layers
         x_MD, n_MD = self._last
         gradient_MW = n_MD.new_zeros((len(n_MD), self._tokens))
@@ -202,7 +209,8 @@ class Passes:
         embedding.launch_embedding_backward(self._tokens_BL, p_grad_MD, table_sums[1:], places)
         self._into["position.weight"][length:] = 0
         self._aside.join()
-        sums.launch_settle(partial, gradient_P, self._jobs)
+        del self._stacks
+        sums.launch_settle(sums_left, gradient_P, self._jobs)
         if self._summed == width:
             self._rest_of_biases(gradient_P)
         return gradient_P
@@ -222,40 +230,50 @@ class Passes:
 
     def _mlp_backward(self, i: int, block: _Block, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
         """The gradients of the stream before a block's MLP and of what attention added to it."""
-        name = f"blocks.{i}"
-        self._aside.product(p_grad_MD, block.a_MF, self._into[f"{name}.narrow.weight"])
+        self._weight_gradient(i, "narrow", p_grad_MD, block.a_MF)
         h_grad_MF = self._widened_gradient(i, block.kept_MF, p_grad_MD)
-        self._aside.product(h_grad_MF, block.n_mlp_MD, self._into[f"{name}.widen.weight"])
-        n_grad_MD = h_grad_MF @ self._half[f"{name}.widen.weight"]
+        self._weight_gradient(i, "widen", h_grad_MF, block.n_mlp_MD)
+        n_grad_MD = h_grad_MF @ self._half[f"blocks.{i}.widen.weight"]
         return self._norm_backward(2 * i + 1, block.x_mlp_MD, n_grad_MD, g_MD)
 
     def _attention_backward(self, i: int, block: _Block, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
         """The gradients of the stream before a block and of what the block before it added."""
         name, width, batch = f"blocks.{i}", self.shape.width, len(self._tokens_BL)
         out_MD = block.attended.out_BQD.reshape(-1, width)
-        self._aside.product(p_grad_MD, out_MD, self._into[f"{name}.project.weight"])
+        self._weight_gradient(i, "project", p_grad_MD, out_MD)
         out_grad_BQD = (p_grad_MD @ self._half[f"{name}.project.weight"]).view(batch, -1, width)
-        packed_grad_BLX, query_grad_BQD = block.attended.backward(out_grad_BQD)
+        room = partial(self._stacks.room, "packed_grad", i)
+        packed_grad_BLX, query_grad_BQD = block.attended.backward(out_grad_BQD, room)
         packed_grad_MX = packed_grad_BLX.flatten(0, 1)
-        weight_XD, into_XD = self._half[f"{name}.qkv.weight"], self._into[f"{name}.qkv.weight"]
-        sums_SX = self._room["qkv"][i, :, 0]
-        picked = None
-        if query_grad_BQD is not None:
+        weight_XD, sums_SX = self._half[f"{name}.qkv.weight"], self._room["qkv"][i, :, 0]
+        if query_grad_BQD is None:
+            picked = None
+            self._aside.sums(packed_grad_MX, sums_SX)
+            self._weight_gradient(i, "qkv", packed_grad_MX, block.n_MD)
+        else:
             assert block.n_query_MD is not None
-            query_grad_MD = query_grad_BQD.flatten(0, 1)
-            self._aside.product(query_grad_MD, block.n_query_MD, into_XD[:width], sums_SX[:, :width])
+            query_grad_MD, into_XD = query_grad_BQD.flatten(0, 1), self._into[f"{name}.qkv.weight"]
+            self._aside.sums(query_grad_MD, sums_SX[:, :width])
+            self._aside.product(query_grad_MD, block.n_query_MD, into_XD[:width])
             picked = self._place(len(packed_grad_MX)), query_grad_MD @ weight_XD[:width]
-            weight_XD, into_XD, sums_SX = weight_XD[width:], into_XD[width:], sums_SX[:, width:]
-        self._aside.product(packed_grad_MX, block.n_MD, into_XD, sums_SX)
+            weight_XD = weight_XD[width:]
+            self._aside.sums(packed_grad_MX, sums_SX[:, width:])
+            self._aside.product(packed_grad_MX, block.n_MD, into_XD[width:])
         return self._norm_backward(2 * i, block.x_MD, packed_grad_MX @ weight_XD, g_MD, picked)
+
+    def _weight_gradient(self, i: int, layer: str, left_MN: Tensor, right_MK: Tensor) -> None:
+        """Of a layer of block `i`, aside, together with those of its group; the last block is a group of its own."""
+        last = i == 0 or (self.shape.layers - 1 - i) % GROUP == 0
+        self._aside.together(layer, left_MN, right_MK, self._into[f"blocks.{i}.{layer}.weight"], last=last)
 
     def _norm_backward(
         self, number: int, x_MD: Tensor, n_grad_MD: Tensor, g_MD: Tensor | None,
         picked: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """The gradients of the stream before a norm and of what was added to it there."""
-        out_MD = torch.empty_like(n_grad_MD)
-        p_grad_MD = torch.empty_like(n_grad_MD) if self._dropout else out_MD
+        adder, i = ("project", number // 2) if number % 2 else ("narrow", number // 2 - 1)
+        p_grad_MD = self._stacks.room(f"{adder}_grad", i, n_grad_MD.shape)
+        out_MD = torch.empty_like(n_grad_MD) if self._dropout else p_grad_MD
         seed = self._seed[number // 2 * 3 + (2 if number % 2 else 0)]
         place_M, picked_MD = picked or (None, None)
         given = x_MD, n_grad_MD, g_MD, place_M, picked_MD, self._norm(number)[0], seed, self._dropout
