@@ -5,7 +5,6 @@
     python benchmarks/train_step.py --jobs 16                    # models compile side by side, then time in turn
     python benchmarks/train_step.py --tiles on off --shapes countdown sudoku --no-plain    # with and without `linear`
     python benchmarks/train_step.py --tiles all off --shapes maze listops --no-plain       # also where it is not used
-    python benchmarks/train_step.py --groups 1 4 16 --no-plain   # blocks whose gradients of weights are one product
 
 The plain step has the same maths the way it is usually written: batches drawn and masked on the host, autocast, the
 whole sequence computed, `torch.optim.AdamW`, an EMA by a loop over parameters. Data is random tokens in the tasks'
@@ -203,8 +202,6 @@ class Row:
     seconds: float
     tiles: str = "on"
     """Where the products of `models.kernels.linear` are used: one of `TILES`."""
-    group: int = 0
-    """Blocks whose gradients of weights are computed together; 0: as ever."""
 
     @property
     def setting(self) -> Setting:
@@ -218,13 +215,13 @@ class Row:
     def ready(self) -> Callable[[], tuple[float, str]]:
         """Compile; what is returned times a step, and says how it runs."""
         _allow(self.precision)
-        use(self.tiles, self.group)
+        use_tiles(self.tiles)
         step = build(self.setting, self.scheme, self.batch, self.precision, self.dropout)
         began = time.perf_counter()
         how = step.compile()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        how = f"{how}, tiles {self.tiles}, groups {self.group or '-'}, {time.perf_counter() - began:.0f} s to get ready"
+        how = f"{how}, tiles {self.tiles}, {time.perf_counter() - began:.0f} s to get ready"
         return lambda: (milliseconds(step, self.seconds), how)
 
 
@@ -251,11 +248,10 @@ def teraflops(rate: float) -> str:
     return f"{rate / 1e12:.1f}" if rate >= 1e13 else f"{rate / 1e12:.3f}"
 
 
-def use(tiles: str, group: int) -> None:
+def use_tiles(tiles: str) -> None:
     if HAS_TRITON:
         fused: Any = import_module("hardtail.models.fused")
         fused.TILED_WIDTH = TILES[tiles]
-        fused.GROUP = group or fused.GROUP
 
 
 def _allow(precision: str) -> None:
@@ -272,7 +268,6 @@ def main() -> None:
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["bf16"])
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0])
     parser.add_argument("--tiles", nargs="+", choices=TILES, default=["on"], help="widths that use our own products")
-    parser.add_argument("--groups", nargs="+", type=int, default=[0], help="blocks with products together; 0: as ever")
     parser.add_argument("--batch", type=how_many, default=256)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--jobs", type=how_many, default=1, help="rows that compile at the same time")
@@ -289,9 +284,9 @@ def main() -> None:
             ceilings[precision] = matmul_ceiling(precision)
             print(f"{precision}: matrix products run at {teraflops(ceilings[precision])} TFLOP/s")
     rows = [
-        Row(shape, scheme, precision, dropout, words.batch, words.seconds, tiles, group)
-        for scheme, precision, dropout, shape, tiles, group in itertools.product(
-            words.schemes, words.precision, words.dropout, words.shapes, words.tiles, words.groups
+        Row(shape, scheme, precision, dropout, words.batch, words.seconds, tiles)
+        for scheme, precision, dropout, shape, tiles in itertools.product(
+            words.schemes, words.precision, words.dropout, words.shapes, words.tiles
         )
     ]
     print("shape      precision dropout scheme         plain ms  ours ms  ratio  TFLOP/s of ceiling", flush=True)

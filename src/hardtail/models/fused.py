@@ -26,9 +26,6 @@ from hardtail.models.attended import Attended, attended
 from hardtail.models.kernels import TILED_WIDTH, embedding, gelu, norm, sums, tiled_products
 from hardtail.models.transformer import Transformer
 
-GROUP = 4
-"""Blocks whose gradients of weights are computed together. More make larger products, fewer begin and end sooner."""
-
 
 @dataclass(frozen=True)
 class _Block:
@@ -262,8 +259,8 @@ class Passes:
         return self._norm_backward(2 * i, block.x_MD, packed_grad_MX @ weight_XD, g_MD, picked)
 
     def _weight_gradient(self, i: int, layer: str, left_MN: Tensor, right_MK: Tensor) -> None:
-        """Of a layer of block `i`, aside, together with those of its group; the last block is a group of its own."""
-        last = i == 0 or (self.shape.layers - 1 - i) % GROUP == 0
+        """Of a layer of block `i`, aside, together with those of the other blocks, but for the last one."""
+        last = i in (0, self.shape.layers - 1)
         self._aside.together(layer, left_MN, right_MK, self._into[f"blocks.{i}.{layer}.weight"], last=last)
 
     def _norm_backward(

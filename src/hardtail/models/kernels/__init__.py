@@ -11,7 +11,7 @@ from hardtail.models.transformer import Shape
 
 GLUON = "3.6."
 """The versions of Triton whose Gluon `linear` is written in. It is experimental, so others may change it."""
-TILED_WIDTH = 256
+TILED_WIDTH = 192
 """The width from which `linear` saves more than 3 % of a step (docs/performance.md)."""
 
 
