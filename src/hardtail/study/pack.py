@@ -3,7 +3,8 @@
 `NAME.pack.json`      the run's name, its files in order with their sizes, and the hash of every piece
 `NAME.000`, `.001`…   the bytes of these files, one after the other, cut into pieces
 
-An unfinished run leaves out its last weights: its saved state has them, and training writes them again.
+An unfinished run leaves out its last weights: its saved state has them, and training writes them again. One that has
+taken all its steps leaves out its state, twice as large as all the rest: nothing continues it.
 """
 
 import hashlib
@@ -68,10 +69,13 @@ def pack(run: Path, into: Path, *, bf16_moments: bool = False, piece: int = PIEC
     average stay exact.
     """
     with sole_writer(run):
-        if not (run / STATE).is_file() and not (run / FINISHED).is_file():
+        done = finished_of(run)
+        if done is None and not (run / STATE).is_file():
             raise HardtailError(f"{run} has nothing to pack: no {STATE} and no {FINISHED}")
-        wanted = FILES + (FINISHED_FILES if (run / FINISHED).is_file() else ())
-        held = {name: (run / name).read_bytes() for name in wanted if (run / name).is_file()}
+        names = [*FILES, *(FINISHED_FILES if done else ())]
+        if done and done.patience is None:
+            names.remove(STATE)
+        held = {name: (run / name).read_bytes() for name in names if (run / name).is_file()}
         if bf16_moments and STATE in held:
             held[STATE] = _rounded(run / STATE)
         step = _reached(run)
