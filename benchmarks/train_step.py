@@ -4,7 +4,7 @@
     python benchmarks/train_step.py --precision tf32+bf16 --dropout 0.1 --shapes addition maze
     python benchmarks/train_step.py --jobs 16                    # models compile side by side, then time in turn
     python benchmarks/train_step.py --tiles on off --shapes countdown sudoku --no-plain    # with and without `linear`
-    python benchmarks/train_step.py --tiles all off --shapes maze listops --no-plain       # also where it is not used
+    python benchmarks/train_step.py --tiles all off --shapes addition --no-plain           # also where it is not used
 
 The plain step has the same maths the way it is usually written: batches drawn and masked on the host, autocast, the
 whole sequence computed, `torch.optim.AdamW`, an EMA by a loop over parameters. Data is random tokens in the tasks'
@@ -46,7 +46,7 @@ PRECISIONS: dict[str, tuple[Precision, AttentionPrecision]] = {
 }
 """`tf32+bf16` computes attention in bf16 and all else in tf32."""
 TILES = {"on": TILED_WIDTH, "all": 0, "off": sys.maxsize}
-"""The width of a model from which our own products are used: as ever, always, never."""
+"""The width of a model from which our own products are used: as usual, always, never."""
 
 
 @dataclass(frozen=True)

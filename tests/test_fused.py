@@ -114,14 +114,15 @@ def reference(model: Transformer, tokens: Tensor, at: Tensor, factors: Factors |
     return F.linear(model.norm(x), model.embed.weight)
 
 
-@pytest.mark.parametrize(("width", "layers"), [(64, 2), (128, 2), (256, 2), (64, 1), (64, 4)])
+@pytest.mark.parametrize(("width", "layers"), [(64, 2), (128, 2), (256, 2), (64, 1), (64, 4), (192, 4)])
 @pytest.mark.parametrize(("dropout", "long"), [(0.0, 256), (0.0, 0), (0.3, 256)])
 def test_passes_are_the_transformer(
     dropout: float, long: int, width: int, layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With our attention, with torch's, and with dropout, against float64."""
+    """With our attention, with torch's, and with dropout, against float64; three blocks in batches of all layers."""
     from hardtail.models.fused import Passes
 
+    monkeypatch.setattr("hardtail.models.fused.BATCHED", 3)
     monkeypatch.setattr("hardtail.models.attended.LONG", long)
     ours, exact = model(dropout, width, layers), model(dropout, width, layers).double()
     flat = Flat(ours)
@@ -143,12 +144,14 @@ def test_passes_are_the_transformer(
         assert ((part - theirs).norm() / theirs.norm().clamp(min=1e-12)).item() < 2 * TOLERANCE, name
 
 
-def test_the_same_seed_gives_the_same_bytes() -> None:
+@pytest.mark.parametrize("layers", [2, 4])
+def test_the_same_seed_gives_the_same_bytes(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from hardtail.models.fused import Passes
 
+    monkeypatch.setattr("hardtail.models.fused.BATCHED", 3)
     found = []
     for _ in range(2):
-        ours = model(0.3)
+        ours = model(0.3, layers=layers)
         passes = Passes(ours, Flat(ours).weight_P, LENGTH, KIND)
         torch.manual_seed(5)
         with torch.no_grad():
@@ -156,8 +159,10 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert torch.equal(*found)
 
 
-@pytest.mark.parametrize(("dropout", "long", "batches"), [(0.3, 256, [3] * 4), (0.0, 256, [3] * 4), (0.0, 0, [3] * 2)])
-def test_blocks_share_products(dropout: float, long: int, batches: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("dropout", "long", "shared"), [(0.3, 256, 4), (0.0, 256, 4), (0.0, 0, 2)])
+def test_blocks_of_deep_models_share_products(
+    dropout: float, long: int, shared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Gradients of weights of all blocks but the last are one batched product, and what they are one by one.
 
     Torch's attention has memory of its own, so that only the MLP's are shared then.
@@ -174,7 +179,8 @@ def test_blocks_share_products(dropout: float, long: int, batches: list[int], mo
         return multiply(*given, **how)
 
     monkeypatch.setattr(torch, "bmm", counted)
-    for expected in batches, []:
+    for deep, expected in (3, [3] * shared), (4, []):
+        monkeypatch.setattr("hardtail.models.fused.BATCHED", deep)
         ours = model(dropout, layers=4)
         passes = Passes(ours, Flat(ours).weight_P, LENGTH, KIND)
         torch.manual_seed(5)
@@ -183,7 +189,6 @@ def test_blocks_share_products(dropout: float, long: int, batches: list[int], mo
             found.append(passes.backward(logits))
         assert sizes == expected
         sizes.clear()
-        monkeypatch.setattr("hardtail.models.aside._stacked", lambda _: [])
     together, alone = found
     assert ((together - alone).norm() / alone.norm()).item() < TOLERANCE
 

@@ -165,9 +165,9 @@ def test_a_captured_step_is_the_step_of_a_cpu(name: str, accumulate: int) -> Non
         assert gpu.seen.count_K.tolist() == cpu.seen.count_K.tolist()
 
 
-def wide(scheme: Scheme, dropout: float, ranks: Ranks = ALONE, width: int = 64) -> Step:
+def wide(scheme: Scheme, dropout: float, ranks: Ranks = ALONE, width: int = 64, layers: int = 2) -> Step:
     """A step in bf16 whose sizes the written passes fit."""
-    shape = Shape(2, width // 32, width, TASK.vocabulary.size, TASK.seq_len, dropout=dropout)
+    shape = Shape(layers, width // 32, width, TASK.vocabulary.size, TASK.seq_len, dropout=dropout)
     made = Transformer(shape).initialise(torch.Generator().manual_seed(0)).to(LAST_GPU).train()
     instances = TASK.sample(1000, Streams(0).named("step/train"))
     corpus = Corpus.on(torch.device(LAST_GPU), instances, TASK.vocabulary.mask_id, "lsb")
@@ -175,10 +175,11 @@ def wide(scheme: Scheme, dropout: float, ranks: Ranks = ALONE, width: int = 64) 
     return Step(made, scheme, corpus, settings, batch=32, steps=400, seed=1, precision="bf16", ranks=ranks)
 
 
-@pytest.mark.parametrize(("accumulate", "width"), [(1, 64), (2, 64), (1, TILED_WIDTH)])
-def test_a_written_step_is_autograds(accumulate: int, width: int) -> None:
-    """Also with GELU inside the products, on Hopper."""
-    written, eager = (wide(SCHEMES["random"], 0.0, width=width) for _ in range(2))
+@pytest.mark.parametrize(("accumulate", "width", "layers"), [(1, 64, 2), (2, 64, 4), (1, TILED_WIDTH, 4)])
+def test_a_written_step_is_autograds(accumulate: int, width: int, layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with GELU inside the products, on Hopper, and with blocks that share products."""
+    monkeypatch.setattr("hardtail.models.fused.BATCHED", 3)
+    written, eager = (wide(SCHEMES["random"], 0.0, width=width, layers=layers) for _ in range(2))
     written.accumulate = eager.accumulate = accumulate
     assert written.compile() == "compiled, one CUDA graph"
     assert isinstance(written._gradient, Written)
@@ -189,9 +190,11 @@ def test_a_written_step_is_autograds(accumulate: int, width: int) -> None:
     torch.testing.assert_close(written.norm, eager.norm, rtol=0.05, atol=0.0)
 
 
-def test_replays_from_the_same_state_end_in_the_same_bytes() -> None:
+@pytest.mark.parametrize("layers", [2, 4])
+def test_replays_from_the_same_state_end_in_the_same_bytes(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropout and chains included; a replay draws new cells to drop, or every step would drop the same."""
-    step = wide(SCHEMES["puma"], 0.3)
+    monkeypatch.setattr("hardtail.models.fused.BATCHED", 3)
+    step = wide(SCHEMES["puma"], 0.3, layers=layers)
     assert step.compile() == "compiled, one CUDA graph"
     begin = {name: tensor.clone() for name, tensor in step.tensors().items()}
     ends = []

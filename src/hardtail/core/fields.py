@@ -51,7 +51,7 @@ class Checked:
 
 
 def spelled(text: str) -> str:
-    """A name with fields after commas, as records have it: without blanks around them."""
+    """A name with fields after commas, as records have it: without blanks around the commas."""
     return ",".join(part.strip() for part in text.split(","))
 
 

@@ -6,9 +6,10 @@ next to it, or one kernel each way; the gradients of biases and norms come out o
 anyway. Most products are cuBLAS's. The residual stream is float32, its gradient bf16; gradients of weights are written
 in float32 to their places in one vector.
 
-The gradients of weights are not needed before the optimiser, so they are computed aside, on a stream of their own,
-while the main one goes on to the next layer: matrix products fill what kernels that wait for memory leave idle. For
-several blocks they are one batched product, so what it reads lies side by side in memory (`Stacks`).
+The gradients of weights are not needed before the optimiser, so they are computed aside, on a stream of their own. In
+deep models those of all blocks but the last are one batched product for each kind of weight, and what it reads lies
+side by side in memory (`Stacks`). In others each is computed while the main stream goes on to the next layer: matrix
+products fill what kernels that wait for memory leave idle.
 
 Shapes: B batch, L sequence, K cells to predict, D width, F = mlp_ratio·D, X 3·D or 2·D, V vocabulary, W V up to a power
 of two, M rows (B·L; B·K from the last block's queries on), P parameters in all, G blocks.
@@ -25,6 +26,16 @@ from hardtail.models.aside import Aside, Stacks
 from hardtail.models.attended import Attended, attended
 from hardtail.models.kernels import TILED_WIDTH, embedding, gelu, norm, sums, tiled_products
 from hardtail.models.transformer import Transformer
+
+BATCHED = 6
+"""Blocks, without the last one, from which batched products pay: 7 and 11 do, 2 may not (docs/performance.md)."""
+STACKED = {
+    "qkv": ("packed_grad", "n"),
+    "project": ("project_grad", "out"),
+    "widen": ("h_grad", "n_mlp"),
+    "narrow": ("narrow_grad", "a"),
+}
+"""The two factors of each layer's gradient, by their names in `Stacks`."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +158,8 @@ class Passes:
         self._seed = torch.zeros((3 * self.shape.layers + 1, 4), dtype=torch.int32, device=at_BK.device)
         if dropout:  # drawn on the device, so that a captured graph draws new ones in every step
             self._seed.random_(2**31 - 1)
-        self._stacks = Stacks(self.shape.layers - 1, self._half_P)  # the last block is unlike the others
+        alike = self.shape.layers - 1  # the last block has fewer rows
+        self._stacks = Stacks(alike if alike >= BATCHED else 0, self._half_P)
         x_MD, n_MD = self._stream(batch * length, "n", 0)
         tables = self._full["embed.weight"], self._full["position.weight"]
         norm.launch_embed_norm(self._tokens_BL, *tables, self._norm(0), self._seed[0], dropout, x_MD, n_MD)
@@ -190,7 +202,8 @@ class Passes:
         """The gradient of every parameter, as one float32 vector, from that of the logits. Call it once."""
         gradient_P = torch.empty_like(self.weight_P)
         sums_left = gradient_P.new_empty(self._partials.cells)
-        self._into, self._room = self._views(gradient_P), self._partials.views(sums_left)
+        self._gradient_P, self._into = gradient_P, self._views(gradient_P)
+        self._room = self._partials.views(sums_left)
         length, width, layers = self._tokens_BL.shape[1], self.shape.width, self.shape.layers
         x_MD, n_MD = self._last
         gradient_MW = n_MD.new_zeros((len(n_MD), self._tokens))
@@ -259,9 +272,13 @@ class Passes:
         return self._norm_backward(2 * i, block.x_MD, packed_grad_MX @ weight_XD, g_MD, picked)
 
     def _weight_gradient(self, i: int, layer: str, left_MN: Tensor, right_MK: Tensor) -> None:
-        """Of a layer of block `i`, aside, together with those of the other blocks, but for the last one."""
-        last = i in (0, self.shape.layers - 1)
-        self._aside.together(layer, left_MN, right_MK, self._into[f"blocks.{i}.{layer}.weight"], last=last)
+        """Of a layer of block `i`, aside; where both factors of all blocks lie side by side, with the first block's."""
+        lefts_GMN, rights_GMK = map(self._stacks.whole, STACKED[layer])
+        if lefts_GMN is None or rights_GMK is None or i >= self._stacks.blocks:
+            self._aside.product(left_MN, right_MK, self._into[f"blocks.{i}.{layer}.weight"])
+        elif i == 0:
+            outs_GNK = self._of_blocks(self._gradient_P, f"{layer}.weight")[: self._stacks.blocks]
+            self._aside.product(lefts_GMN, rights_GMK, outs_GNK)
 
     def _norm_backward(
         self, number: int, x_MD: Tensor, n_grad_MD: Tensor, g_MD: Tensor | None,
