@@ -1,5 +1,7 @@
 """What nothing waits for, on a stream of its own next to the main one: gradients of weights, and sums for biases.
 
+`Stacks` is room for what the gradients of several blocks are made of, so that one batched product makes them all.
+
 Shapes: M rows, N and K columns, S partial sums, G blocks.
 """
 
