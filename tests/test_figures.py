@@ -151,7 +151,7 @@ def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
     said = words(style()(failures_figure)(TASK, failing, pen, [chosen]))
     wrong = failing.answer_NA[chosen.instance, chosen.cell]
     hidden = round((line.masked or 0) * line.chain)
-    assert f"step {line.step + 1} of 13: writes {wrong} with p = {line.prob:.4f}" in said
+    assert f"step {line.step + 1} of 13: writes {wrong} with p = {line.prob:.3f}" in said
     assert f"while {hidden} of {line.chain} chain cells are masked" in said
     assert f"carry chain: {line.chain} cells" in said
     alike = sum((other.role, other.difference) == (line.role, line.difference) for other in lines)

@@ -14,7 +14,6 @@ from hardtail.policies.named import policy_named
 from hardtail.show.failures import failures
 from hardtail.show.stages import Stage, stages
 from hardtail.show.story import Story, story
-from hardtail.show.words import probability
 from hardtail.study.claims.evidence import GATES, Gate
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Task
@@ -212,9 +211,3 @@ def test_a_failure_of_bare_instances_says_nothing_of_prerequisites() -> None:
     trace = next(trace for trace in addition_traces(20) if not trace.exact_N.all())
     bare = replace(trace, instances=trace.instances.bare())
     assert all("wait" not in one.sentence and not one.waiting for one in failures(Addition(digits=12), bare))
-
-
-def test_probabilities_are_never_exactly_certain() -> None:
-    values = [1.0, 0.99995, 0.9999, 0.9996, 0.9994, 0.5, 0.0012, 0.0004, 0.00001]
-    said = ["> 0.9999", "> 0.9999", "0.9999", "0.9996", "0.999", "0.500", "0.001", "0.0004", "< 0.0001"]
-    assert [probability(value).replace("\N{NO-BREAK SPACE}", " ") for value in values] == said

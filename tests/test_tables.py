@@ -2,7 +2,7 @@
 
 import pytest
 
-from hardtail.core.tables import Table, percent, plain, tabulate, text
+from hardtail.core.tables import Table, percent, plain, probability, tabulate, text
 
 
 def test_cells_of_a_table() -> None:
@@ -108,3 +108,10 @@ def test_a_first_column_of_sentences_wraps_so_that_no_number_breaks() -> None:
     assert "continued" not in shown
     assert "0.766 [0.750, 0.782]" in shown
     assert max(map(len, shown.splitlines())) <= 60
+
+
+def test_probabilities_are_never_exactly_certain() -> None:
+    values = [1.0, 0.99995, 0.9999, 0.9996, 0.9994, 0.5, 0.0012, 0.0004, 0.00001]
+    said = ["> 0.9999", "> 0.9999", "0.9999", "0.9996", "0.999", "0.500", "0.001", "0.0004", "< 0.0001"]
+    assert [probability(value).replace("\N{NO-BREAK SPACE}", " ") for value in values] == said
+    assert probability(0.5, "= ") == "= 0.500"

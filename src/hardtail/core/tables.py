@@ -20,6 +20,8 @@ WIDE = 10
 """The most fields of a record that go next to each other; more go below each other."""
 LINES, COMFORTABLE = 3, 24
 """A cell takes about this many lines at most, or its column has at least this many characters."""
+SURE, UNSURE = 0.9999, 0.0001
+"""A probability beyond these is printed as that."""
 _GAP = 2
 
 
@@ -135,6 +137,15 @@ def percent(share: float | None) -> str:
     if 0 < share < 0.01:
         return "under 1 %"
     return "over 99 %" if 0.99 < share < 1 else f"{floor(100 * share + 0.5)} %"
+
+
+def probability(value: float, equals: str = "") -> str:
+    """A probability without false zeros and ones: `> 0.9999`, not `1.000`; `equals` precedes one in between."""
+    if value > SURE:
+        return f">\N{NO-BREAK SPACE}{SURE}"
+    if value < UNSURE:
+        return f"<\N{NO-BREAK SPACE}{UNSURE}"
+    return f"{equals}{value:.{3 if 0.001 <= value < 0.9995 else 4}f}"
 
 
 def _total(widths: Sequence[int]) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hardtail.core.tables import probability
 from hardtail.core.types import Trace
-from hardtail.show.words import probability
 from hardtail.tasks.base import Task
 from hardtail.traces.commits import first_in_time, revealed_before, wrong_cells
 from hardtail.traces.states import standing

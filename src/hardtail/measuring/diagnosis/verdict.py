@@ -7,7 +7,7 @@ from textwrap import fill
 from msgspec.structs import asdict
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.tables import SCREEN, percent
+from hardtail.core.tables import SCREEN, percent, probability
 from hardtail.core.types import TraceSource
 from hardtail.measuring.diagnosis.checks import Checks
 from hardtail.measuring.diagnosis.readiness import Right
@@ -99,15 +99,11 @@ def _first_wrong(diagnosis: Diagnosis, words: Words) -> str | None:
     held = diagnosis.first_wrong.by_stratum["all"] if diagnosis.first_wrong else None
     if held is None or held.step is None:
         return None
-    sure = "" if held.prob is None else f", with a mean probability of {_chance(held.prob)}"
+    sure = "" if held.prob is None else f", with a mean probability {probability(held.prob, 'of ')}"
     return (
         f"The first wrong {words.cell} comes at step {held.step + 1:.0f} (median){sure}; "
         f"in {percent(held.unready)} of the failures it waits for something that is still hidden."
     )
-
-
-def _chance(prob: float) -> str:
-    return "over 0.9999" if prob > 0.9999 else f"{prob:.4f}"
 
 
 def _early(diagnosis: Diagnosis, words: Words) -> str | None:

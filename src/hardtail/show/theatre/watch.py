@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hardtail.core import terminal
+from hardtail.core.tables import probability
 from hardtail.show.charts.colours import STEP_RAMP
 from hardtail.show.instances import strata_line
 from hardtail.show.theatre.keyboard import keyboard
@@ -175,7 +176,4 @@ def _parts(theatre: Theatre, event: Event) -> list[Text]:
 
 
 def _chance(p: float) -> str:
-    """Write a probability with four digits, but never as 0 or 1."""
-    if p > 0.9999:
-        return "p>0.9999"
-    return "p<0.0001" if p < 0.0001 else f"p {p:.4f}"
+    return f"p {probability(p)}".replace("\N{NO-BREAK SPACE}", " ")

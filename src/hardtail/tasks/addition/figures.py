@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.tables import probability
 from hardtail.core.types import Array, Trace
 from hardtail.tasks.addition.commits import Example, chain_cells, wrong_commits
 from hardtail.tasks.addition.solver import ROLES, G, K
@@ -153,7 +154,7 @@ def _words(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure,
 
     wrong, gold = (task.vocabulary.decode(row[0])[failure.cell] for row in (one.answer_NA, one.instances.answer_NA))
     hidden = round((failure.masked or 0) * failure.chain)
-    sure = "" if failure.prob is None else f" with {_chance(failure.prob)}"
+    sure = "" if failure.prob is None else f" with p {probability(failure.prob, '= ')}"
     sentence = (
         f"step {failure.step + 1} of {steps_of(one)}: writes {wrong}{sure}, while {hidden} of "
         f"{failure.chain} chain cells are masked; {_gold_words(one, failure, gold)}"
@@ -172,11 +173,4 @@ def _gold_words(one: Trace, failure: Failure, gold: str) -> str:
         return f"{gold} is true"
     nth = {1: "second", 2: "third"}.get(failure.gold_rank, f"number {failure.gold_rank + 1}")
     gold_prob = float(one.gold_prob_NT[0, standing(one).event_NA[0, failure.cell]])
-    return f"the true {gold} is {nth} ({_chance(gold_prob)})"
-
-
-def _chance(p: float) -> str:
-    """A probability to four digits, never shown as 0 or 1."""
-    if p > 0.9999:
-        return "p > 0.9999"
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.4f}"
+    return f"the true {gold} is {nth} (p {probability(gold_prob, '= ')})"
