@@ -1,15 +1,15 @@
 """What a grid costs before it is paid for: GPU-hours from recorded runs, and how long a number of GPUs takes.
 
 Training takes the recorded seconds a step of the nearest runs on a GPU: of the same arm, else of the same task, scheme
-and precision; of several the fastest, as others may have shared
-their GPU. Measuring takes the recorded seconds an instance
-of the same task. What was never recorded is counted instead (`training.estimate`), which is good to a factor of two.
+and precision; of several the fastest, as others may have shared their GPU. Measuring takes the recorded seconds an
+instance of the same task. What was never recorded is counted instead (`training.estimate`), which is good to a factor
+of two.
 """
 
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from statistics import median
 
@@ -26,6 +26,7 @@ from hardtail.study.grids import Entry
 from hardtail.study.measure import decodes_of_weights
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
+from hardtail.tasks.base import Task
 from hardtail.training.estimate import GPU_RATE, estimate
 from hardtail.training.recipe import Recipe
 
@@ -87,13 +88,17 @@ def grid_cost(
     known, test_file = _Known(store), problems_beside(data_file)
     left = [item for item in status(entries, runs, store) if item.state != "recorded"]
     costs = []
+
+    @cache
+    def decodes(task: Task) -> int:
+        given = GivenProblems.read(task, test_file) if test_file else None
+        return KINDS_OF_WEIGHTS * decodes_of_weights(task, n, given, ledger_only=ledger_only)
+
     for item in left:
         recipe = item.entry.recipe
         step, source = known.step_seconds(item.entry)
         steps = 0 if item.state == "trained" else recipe.steps - item.step
-        given = GivenProblems.read(recipe.task, test_file) if test_file else None
-        decodes = KINDS_OF_WEIGHTS * decodes_of_weights(recipe.task, n, given, ledger_only=ledger_only)
-        costs.append(RunCost(item.entry, step * steps, decodes * known.decode_seconds(recipe), source))
+        costs.append(RunCost(item.entry, step * steps, decodes(recipe.task) * known.decode_seconds(recipe), source))
     return GridCost(tuple(costs), len(entries) - len(left))
 
 
