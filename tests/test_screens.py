@@ -116,6 +116,12 @@ def test_usage_and_lists_keep_their_indent(hardtail_command: Command) -> None:
     assert starts.count("- ") == 4
 
 
+@pytest.mark.parametrize("words", ["eval zoo:addition-puma --bogus", "eval zoo:addition-puma -n x", "eval"])
+def test_a_mistake_points_to_the_help_of_the_command(words: str, hardtail_command: Command) -> None:
+    code, _, err = hardtail_command(*words.split())
+    assert (code, "hardtail eval --help" in err) == (2, True)
+
+
 @pytest.mark.parametrize("command", ["inspect", "push"])
 def test_the_task_of_a_file_is_asked_for_only_if_it_is_not_registered(command: str, hardtail_command: Command) -> None:
     _, out, _ = hardtail_command(command, "--help")

@@ -108,14 +108,18 @@ class App:
     def __init__(self) -> None:
         self._commands: dict[str, Callable[..., None]] = {}
 
-    def cli(self, args: list[str], **options: Any) -> None:
+    def cli(self, args: list[str], *, prog: str, description: str, **options: Any) -> None:
         """Run the command that the words begin with; the list of all has the first sentence about each."""
-        if args[0] not in self._commands and (close := get_close_matches(args[0], self._commands, n=1)):
-            raise HardtailError(f"there is no command {args[0]!r}; did you mean {close[0]!r}?")
+        name, *rest = args
+        if name in self._commands:  # alone, so that errors point to its own help
+            tyro.cli(self._commands[name], args=rest, prog=f"{prog} {name}", **options)
+            return
+        if close := get_close_matches(name, self._commands, n=1):
+            raise HardtailError(f"there is no command {name!r}; did you mean {close[0]!r}?")
         parser = tyro.extras.SubcommandApp()
         for name, run in self._commands.items():
-            parser.command(name=name)(_first_sentence(run) if args == ["--help"] else run)
-        parser.cli(args=args, **options)
+            parser.command(name=name)(_first_sentence(run))
+        parser.cli(args=args, prog=prog, description=description, **options)
 
     @overload
     def command(self, function: F) -> F: ...
