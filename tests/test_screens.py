@@ -122,6 +122,11 @@ def test_a_mistake_points_to_the_help_of_the_command(words: str, hardtail_comman
     assert (code, "hardtail eval --help" in err) == (2, True)
 
 
+def test_help_of_a_field_breaks_lines_where_the_screen_ends(hardtail_command: Command) -> None:
+    _, out, _ = hardtail_command("train", "addition-puma-smoke", "--help")
+    assert "and then one more, one less" in out
+
+
 @pytest.mark.parametrize("command", ["inspect", "push"])
 def test_the_task_of_a_file_is_asked_for_only_if_it_is_not_registered(command: str, hardtail_command: Command) -> None:
     _, out, _ = hardtail_command(command, "--help")

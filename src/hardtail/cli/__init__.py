@@ -10,7 +10,7 @@ from tyro.conf import FlagCreatePairsOff
 
 from hardtail.cli.common import app
 from hardtail.cli.measure import numbered_gallery
-from hardtail.cli.options import OPTIONAL
+from hardtail.cli.options import RULES
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import LONGEST_LINE
 from hardtail.core.registry import SEARCHED
@@ -111,7 +111,7 @@ def _main() -> None:
             "Your own package.module:NAME is looked for in the current folder and, with --path DIR, in DIR.",
             args=_own_words(sys.argv[1:]),
             config=(FlagCreatePairsOff,),
-            registry=OPTIONAL,
+            registry=RULES,
         )
         sys.stdout.flush()
     except HardtailError as error:

@@ -2,7 +2,8 @@
 
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
+from functools import partial
 from inspect import signature
 from types import NoneType, UnionType
 from typing import Union, get_args, get_type_hints
@@ -12,14 +13,16 @@ from tyro.constructors import (
     ConstructorRegistry,
     PrimitiveConstructorSpec,
     PrimitiveTypeInfo,
+    StructConstructorSpec,
+    StructTypeInfo,
     UnsupportedTypeAnnotationError,
 )
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 
-OPTIONAL = ConstructorRegistry()
-"""Reads `int | None` and shows it as INT: tyro alone shows `{None}|INT`."""
+RULES = ConstructorRegistry()
+"""Where tyro's own rules would not do: for `X | None` and for the help of a dataclass's fields."""
 
 
 def refuse_outside(kind: object, given: Mapping[str, object]) -> None:
@@ -61,9 +64,27 @@ def _says_nothing(default: str, help: str) -> bool:
     return default in ("", "None", "False") or help.endswith("]")
 
 
-@OPTIONAL.primitive_rule
+@RULES.struct_rule
+def _reflowed(info: StructTypeInfo) -> StructConstructorSpec | None:
+    """The rule for dataclasses: tyro alone keeps the line breaks of the docstrings below fields."""
+    if not is_dataclass(info.type) or _reflowed in info.markers:  # the mark leads to tyro's own rule
+        return None
+    spec = ConstructorRegistry.get_struct_spec(replace(info, markers=(*info.markers, _reflowed)))
+    if not isinstance(spec, StructConstructorSpec):
+        return None
+    return replace(
+        spec, fields=tuple(replace(field, helptext=partial(_one_line, field.helptext)) for field in spec.fields)
+    )
+
+
+def _one_line(help: str | Callable[[], str | None] | None) -> str | None:
+    text = help() if callable(help) else help
+    return text and " ".join(text.split())
+
+
+@RULES.primitive_rule
 def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[object] | None:
-    """The rule for `X | None`, where X is written as one word."""
+    """The rule for `X | None`, where X is written as one word: tyro alone shows `int | None` as `{None}|INT`."""
     kinds = [kind for kind in get_args(info.type) if kind is not NoneType]
     if info.type_origin not in (Union, UnionType) or len(kinds) != 1:
         return None

@@ -13,7 +13,7 @@ from tyro.conf import FlagCreatePairsOff, arg
 from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from hardtail.cli.common import Device, OwnFolder, Patience, asked_to_stop, say, usable_device
-from hardtail.cli.options import OPTIONAL, option, refuse_outside
+from hardtail.cli.options import RULES, option, refuse_outside
 from hardtail.cli.watching import Watcher
 from hardtail.core.errors import FieldError, HardtailError
 from hardtail.core.hub import pinned_data
@@ -91,7 +91,7 @@ def main(words: Sequence[str]) -> None:
             prog=f"hardtail train {title}",
             config=(FlagCreatePairsOff,),
             description=f"Train {title}.",
-            registry=OPTIONAL,
+            registry=RULES,
         )
     except FieldError as error:
         if error.owner != Recipe.__name__:
@@ -110,7 +110,7 @@ def _scheme(words: Sequence[str]) -> tuple[str | None, list[str]]:
     return rest[at + 1], rest[:at] + rest[at + 2 :]
 
 
-@OPTIONAL.primitive_rule
+@RULES.primitive_rule
 def _pretrained(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Pretrained] | None:
     """The rule for `--model hf:…` or `zoo:…`, which is one word; its hash and template follow."""
     if info.type is not Pretrained:
