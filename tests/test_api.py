@@ -16,7 +16,7 @@ import hardtail as ht
 from hardtail.core.registry import TASKS
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.models import denoiser_of
+from hardtail.models.own import denoiser_of
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import Top1
 from hardtail.policies.learned import Planned

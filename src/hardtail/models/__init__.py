@@ -1,1 +1,2 @@
-"""The transformer, what makes it fast (attention, kernels, CUDA graphs, precision), and the protocol `Denoiser`."""
+"""The transformer, what makes it fast (attention, kernels, CUDA graphs, precision), the protocol `Denoiser`, and models
+of others as denoisers."""

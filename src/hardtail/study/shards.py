@@ -22,11 +22,11 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import CPU_BATCH
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.looking import Judged
-from hardtail.measuring.models import Own
 from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.subject import Origin as ModelOrigin
 from hardtail.measuring.subject import Subject
 from hardtail.models.denoiser import ModelDenoiser
+from hardtail.models.own import Own
 from hardtail.models.weights import weights_hash
 from hardtail.policies.base import Policy
 from hardtail.study.cluster import Crew
