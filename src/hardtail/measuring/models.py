@@ -84,29 +84,35 @@ def subject_of(
     Runs and weights name their task; a function, a module or `hf:…` needs its `task`. Without `device`, files are
     computed on a GPU if there is one, and objects where their weights are. `name` is what tables call it.
     """
-    found = _found(model, task, kind, device, precision, compiled, reading)
+    found = _found(model, task, _Chosen(kind, device, precision, compiled), reading)
     return found if name is None else replace(found, name=name)
 
 
-def _found(
-    model: object,
-    task: Task | None,
-    kind: Kind | None,
-    device: str | None,
-    precision: Precision,
-    compiled: bool,
-    reading: Reading,
-) -> Subject:
+@dataclass(frozen=True)
+class _Chosen:
+    """Which weights of a model are used, and how."""
+
+    kind: Kind | None
+    device: str | None
+    precision: Precision
+    compiled: bool
+
+    def load(self, source: str, task: Task | None) -> Subject:
+        where, precision, compiled = usable_device(self.device), self.precision, self.compiled
+        return load_subject(source, task=task, kind=self.kind, device=where, precision=precision, compiled=compiled)
+
+
+def _found(model: object, task: Task | None, chosen: _Chosen, reading: Reading) -> Subject:
     if isinstance(model, str) and model.startswith(HF):
         if (found := hub.model_of(model)) is None:
-            return _of_another_project(model, task, kind, device, precision, compiled, reading)
+            return _of_another_project(model, task, chosen, reading)
         reading.refuse_for(model)
-        return _of_ours(found, task, kind, usable_device(device), precision, compiled)
+        return _of_ours(found, task, chosen)
     reading.refuse_for(model)
     if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
-        where = usable_device(device)
-        return load_subject(str(model), task=task, kind=kind, device=where, precision=precision, compiled=compiled)
-    if (kind, precision, compiled) != (None, "fp32", False):
+        return chosen.load(str(model), task)
+    device = chosen.device
+    if chosen != _Chosen(None, device, "fp32", False):
         raise HardtailError(f"{model}: a checkpoint, a precision or compiling can be chosen for runs and weights only")
     name = None
     if isinstance(model, str):
@@ -138,34 +144,24 @@ def _loaded(subject: Subject, task: Task | None, device: str | None) -> Subject:
     return subject
 
 
-def _of_ours(
-    found: hub.Snapshot, task: Task | None, kind: Kind | None, device: str, precision: Precision, compiled: bool
-) -> Subject:
+def _of_ours(found: hub.Snapshot, task: Task | None, chosen: _Chosen) -> Subject:
     """A model of ours on the Hub, at the commit that its name says, or in a folder."""
     kinds: list[Kind] = [each for each in get_args(Kind) if (found.folder / f"{each}.safetensors").exists()]
-    if kind is None and len(kinds) == 1:  # weights that were pushed without their run
-        kind = kinds[0]
-    own = load_subject(str(found.folder), task=task, kind=kind, device=device, precision=precision, compiled=compiled)
+    if chosen.kind is None and len(kinds) == 1:  # weights that were pushed without their run
+        chosen = replace(chosen, kind=kinds[0])
+    own = chosen.load(str(found.folder), task)
     return own if found.address is None else replace(own, name=found.name, records=False)
 
 
-def _of_another_project(
-    model: str,
-    task: Task | None,
-    kind: Kind | None,
-    device: str | None,
-    precision: Precision,
-    compiled: bool,
-    reading: Reading,
-) -> Subject:
+def _of_another_project(model: str, task: Task | None, chosen: _Chosen, reading: Reading) -> Subject:
     from hardtail.models.hf.loading import load_hf
 
     if task is None:
         raise HardtailError(f"{model} does not say its task; give it, for example as task='addition' (--task addition)")
-    if kind is not None or compiled:
+    if chosen.kind is not None or chosen.compiled:
         raise HardtailError(f"{model}: a checkpoint or compiling can be chosen for runs and weights only")
-    where, template = usable_device(device), TEMPLATE if reading.template is None else reading.template
-    trusted = reading.trust_remote_code
+    where, precision = usable_device(chosen.device), chosen.precision
+    template, trusted = TEMPLATE if reading.template is None else reading.template, reading.trust_remote_code
     found = load_hf(model, task.vocabulary, template, device=where, precision=precision, trust_remote_code=trusted)
     if fault := found.model.fault(task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{model} cannot be used on {task.name}: {fault}")
