@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from tyro.conf import FlagCreatePairsOff
 
-from hardtail.cli.common import app
+from hardtail.cli.commands import app
 from hardtail.cli.measure import numbered_gallery
 from hardtail.cli.options import RULES
 from hardtail.core.errors import HardtailError

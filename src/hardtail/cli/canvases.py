@@ -6,7 +6,7 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import app
+from hardtail.cli.commands import app
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import manifest_path

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional
 
-from hardtail.cli.common import JsonList, RecordedIn, app, open_console, show_tables
+from hardtail.cli.commands import app
+from hardtail.cli.common import JsonList, RecordedIn, open_console, show_tables
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 

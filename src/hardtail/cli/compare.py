@@ -7,7 +7,7 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import app
+from hardtail.cli.commands import app
 from hardtail.cli.decoding import USUAL, Decoded
 from hardtail.cli.options import option
 

@@ -10,6 +10,7 @@ from tyro.conf import Positional
 
 from hardtail import task as make_task
 from hardtail.cli import common
+from hardtail.cli.commands import app
 from hardtail.cli.common import (
     USUAL_LIMIT,
     Count,
@@ -20,7 +21,6 @@ from hardtail.cli.common import (
     Prompt,
     Seed,
     TaskName,
-    app,
     busy,
     chosen_task,
     memory,

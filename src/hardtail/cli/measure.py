@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional
 
 from hardtail.cli import common
+from hardtail.cli.commands import app
 from hardtail.cli.common import (
     SOME,
     Batch,
@@ -20,7 +21,6 @@ from hardtail.cli.common import (
     Run,
     Template,
     TrustRemoteCode,
-    app,
 )
 from hardtail.cli.grid import Address, LauncherName, passes
 from hardtail.cli.options import option

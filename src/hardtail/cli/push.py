@@ -5,7 +5,8 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import UnregisteredTask, app
+from hardtail.cli.commands import app
+from hardtail.cli.common import UnregisteredTask
 from hardtail.cli.options import option
 
 

@@ -6,7 +6,8 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import app, busy
+from hardtail.cli.commands import app
+from hardtail.cli.common import busy
 from hardtail.cli.decoding import USUAL, Decoded
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError

@@ -6,7 +6,8 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail import task as make_task
-from hardtail.cli.common import app, busy, check_out, open_console, progress_bar, say, show_tables
+from hardtail.cli.commands import app
+from hardtail.cli.common import busy, check_out, open_console, progress_bar, say, show_tables
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Device, Patience, RecordedIn, app, busy
+from hardtail.cli.commands import app
+from hardtail.cli.common import Device, Patience, RecordedIn, busy
 from hardtail.cli.grid import Address, CpusPerRun, GpusPerRun, Grid, LauncherName
 from hardtail.cli.options import flag_of, option, unread
 from hardtail.core.errors import HardtailError

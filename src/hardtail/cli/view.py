@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import Checkpoint, DataSeed, Device, OwnTask, Template, TrustRemoteCode, app
+from hardtail.cli.commands import app
+from hardtail.cli.common import Checkpoint, DataSeed, Device, OwnTask, Template, TrustRemoteCode
 from hardtail.cli.options import option
 from hardtail.core.fields import Bounds
 

@@ -6,7 +6,8 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from hardtail.cli import common
-from hardtail.cli.common import JsonList, app
+from hardtail.cli.commands import app
+from hardtail.cli.common import JsonList
 from hardtail.cli.options import option
 
 
