@@ -19,13 +19,11 @@ from hardtail.core.fields import Bounds
 from hardtail.core.pretrained import HF
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from hardtail.core.depots import Depot
-    from hardtail.core.records import LogLine, RunEntry
-    from hardtail.core.tables import Table
+    from hardtail.core.records import LogLine
     from hardtail.models.precision import Precision
-    from hardtail.study.advance import Status
     from hardtail.study.grids import Entry
     from hardtail.study.store import Store
 
@@ -163,13 +161,14 @@ def _folder(runs: "Path | Depot") -> Path:
 
 def _list(names: tuple[str, ...], runs: "Path | Depot", store: "Store", data: Path | None) -> None:
     """Print all grids, or the runs of some."""
+    from hardtail.show.grid_states import grids_table, runs_table
     from hardtail.study.advance import status
     from hardtail.study.grids import GRIDS, grid_named
 
     entries = _entries(names, data) if names else [entry for grid in GRIDS for entry in grid_named(grid)]
     with busy("reading"):
         index, found = store.index(), status(entries, runs, store)
-    table = _runs_table(" ".join(names), found, index) if names else _grids_table(found, index)
+    table = runs_table(" ".join(names), found, index) if names else grids_table(found, index)
     common.show_tables([table])
     listed = {row[0] for row in table.rows}
     if not names:
@@ -179,31 +178,6 @@ def _list(names: tuple[str, ...], runs: "Path | Depot", store: "Store", data: Pa
         print(f"ended by their patience: {', '.join(ended)}")
     if not index:  # a wrong folder would look like a study that has not begun
         print(f"no runs are recorded in {store.depot.place}; --results names the folder of recorded runs")
-
-
-def _grids_table(found: "Sequence[Status]", index: "Sequence[RunEntry]") -> "Table":
-    from hardtail.core.tables import Cell, Table
-    from hardtail.study.grids import GRIDS, grid_named
-
-    columns = ("recorded", "trained", "started", "missing")
-    states = {item.entry.name: item.state for item in found}
-    rows: list[tuple[Cell, ...]] = []
-    for name in GRIDS:
-        entries = grid_named(name)
-        held = [states[entry.name] for entry in entries]
-        on_files = sum(len(entry.on_files(index)) for entry in entries)
-        rows.append((name, len(held), *map(held.count, columns), on_files))
-    return Table("grids", ("grid", "runs", *columns, "on files"), tuple(rows))
-
-
-def _runs_table(title: str, found: "Sequence[Status]", index: "Sequence[RunEntry]") -> "Table":
-    from hardtail.core.tables import Cell, Table
-
-    rows: list[tuple[Cell, ...]] = []
-    for item in found:
-        rows.append((item.entry.name, item.state, item.step, item.entry.recipe.steps))
-        rows += [(run.name, "recorded", run.steps, item.entry.recipe.steps) for run in item.entry.on_files(index)]
-    return Table(title, ("run", "state", "step", "of"), tuple(rows))
 
 
 def _entries(names: tuple[str, ...], data: Path | None) -> "list[Entry]":
