@@ -23,7 +23,7 @@ from hardtail.measuring.choices import chosen_policies, measured_instances, meas
 from hardtail.measuring.evaluate import Outcome, evaluate, evaluate_all, half_reveal, probe, records_of, reveal
 from hardtail.measuring.passes import HERE, Here
 from hardtail.measuring.statistics import wilson
-from hardtail.measuring.subject import Origin, Subject
+from hardtail.measuring.subject import ModelOrigin, Subject
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit
@@ -38,7 +38,7 @@ def tiny(task: Task, seed: int = 0) -> Subject:
     """An untrained model of a task."""
     shape = Shape(1, 2, 16, task.vocabulary.size, task.seq_len)
     model = Transformer(shape).initialise(torch.Generator().manual_seed(seed))
-    origin = Origin(recipe="none", seed=seed, checkpoint="last", step=0)
+    origin = ModelOrigin(recipe="none", seed=seed, checkpoint="last", step=0)
     return Subject(task, ModelDenoiser(model, task.vocabulary.mask_id), "tiny", origin)
 
 
@@ -295,7 +295,7 @@ class InParts(Here):
 @pytest.mark.parametrize(("failures", "kept"), [(0, []), (2, [1, 2]), (4, [1, 2, 4, 7]), (9, [1, 2, 4, 7, 9])])
 def test_a_measurement_in_parts_is_that_of_the_whole(failures: int, kept: list[int]) -> None:
     instances = measured_instances(ADDITION, "natural", 10, 0)
-    subject = Subject(ADDITION, knowing(ADDITION, instances, [1, 2, 4, 7, 9]), "knowing", Origin())
+    subject = Subject(ADDITION, knowing(ADDITION, instances, [1, 2, 4, 7, 9]), "knowing", ModelOrigin())
     given = subject, "top1", Top1(), instances, "natural", Decoding()
     whole, parts = (evaluate(*given, failures=failures, trust=True, passes=passes) for passes in (HERE, InParts()))
     records = [structs.replace(of.record, wall=None) for of in (whole, parts)]

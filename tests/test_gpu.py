@@ -24,7 +24,7 @@ from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.remask import LeaveOneOut
 from hardtail.schemes import Corpus, Scheme
-from hardtail.training.gradient import Written
+from hardtail.training.gradient import Fused
 from hardtail.training.optimiser import AdamW
 from hardtail.training.ranks import Ranks, Together
 from hardtail.training.run import train
@@ -182,7 +182,7 @@ def test_a_written_step_is_autograds(accumulate: int, width: int, layers: int, m
     written, eager = (wide(SCHEMES["random"], 0.0, width=width, layers=layers) for _ in range(2))
     written.accumulate = eager.accumulate = accumulate
     assert written.compile() == "compiled, one CUDA graph"
-    assert isinstance(written._gradient, Written)
+    assert isinstance(written._gradient, Fused)
     for _ in range(10):
         written()
         eager()

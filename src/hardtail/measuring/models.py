@@ -11,7 +11,7 @@ from hardtail.core import hub
 from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import HF, TEMPLATE, ZOO
 from hardtail.core.registry import Registry
-from hardtail.measuring.subject import Kind, Origin, Subject, agreed, load_subject
+from hardtail.measuring.subject import Kind, ModelOrigin, Subject, agreed, load_subject
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.own import denoiser_of, name_of
 from hardtail.models.precision import Precision
@@ -165,7 +165,7 @@ def _of_another_project(model: str, task: Task | None, chosen: _Chosen, reading:
     found = load_hf(model, task.vocabulary, template, device=where, precision=precision, trust_remote_code=trusted)
     if fault := found.model.fault(task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{model} cannot be used on {task.name}: {fault}")
-    origin = Origin(decode_precision=precision, reading=task.preset_name(), pretrained=found.pretrained)
+    origin = ModelOrigin(decode_precision=precision, reading=task.preset_name(), pretrained=found.pretrained)
     # Its weights have their precision already, so the denoiser adds none.
     denoiser = ModelDenoiser(found.model, task.vocabulary.mask_id, "fp32" if precision == "bf16" else precision)
     return Subject(task, denoiser, found.called, origin, device=where)

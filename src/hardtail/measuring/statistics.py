@@ -29,7 +29,7 @@ def _wilson(share: float, n: int) -> Interval:
     return Interval(max(low, 0.0), min(high, 1.0))
 
 
-class Paired(NamedTuple):
+class PairedTest(NamedTuple):
     """Two decoders on the same instances: how many only the first got right, only the second, and McNemar's p."""
 
     only_first: int
@@ -37,12 +37,12 @@ class Paired(NamedTuple):
     p: float
 
 
-def mcnemar(first_N: NDArray[np.bool_], second_N: NDArray[np.bool_]) -> Paired:
+def mcnemar(first_N: NDArray[np.bool_], second_N: NDArray[np.bool_]) -> PairedTest:
     """The exact, two-sided test: under no difference, discordant pairs fall either way like a fair coin."""
     only_first = int((first_N & ~second_N).sum())
     only_second = int((~first_N & second_N).sum())
     n, k = only_first + only_second, min(only_first, only_second)
-    return Paired(only_first, only_second, min(1.0, 2 * _tail(n, k)))
+    return PairedTest(only_first, only_second, min(1.0, 2 * _tail(n, k)))
 
 
 def _tail(n: int, k: int) -> float:

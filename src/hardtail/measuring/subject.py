@@ -25,7 +25,7 @@ from hardtail.tasks.named import task_from_json, task_to_json
 
 
 @dataclass(frozen=True)
-class Origin:
+class ModelOrigin:
     """Where weights come from, as every record about them says. None is unknown."""
 
     recipe: str | None = None
@@ -51,7 +51,7 @@ class Subject:
     task: Task
     denoiser: Denoiser
     name: str
-    origin: Origin = Origin()
+    origin: ModelOrigin = ModelOrigin()
     order: str | None = None
     """The logical order that its training counted mask states by."""
     folder: Path | None = None
@@ -140,7 +140,7 @@ def load_subject(
     fields = (own or recipe).fields  # a run that was renamed goes by its new name
     if fault := model.fault(task.vocabulary.size, task.seq_len):
         raise HardtailError(f"{path}: the weights do not fit the task {task.name} that they name: {fault}")
-    origin = Origin(
+    origin = ModelOrigin(
         fields.name or path.stem, fields.seed, header.kind, header.step, precision, task.preset_name(),
         pretrained=fields.pretrained,
     )  # fmt: skip

@@ -32,12 +32,12 @@ def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
     if isinstance(model, nn.Module):
         _refuse_plain_call(model)
         model.to(device)
-        return Own(model, _takes_places(model.forward), mask_id, Evaluating(model))
-    return Own(model, _takes_places(model), mask_id)
+        return OwnModel(model, _takes_places(model.forward), mask_id, Evaluating(model))
+    return OwnModel(model, _takes_places(model), mask_id)
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnModel:
     """A function or module as a denoiser. A module is decoded in evaluation mode and left as it was."""
 
     function: Callable[..., Any]

@@ -16,7 +16,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
 from hardtail.core.tables import Table
 from hardtail.core.types import Trace
-from hardtail.measuring.statistics import Interval, Paired, mcnemar, wilson
+from hardtail.measuring.statistics import Interval, PairedTest, mcnemar, wilson
 from hardtail.show.figures import style
 from hardtail.show.stages import Stage, stages
 from hardtail.show.table_files import latex
@@ -39,7 +39,7 @@ class Score:
     stratum: str
     right: int
     n: int
-    against_first: Paired | None
+    against_first: PairedTest | None
     """Compared with the first decoder on the problems that both solved or tried; None for the first itself, and where
     they have no problem in common."""
     common: int

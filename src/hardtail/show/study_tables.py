@@ -11,7 +11,7 @@ from hardtail.study.claims.base import Cell, Verdict
 from hardtail.study.claims.evidence import caveats_of, is_shortened, why_left_out
 from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
-from hardtail.study.claims.source import Table
+from hardtail.study.claims.source import PrintedTable
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def study_tables(results: Results) -> list[StudyTable]:
     return [_table(results, the_paper().table(name)) for name in the_paper().tables]
 
 
-def _table(results: Results, table: Table) -> StudyTable:
+def _table(results: Results, table: PrintedTable) -> StudyTable:
     cells = {
         stratum.row: [table.cell(scheme, order, stratum) for order in table.orders for scheme in table.schemes]
         for stratum in table.rows

@@ -23,10 +23,9 @@ from hardtail.decoding.sizes import CPU_BATCH
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.looking import Judged
 from hardtail.measuring.passes import HERE, Passes
-from hardtail.measuring.subject import Origin as ModelOrigin
-from hardtail.measuring.subject import Subject
+from hardtail.measuring.subject import ModelOrigin, Subject
 from hardtail.models.denoiser import ModelDenoiser
-from hardtail.models.own import Own
+from hardtail.models.own import OwnModel
 from hardtail.models.weights import weights_hash
 from hardtail.policies.base import Policy
 from hardtail.study.cluster import Crew
@@ -54,7 +53,9 @@ class Identity:
     @classmethod
     def of(cls, subject: Subject) -> "Identity":
         held: object = subject.denoiser
-        module = held.model if isinstance(held, ModelDenoiser) else held.function if isinstance(held, Own) else held
+        module = (
+            held.model if isinstance(held, ModelDenoiser) else held.function if isinstance(held, OwnModel) else held
+        )
         return cls(subject.origin, weights_hash(module) if isinstance(module, nn.Module) else None)
 
     def refuse_other(self, other: "Identity") -> None:

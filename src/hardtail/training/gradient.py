@@ -86,7 +86,7 @@ class Autograd(Gradient):
         return same
 
 
-class Written(Gradient):
+class Fused(Gradient):
     """By `models.fused`: bf16 on a GPU. Only the loss is left to autograd."""
 
     def __init__(self, model: Transformer, scheme: Scheme, predicted: Predicted, weight_P: Tensor) -> None:

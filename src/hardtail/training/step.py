@@ -22,7 +22,7 @@ from hardtail.models.precision import Precision, matmul_precision
 from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus, Scheme, View
-from hardtail.training.gradient import Autograd, Gradient, Predicted, Written
+from hardtail.training.gradient import Autograd, Fused, Gradient, Predicted
 from hardtail.training.optimiser import AdamW, Flat, update
 from hardtail.training.ranks import Alone, Ranks, Tensors
 
@@ -185,7 +185,7 @@ class Step:
     def _on_gpu(self) -> Gradient:
         """The fastest way to the gradient."""
         if self.precision == "bf16" and isinstance(self.model, Transformer) and fits(self.model.shape, self.device):
-            return Written(self.model, self.scheme, self._predicted, self.flat.weight_P)
+            return Fused(self.model, self.scheme, self._predicted, self.flat.weight_P)
         return self._autograd.compiled()
 
     # -- what a checkpoint holds --------------------------------------------------------------------------------

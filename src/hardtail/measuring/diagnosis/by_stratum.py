@@ -21,7 +21,7 @@ from hardtail.traces.summary import mean, median
 
 
 @dataclass(frozen=True)
-class Stratum:
+class StratumResult:
     """Exact match on some instances, and the first wrong commits of those that failed; None if none did."""
 
     n: Count
@@ -39,15 +39,17 @@ class Stratum:
     """Their median step, from 0."""
 
 
-def by_stratum(task: Task, trace: Trace, groups: Mapping[str, NDArray[np.bool_]] | None = None) -> dict[str, Stratum]:
+def by_stratum(
+    task: Task, trace: Trace, groups: Mapping[str, NDArray[np.bool_]] | None = None
+) -> dict[str, StratumResult]:
     """The figures of `all` instances, then of each group of them."""
     first = first_in_time(trace, wrong_cells(trace) & standing(trace).there_NA)
     ready_K = _ready(task, trace, first)
     exact_N, valid_N = trace.exact_N, task.check(trace.instances, trace.answer_NA)
 
-    def of(inside_N: NDArray[np.bool_]) -> Stratum:
+    def of(inside_N: NDArray[np.bool_]) -> StratumResult:
         inside_K = inside_N[first.row_K]
-        return Stratum(
+        return StratumResult(
             n=int(inside_N.sum()),
             failures=int((inside_N & ~exact_N).sum()),
             exact_match=mean(exact_N[inside_N]),

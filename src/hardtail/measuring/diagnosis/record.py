@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hardtail.core.records import Count, Head, Positive, Share, read_jsonl
-from hardtail.measuring.diagnosis.by_stratum import Stratum
+from hardtail.measuring.diagnosis.by_stratum import StratumResult
 from hardtail.measuring.diagnosis.cells import WorstCell
 from hardtail.measuring.diagnosis.checks import Checks
 from hardtail.measuring.diagnosis.coverage import Gap
@@ -40,7 +40,7 @@ class Result:
 class FirstWrong:
     """The first wrong commits of failures, of `all` instances and by stratum."""
 
-    by_stratum: Mapping[str, Stratum]
+    by_stratum: Mapping[str, StratumResult]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from hardtail.core.records import Accuracy
+from hardtail.core import records
 from hardtail.measuring.statistics import Interval, t_interval, wilson
 from hardtail.study.names import ON, PUBLISHED, QUARTER, THREE
 from hardtail.study.runs import Run
@@ -70,8 +70,8 @@ class Gate:
         return "" if share >= self.at_least else UNLEARNED
 
     def _share(self, run: Run, weights: str) -> float | None:
-        record = run.measured.get((Accuracy, "top1", self.stratum, weights))
-        return getattr(record, self.metric) if isinstance(record, Accuracy) else None
+        record = run.measured.get((records.Accuracy, "top1", self.stratum, weights))
+        return getattr(record, self.metric) if isinstance(record, records.Accuracy) else None
 
 
 GATES = {"countdown": Gate(0.1, "heldout=1"), "sudoku": Gate(0.25, "tier=easy", "cell_accuracy")}

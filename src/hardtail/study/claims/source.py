@@ -65,7 +65,7 @@ class Template(Struct, frozen=True, forbid_unknown_fields=True):
     sentence: str
 
 
-class Table(Struct, frozen=True, forbid_unknown_fields=True):
+class PrintedTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A printed table of accuracies."""
 
     where: str
@@ -128,7 +128,7 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
 class TaskTables:
     """All tables that a source prints about one task."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[PrintedTable, ...]
 
     @property
     def strata(self) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class TaskTables:
     def claims(self) -> list[Claim]:
         return [claim for table in self.tables for claim in table.claims()]
 
-    def _of(self, key: str) -> tuple[Table, Order]:
+    def _of(self, key: str) -> tuple[PrintedTable, Order]:
         return next((table, order) for table in self.tables for order in table.orders if order.key == key)
 
 
@@ -200,8 +200,8 @@ class Paper(Source):
     statements: tuple[str, ...]
     title: str = "the paper"
 
-    def table(self, name: str) -> Table:
-        return _read(self.package, f"tables/{name}", Table)
+    def table(self, name: str) -> PrintedTable:
+        return _read(self.package, f"tables/{name}", PrintedTable)
 
     def text(self, name: str, kind: type[T]) -> T:
         """Numbers that the text prints, from the folder `text/`."""
