@@ -13,9 +13,9 @@ from hardtail.show.page.page import write_page
 from hardtail.study.claims import claim_named
 from hardtail.study.store import Store
 from tests.conftest import BROWSER, NO_BROWSER
-from tests.page_toys import SIZES, SLIDER, Open, filled, steps
+from tests.page_toys import SIZES, SLIDER, N, Open, filled, steps
 from tests.planted_results import Planted, as_printed, together
-from tests.report_toys import EVIL, lines, markup_trace, results
+from tests.report_toys import EVIL, addition_traces, lines, markup_trace, results
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -224,6 +224,24 @@ def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
     assert row["y"] + row["height"] <= SIZES["phone"][1], "with the slider"
     page.locator(".pane").first.locator(".tile").nth(4).tap()
     assert "10^8" in page.locator(".told .cell-name").inner_text()
+
+
+def test_the_scale_of_a_picture_is_as_wide_as_what_it_measures(opened: Open, tmp_path: Path) -> None:
+    """With one stratum or with two, on a phone and on a desktop."""
+    for n, traces in enumerate((addition_traces(N)[:2], addition_traces(N))):
+        path = tmp_path / f"{n}.html"
+        write_page(path, *page_content(None, [], traces))
+        for size in SIZES:
+            page = opened("#overview", path=path, size=size)
+            scales, tracks = (
+                {
+                    (round(box["x"]), round(box["width"]))
+                    for part in page.locator(name).all()
+                    if (box := part.bounding_box())
+                }
+                for name in (".dots .scale", ".dots .track")
+            )
+            assert scales == tracks != set()
 
 
 def test_markup_in_data_is_shown_and_not_run(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
