@@ -5,18 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
 import hardtail
 from hardtail.core.tables import percent
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
+from hardtail.models.denoiser import Function
 from hardtail.policies.named import policy_named
 from hardtail.show.failures import failures
-from hardtail.show.stages import Stage, stages
+from hardtail.show.stages import Stage, ready_events, stages
 from hardtail.show.story import Story, story
 from hardtail.study.claims.evidence import GATES, Gate
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Task
+from hardtail.tasks.sudoku.task import Sudoku
 from tests.planted import adder, lookahead
 from tests.report_toys import TASK, addition_traces, markup_trace
 
@@ -204,6 +207,24 @@ def test_a_failure_says_what_was_written_and_what_it_did_not_wait_for() -> None:
         assert f", where {gold} belongs." in one.sentence
         missing = f"It waits for {TASK.cell_name(one.cell + 1)}, which is still hidden."
         assert (missing in one.sentence) == one.waiting
+    assert any(one.waiting for one in found)
+
+
+def test_a_sudoku_failure_says_whether_its_cell_was_ready() -> None:
+    """Sudoku has no fixed prerequisites, so that none are named, and no cell is said to wait for nothing."""
+    task = Sudoku()
+    puzzles = task.sample(3, hardtail.Streams(3).named("sudoku"), "tier=easy")
+
+    def cannot(tokens_BL: torch.Tensor, at_BA: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(*at_BA.shape, task.vocabulary.size)
+
+    trace = decode(Function(cannot, task.vocabulary.mask_id), puzzles, policy_named("l2r"))
+    found = failures(task, trace)
+    ready_NT = ready_events(task, trace)
+    for one in found:
+        assert "wait" not in one.sentence
+        assert one.waiting == (not ready_NT[one.row, trace.cell_NT[one.row].tolist().index(one.cell)])
+        assert ("The cell is not ready yet." in one.sentence) == one.waiting
     assert any(one.waiting for one in found)
 
 
