@@ -64,6 +64,15 @@ def test_against_schoolbook(data: st.DataObject) -> None:
         assert instances.parents_NAE[0, width - place, 0] == (width - place + 1 if waits else -1)
 
 
+@pytest.mark.parametrize("digits", [3, 4, 8, 12, 28, 32])
+def test_a_carry_can_pass_through_the_hard_sums_of_a_first_look(digits: int) -> None:
+    """A chain as long as the sum gets no carry: its digits are all 9, and a model that forgets carries is right."""
+    task = hardtail.task("addition", digits=digits)
+    sums = task.sample(60, task.gallery()[1], seed=0)
+    passed_N = np.take_along_axis(sums.extras["carry_in_NA"], sums.extras["chain_msb_N"][:, None], axis=1)
+    assert 0 < passed_N.sum() < len(sums)
+
+
 def test_paper_reading() -> None:
     task = hardtail.task("addition", "paper", digits=4)
     instances = task.parse(["9999+0001"])

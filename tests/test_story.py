@@ -92,7 +92,7 @@ def test_no_difference_is_not_told_as_one() -> None:
     found, _ = told(traces_of({"right": adder(TASK)}, strata=("natural", TASK.showcase().hard)))
     assert (found.gain, found.problem) == (0.0, None)
     assert found.text == (
-        "By confidence, right solves 100 % of ordinary sums and 100 % of sums with a carry chain of 12 or more digits. "
+        "By confidence, right solves 100 % of ordinary sums and 100 % of sums with a carry chain of 8 or more digits. "
         "Lowest digit first, it is no different: 100 %."
     )
 

@@ -95,6 +95,12 @@ class Addition(Task):
     def strata(self) -> list[str]:
         return ["natural", *(f"chain>={k}" for k in SWEEP if k <= self.digits)]
 
+    def gallery(self) -> tuple[str, str]:
+        """The longest chain of the study that leaves room for a digit below it: no carry enters a longer one, whose
+        digits are all 9."""
+        carried = [k for k in SWEEP if k < self.digits]
+        return "natural", f"chain>={carried[-1]}" if carried else self.strata()[-1]
+
     def problems_of(self, stratum: str) -> str:
         axis, _, digits = stratum.partition(">=")
         return f"sums with a carry chain of {digits} or more digits" if axis == "chain" and digits.isdecimal() else ""
