@@ -21,7 +21,7 @@ from hardtail.core.files import (
     save_instances,
 )
 from hardtail.core.manifest import Manifest
-from hardtail.core.trace_files import save_trace
+from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.decoding.loop import decode
 from hardtail.policies.confidence import Top1
 from hardtail.testing import same
@@ -192,6 +192,20 @@ def test_errors_of_a_file_say_why(tmp_path: Path) -> None:
         files.refuse_special(Path("a\0b"))
     with pytest.raises(HardtailError, match="cannot be written: File name too long"):
         files.refuse_special(tmp_path / ("x" * 300))
+
+
+def test_a_trace_and_a_data_set_are_not_taken_for_damaged_ones_of_the_other(saved: Path) -> None:
+    path = saved.with_name("trace.npz")
+    save_trace(path, decode(TOY, problems(3), Top1()))
+    with pytest.raises(HardtailError, match="trace, which `hardtail view`, `diagnose` and `compare` read"):
+        load_instances(path)
+    save_instances(path, problems(3), Manifest(task="addition"))
+    with pytest.raises(HardtailError, match="data set, which `hardtail inspect` and `eval --data` read"):
+        load_trace(path)
+    page = saved.with_name("page.html")
+    page.write_text("<html>")
+    with pytest.raises(HardtailError, match=r"page.html does not end in .npz or .parquet"):
+        load_instances(page)
 
 
 def test_data_and_traces_have_an_ending_that_their_manifest_does_not_have(tmp_path: Path) -> None:

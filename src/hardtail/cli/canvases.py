@@ -39,5 +39,5 @@ def import_canvases(
     if manifest_path(into).resolve() == canvases.resolve():
         raise HardtailError(f"--out {into}: its manifest would replace {canvases}; give another name")
     save_trace(into, trace)
-    right, steps = int(trace.exact_N.sum()), int(trace.steps_N.max(initial=0))
-    print(f"{into}: {common.counted(len(trace), 'problem', 'problems')}, {right:,} solved, {steps:,} steps")
+    right, steps = int(trace.exact_N.sum()), common.counted(int(trace.steps_N.max(initial=0)), "step", "steps")
+    print(f"{into}: {common.counted(len(trace), 'problem', 'problems')}, {right:,} solved, {steps}")

@@ -280,6 +280,8 @@ def load_instances(source: str | Path) -> tuple[Instances, Manifest]:
     path = local_data(source)
     if path.suffix == parquet.ENDING:
         return parquet.load_parquet(path)
+    if path.suffix != ".npz" and path.is_file():
+        raise HardtailError(f"{path} does not end in .npz or .parquet; give a file that `hardtail data` wrote")
     side = manifest_path(path)
     try:
         manifest = read_manifest(read_regular(side), Manifest, str(side), "build the data again")

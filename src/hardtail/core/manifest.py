@@ -75,10 +75,22 @@ def read_manifest(raw: bytes, kind: type[M], where: str, remedy: str) -> M:
         held = decoded(raw, where)
         what = "trace" if kind is TraceManifest else None
         if not isinstance(held, dict) or (held.get("format"), held.get("kind")) != (FORMAT, what):
+            remedy = _reads(held, what) or remedy
             raise HardtailError(f"{where} is not the manifest of a {what or 'data set'} of format {FORMAT}")
         return converted(held, kind, where)
     except HardtailError as error:
         raise HardtailError(f"{error}; {remedy}") from error
+
+
+def _reads(held: object, wanted: str | None) -> str:
+    """What to do with a manifest of the other kind; empty if it is none."""
+    if not isinstance(held, dict) or held.get("format") != FORMAT:
+        return ""
+    if wanted is None and held.get("kind") == "trace":
+        return "it is that of a trace, which `hardtail view`, `diagnose` and `compare` read"
+    if wanted == "trace" and "kind" not in held and "task" in held:
+        return "it is that of a data set, which `hardtail inspect` and `eval --data` read"
+    return ""
 
 
 def as_json(manifest: Struct) -> dict[str, Any]:

@@ -73,7 +73,8 @@ class Registry(Generic[T]):
         except (ImportError, AttributeError, ValueError, SyntaxError) as error:
             own = ":" in name and isinstance(error, ModuleNotFoundError)
             hint = "; modules are also looked for in the current folder and, with --path DIR, in DIR" if own else ""
-            raise HardtailError(f"the {self.kind} {name!r} cannot be loaded from {path!r}: {error}{hint}") from error
+            source = "" if path == name else f" from {path!r}"
+            raise HardtailError(f"the {self.kind} {name!r} cannot be loaded{source}: {error}{hint}") from error
         if fault := self._fault(found):
             raise HardtailError(f"{path!r} is not a {self.kind}: {fault}")
         return found
