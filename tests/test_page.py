@@ -212,6 +212,8 @@ def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
             "[...document.querySelectorAll('.views a, #theme')].map(a => a.getBoundingClientRect().right)"
         )
         assert ends == sorted(ends), "the way to every view is on the screen"
+        width, shown = page.locator(".views").evaluate("bar => [bar.scrollWidth, bar.clientWidth]")
+        assert width <= shown, "and none is cut off"
     assert page.locator(SLIDER).is_visible()
     assert filled(page) > 0
     for pane in page.locator(".pane").all():
