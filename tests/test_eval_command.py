@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -245,6 +246,9 @@ def test_the_gallery_draws_one_failure_unless_told(run: Path, words: Words) -> N
         done = words("eval", *said, "--policies", "top1", "--strata", "natural", "-n", "5")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("top1 on natural") == drawn, said
+        lines = done.stdout.splitlines()
+        told = [line for before, line in pairwise(lines) if before.startswith("  the digit")]
+        assert all(line.startswith(("  ", "╭", "2 records")) for line in told), "a reason keeps its indent"
 
 
 def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: Words) -> None:

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal, Trust
 from hardtail.core.tables import SCREEN, Cell, Table, text
+from hardtail.core.terminal import wrapped
 from hardtail.measuring.evaluate import Found, Outcome
 from hardtail.measuring.subject import Subject
 from hardtail.tasks.base import Task
@@ -119,4 +120,5 @@ def show_failures(console: "Console", task: Task, found: Sequence[Found]) -> Non
             title = Text(f"{item.record.policy} on {item.record.stratum}")
             console.print(Panel(picture, title=title, title_align="left", expand=False))
             fault = task.fault(item.failures.instances, i, item.failures.answer_NA[i])
-            console.print(f"  {fault}" if fault else "  a valid answer, but not the gold one", markup=False)
+            reason = f"  {fault or 'a valid answer, but not the gold one'}"
+            console.print(wrapped(reason, console.width), markup=False)
