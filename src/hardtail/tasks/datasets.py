@@ -139,7 +139,10 @@ def load(
     The file's text may take `limit` bytes of memory.
     """
     path = task.fetch(source)
-    instances = task.load(path, limit)
+    try:
+        instances = task.load(path, limit)
+    except HardtailError as error:
+        raise error if str(path) in str(error) else HardtailError(f"{path}: {error}") from error
     rng = Streams(seed).named(f"{task.name}/{split}/{path.name}")
     if split:
         parts_of(task, split, None)
