@@ -125,3 +125,11 @@ def best(cells: list[int], score: Callable[[int], float], count: int = 1) -> lis
 
 def toy_policy(name: str) -> Policy:
     return policy_named(name, ("zigzag",))
+
+
+@dataclass(frozen=True)
+class PlainEntropy(Policy):
+    """As one would write it first: 0 · -inf is NaN, for the mask in every cell."""
+
+    def score(self, guess: Guess, state: State) -> Tensor:
+        return (guess.p_BAV * guess.log_p_BAV).sum(dim=-1)

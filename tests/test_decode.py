@@ -12,6 +12,7 @@ import hardtail
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding import sizes
+from hardtail.decoding.elsewhere import PolicyElsewhere
 from hardtail.decoding.loop import WINDOW, decode, decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import CPU_BATCH, batch_rows, in_flight, tile
@@ -22,7 +23,19 @@ from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.policies.orders import Blocks, Logical
 from hardtail.policies.remask import P2, ReMDM
-from tests.decoding_toys import CELLS, MASK, NAMES, TOY, VOCAB, hashed_logits, problems, same_trace, toy_policy
+from hardtail.testing import check_policy
+from tests.decoding_toys import (
+    CELLS,
+    MASK,
+    NAMES,
+    TOY,
+    VOCAB,
+    PlainEntropy,
+    hashed_logits,
+    problems,
+    same_trace,
+    toy_policy,
+)
 
 OWN_ORDER = ("noisy", "random", "r2l", "zigzag", "tests.decoding_toys:EveryOther")
 """Policies that tell cells apart though the denoiser does not."""
@@ -266,6 +279,17 @@ def test_a_bad_request_is_one_sentence(change: dict[str, Any], words: str) -> No
     with pytest.raises(HardtailError, match=words) as caught:
         decode(TOY, instances, policy, Decoding(**request))
     assert "\n" not in str(caught.value)
+
+
+def test_a_policy_whose_scores_are_nan_is_refused() -> None:
+    """It would decode from the first cell to the last, whatever it is meant to do."""
+    with pytest.raises(HardtailError, match=r"^PlainEntropy\(\): score returned NaN .* use torch\.special\.entr"):
+        decode(TOY, problems(3), PlainEntropy())
+    with pytest.raises(AssertionError, match="a hidden cell's score is NaN"):
+        check_policy(PlainEntropy())
+    x = torch.full((2, CELLS), MASK)
+    with pytest.raises(HardtailError, match="score returned NaN"):
+        PolicyElsewhere(PlainEntropy(), MASK).transfer_index(torch.randn(2, CELLS, VOCAB), 0.0, "", x == MASK, x)
 
 
 def test_a_commit_of_nothing_is_refused() -> None:

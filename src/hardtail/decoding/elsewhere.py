@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.noise import mix, signed
-from hardtail.policies.base import Commit, Guess, Policy, State, fitting, only_hidden, ranked
+from hardtail.policies.base import Commit, Guess, Policy, State, fitting, only_hidden, ranked, refuse_unscored
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ class PolicyElsewhere:
         top_BS, token_BS = log_p_BSW.max(dim=-1)
         guess = Guess(logits_BSW, log_p_BSW, token_BS, top_BS)
         policy, hidden_B = self.policy, mask_index.sum(dim=1)
-        score_BS = only_hidden(fitting(policy.score(guess, state), mask_index, policy, "score"), mask_index)
+        score_BS = fitting(policy.score(guess, state), mask_index, policy, "score")
+        refuse_unscored((score_BS.isnan() & mask_index).any(), policy)
+        score_BS = only_hidden(score_BS, mask_index)
         asked = num_transfer_tokens
         commit = self.commit if asked is None else _Asked(asked_B=asked.reshape(-1))
         count_B = fitting(policy.count(guess, score_BS, state, commit), hidden_B, policy, "count")

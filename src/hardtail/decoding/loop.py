@@ -33,7 +33,7 @@ from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
 from hardtail.decoding.workers import Progress, is_ours, spread, worker_count
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers, well_shaped
-from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked
+from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked, refuse_unscored
 
 PLAIN = Decoding()
 KEPT_LOOPS = 8
@@ -145,6 +145,8 @@ class _Loop:
         )
         self.gold_BA = zeros(rows, self.cells)
         self.passes_B = zeros(rows)
+        self.unscored = zeros(dtype=torch.bool)
+        """Whether a hidden cell of this batch had no score; asked once at the end, as asking waits for a GPU."""
         self.events = Events(rows, self.cells, policy.remasks, device)
         self._fill(like)
         self.allowed_V = self._allowed(decoding)
@@ -175,6 +177,7 @@ class _Loop:
             progress(n * (step + 1) // most - n * step // most)
             left = n - n * (step + 1) // most
         segments.append(self.events.flush(n))
+        refuse_unscored(self.unscored, self.policy)
         progress(left)
         if bool(self.state.hidden_BA.any()):
             raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow more")
@@ -238,6 +241,7 @@ class _Loop:
         state.tokens_BL.scatter_(1, state.at_BA, self.gold_BA.masked_fill(state.hidden_BA, state.mask_id))
         state.step.zero_()
         self.passes_B.zero_()
+        self.unscored.zero_()
         self.events.used_B.zero_()
 
     # -- one step -----------------------------------------------------------------------------------------------
@@ -257,7 +261,9 @@ class _Loop:
         guess = self._look(active_B, computed)
         if policy.remasks and (anew_BA := policy.overwrite(guess, state)) is not None:
             self._hide(fitting(anew_BA, state.hidden_BA, policy, "overwrite"), guess)
-        score_BA = only_hidden(fitting(policy.score(guess, state), state.hidden_BA, policy, "score"), state.hidden_BA)
+        score_BA = fitting(policy.score(guess, state), state.hidden_BA, policy, "score")
+        self.unscored.logical_or_((score_BA.isnan() & state.hidden_BA).any())
+        score_BA = only_hidden(score_BA, state.hidden_BA)
         hidden_B = state.hidden_BA.sum(dim=1)
         count_B = fitting(policy.count(guess, score_BA, state, self.commit), hidden_B, policy, "count")
         count_B = count_B.clamp(min=1).minimum(hidden_B)

@@ -38,7 +38,7 @@ _ANSWERS = {
 LIKELY_ROUNDS = 2
 """The rounds that a policy which looks again until nothing differs takes for most answers, if it may."""
 REFUSED = torch.finfo(torch.float32).min
-"""The score of a hidden cell that the policy scored -inf or NaN: not now, unless nothing else is left."""
+"""The score of a hidden cell that the policy scored -inf: not now, unless nothing else is left."""
 
 
 @dataclass
@@ -178,7 +178,8 @@ class Policy(Checked, ABC):
 
     @abstractmethod
     def score(self, guess: Guess, state: State) -> Tensor:
-        """A score for every answer cell, -inf for "not now"; only those of hidden cells are read."""
+        """A score for every answer cell, -inf for "not now"; only those of hidden cells are read, which must not be
+        NaN."""
 
     def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
         """How many of the best hidden cells to commit in each row; the decoder commits at least one, if any is hidden.
@@ -239,5 +240,17 @@ def fitting(answer: Tensor, like: Tensor, policy: Policy, method: str) -> Tensor
 
 
 def only_hidden(score_BA: Tensor, hidden_BA: Tensor) -> Tensor:
-    """Scores with -inf for cells that are not hidden; a hidden cell's own -inf or NaN becomes the lowest number."""
+    """Scores with -inf for cells that are not hidden; a hidden cell's own -inf or NaN becomes the lowest number.
+
+    A NaN is refused later (`refuse_unscored`); until then it must not disturb the order of the others.
+    """
     return score_BA.float().nan_to_num(nan=REFUSED, neginf=REFUSED).masked_fill(~hidden_BA, -torch.inf)
+
+
+def refuse_unscored(unscored: Tensor, policy: Policy) -> None:
+    """Raise HardtailError if a hidden cell's score was NaN, which would decide nothing: cells would go by position."""
+    if bool(unscored):
+        raise HardtailError(
+            f"{policy}: score returned NaN for a hidden cell; tokens that cannot be committed have p = 0 and "
+            "log p = -inf, so use torch.special.entr for -p log p, and give -inf for 'not now'"
+        )

@@ -42,6 +42,7 @@ def check_policy(policy: Policy, task: Task | None = None) -> None:
             with self._captured("score"):
                 score_BA: Tensor = super().score(guess, state)
             assert score_BA.dtype == torch.float32, "scores are not float32"
+            assert not (score_BA.isnan() & state.hidden_BA).any(), "a hidden cell's score is NaN"
             assert torch.equal(before[0], state.tokens_BL), "score changes the tokens"
             assert torch.equal(before[1], state.hidden_BA), "score changes what is hidden"
             return score_BA
