@@ -251,6 +251,19 @@ def test_the_gallery_draws_one_failure_unless_told(run: Path, words: Words) -> N
         assert all(line.startswith(("  ", "╭", "2 records")) for line in told), "a reason keeps its indent"
 
 
+def test_traces_of_another_model_are_not_replaced(run: Path, tmp_path: Path, words: Words) -> None:
+    few = ("--policies", "top1", "--strata", "natural", "-n", "3", "--traces", str(tmp_path))
+    for again in range(2):
+        assert words("eval", str(run), *few).returncode == 0, again
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    other = words("eval", str(shutil.copytree(run, tmp_path.with_name("other"))), *few)
+    assert other.returncode == 2
+    assert f"natural.top1.npz is a trace of {run.name}, which one of other would replace" in other.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
+    (tmp_path / "natural.top1.json").unlink()  # what is left is no trace
+    assert words("eval", str(tmp_path.with_name("other")), *few).returncode == 0
+
+
 def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: Words) -> None:
     done = words("diagnose", str(run), "--strata", "chain>=4", "natural", "-n", "20", "--json")
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, file_hash, manifest_path, open_regular, read_regular
 from hardtail.core.manifest import TraceManifest, manifest_bytes, read_manifest
 from hardtail.core.schema import check_trace, check_trace_headers
-from hardtail.core.types import Array, Trace
+from hardtail.core.types import Array, Trace, TraceSource
 
 
 class TraceWriter:
@@ -85,6 +85,15 @@ def trace_parts(path: Path) -> Iterator[Trace]:
             trace = Trace.from_arrays(arrays, manifest.mask_id, manifest.about)
             check_trace(trace)
             yield trace
+
+
+def traced_model(path: Path) -> str:
+    """The model that the trace at `path` names, without reading its arrays; empty if there is no such trace."""
+    try:
+        about = read_manifest(read_regular(manifest_path(path)), TraceManifest, str(path), "").about
+    except (OSError, HardtailError):
+        return ""
+    return TraceSource.of(about).model
 
 
 def _by_part(headers: Mapping[str, Header], count: int) -> list[dict[str, Header]]:
