@@ -184,8 +184,10 @@ def test_a_showcase_names_strata_and_an_order_of_its_task(name: str) -> None:
         ("countdown", "heldout=1,m>=11", "puzzles with eleven or more solutions"),
         ("countdown", "m=1-3", "puzzles with one to three solutions"),
         ("countdown", "m>=12", ""),
+        ("sudoku", "tier=medium", "puzzles of the medium tier"),
         ("sudoku", "tier=top1pct", "puzzles of the hardest tier"),
-        ("sudoku", "tier=easy", ""),
+        ("sudoku", "tier=very_hard", "puzzles of the very hard tier"),
+        ("sudoku", "rating>=30", ""),
     ],
 )
 def test_the_problems_of_a_stratum_have_a_name(name: str, stratum: str, words: str) -> None:

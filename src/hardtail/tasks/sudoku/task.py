@@ -119,7 +119,8 @@ class Sudoku(Task):
         return "tier=easy", "tier=top1pct"
 
     def problems_of(self, stratum: str) -> str:
-        return "puzzles of the hardest tier" if stratum == f"tier={TIERS[-1]}" else ""
+        words = {f"tier={tier}": tier.replace("_", " ") for tier in TIERS} | {f"tier={TIERS[-1]}": "hardest"}
+        return f"puzzles of the {words[stratum]} tier" if stratum in words else ""
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         sizes = {"train": TRAIN, "test": TEST}
