@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
-from hardtail.core.records import Accuracy, LogLine, read_jsonl, read_measurements
+from hardtail.core.records import Accuracy
 from hardtail.show.study_tables import study_tables
 from hardtail.study.claims.ledger import printed_accuracy
-from tests.docs_tables import RESULTS, ROOT, RUNS, Figures, compare, differs, right, table
+from tests.docs_tables import RESULTS, RUNS, Figures, compare, differs, right, table
 
 REPRODUCTION = "docs/reproduction.md"
 RELEASE = {scheme: f"addition-{scheme}-tf32-s42" for scheme in ("random", "papl", "papl5", "puma")}
@@ -197,48 +197,36 @@ def _both(stratum: str) -> list[tuple[str, str]]:
     return [("top1", stratum), ("dead_end_filling", stratum)]
 
 
-def test_countdown() -> None:
-    runs = {scheme: f"countdown-{scheme}-quarter-s42" for scheme in ("random", "papl", "puma")}
-    columns = list(product(runs, ("top1", "random", "step_sequential")))
+@pytest.mark.parametrize(
+    ("head", "variant", "schemes"),
+    [("| solutions |", "-quarter", ("random", "papl", "puma")), ("| solutions, all steps |", "", ("random", "papl"))],
+)
+def test_countdown(head: str, variant: str, schemes: tuple[str, ...]) -> None:
+    columns = list(product(schemes, ("top1", "random", "step_sequential")))
     strata = {"1 to 3": "heldout=1,m=1-3", "11 and more": "heldout=1,m>=11", "all": "heldout=1"}
     expected: dict[str, Figures] = {
         label: paired(
             [on_paper("countdown", scheme, policy, stratum) for scheme, policy in columns],
-            [right(runs[scheme], policy, stratum) for scheme, policy in columns],
+            [right(f"countdown-{scheme}{variant}-s42", policy, stratum, "best_probe") for scheme, policy in columns],
         )
         for label, stratum in strata.items()
     }
-    compare(REPRODUCTION, "| solutions |", expected)
+    compare(REPRODUCTION, head, expected)
 
 
-def test_the_whole_schedule_of_countdown() -> None:
-    """As far as that run is left: from the log, and for its last step from what was printed."""
-    left, quarter = ROOT / "results-unfinished" / "countdown-random-s42-whole", "countdown-random-quarter-s42"
-    measured = [record for record in read_measurements(left / "evaluations.jsonl") if isinstance(record, Accuracy)]
-    expected: dict[str, Figures] = {}
-    for label, stratum in ("1 to 3", "m=1-3"), ("4 to 10", "m=4-10"), ("11 and more", "m>=11"):
-        figures: list[float | None] = []
-        for policy in "top1", "step_sequential":
-            asked = policy, f"heldout=1,{stratum}"
-            [found] = [record for record in measured if (record.policy, record.stratum) == asked]
-            figures += [on_paper("countdown", "random", *asked), found.exact_match, found.low, found.high]
-            figures += [right(quarter, *asked)]
-        expected[label] = figures
-    compare(REPRODUCTION, "| puzzles with … solutions |", expected)
-    log = {line.step: line for line in read_jsonl(left / "log.jsonl", LogLine) if line.natural is not None}
-    steps = [log[step] for step in (50_000, 100_000, 150_000)]
-    printed = " ".join((left / "printed.txt").read_text().split())
-    end = re.findall(r"natural ([0-9.]+) hard ([0-9.]+) hard in order ([0-9.]+)", printed)[-1]
+def test_countdown_while_it_trained() -> None:
     rows = {
-        "all, confidence": ([line.natural for line in steps], "top1", "heldout=1"),
-        "1 to 3 solutions, confidence": ([line.hard for line in steps], "top1", "heldout=1,m=1-3"),
-        "1 to 3 solutions, in steps": ([line.hard_logical for line in steps], "step_sequential", "heldout=1,m=1-3"),
+        "all, confidence": ("natural", "top1", "heldout=1"),
+        "1 to 3 solutions, confidence": ("hard", "top1", "heldout=1,m=1-3"),
+        "1 to 3 solutions, in steps": ("hard_logical", "step_sequential", "heldout=1,m=1-3"),
     }
-    whole: dict[str, Figures] = {
-        label: [*figures, float(last), on_paper("countdown", "random", *asked)]
-        for (label, (figures, *asked)), last in zip(rows.items(), end, strict=True)
-    }
-    compare(REPRODUCTION, "| step | 50,000 | 100,000 |", whole)
+    expected: dict[str, Figures] = {}
+    for scheme, says in (("random", ("random masking: ", "", "")), ("papl", ("PAPL: ",) * 3)):
+        log = {line.step: line for line in RUNS[f"countdown-{scheme}-s42"].log}
+        for start, (label, (field, *asked)) in zip(says, rows.items(), strict=True):
+            seen = [getattr(log[step], field) for step in range(50_000, 200_001, 50_000)]
+            expected[start + label] = [*seen, on_paper("countdown", scheme, *asked)]
+    compare(REPRODUCTION, "| step | 50,000 | 100,000 |", expected)
 
 
 def test_single_cells_of_sudoku() -> None:
