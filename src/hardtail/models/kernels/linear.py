@@ -14,7 +14,8 @@ computed, and so that what GELU needs fits the registers.
 Every tile is written once, by one program, and sums over rows are added up in a fixed order: the same numbers in every
 run.
 
-Shapes: M rows, N columns and K depth of a tile; H rows of half a tile; S places of the ring.
+Shapes: M rows, N columns and K depth of a tile; H rows of half a tile; W warps of a group; S places of the ring; T
+halves of a tile that a group has room for.
 """
 
 import torch
@@ -32,9 +33,9 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 ROWS, COLUMNS, DEPTH = 128, 128, 64
 """Of a tile. It needs 128 registers of each thread of a group for its sums."""
-ROOM, PLACES = 9, 3
-"""Chunks of x and of the weight that find room in shared memory, next to the two tiles that are being written; and how
-many of them are places of the ring at least, or else the weight is not kept."""
+ROOM, PLACES = 14, 3
+"""Chunks of x and of the weight, and halves of tiles, that find room in shared memory; and how many places the ring has
+at least, or else the weight is not kept. With few of them, products wait for what they multiply."""
 PROGRAMS = 132
 """As many as an H200 has multiprocessors."""
 SLOPE = torch.float16
@@ -130,6 +131,23 @@ def _rows_of_a_thread(x_HN):
 
 
 @gluon.jit
+def _store_sums(total, tiles, out):
+    """Add up the rows that `_rows_of_a_thread` left, and write them: by way of the room for tiles, which is free again.
+
+    (A change of layout would take shared memory of its own, and a place from the ring.)
+    """
+    total_WN = gl.sum(total, 1)
+    W: gl.constexpr = total_WN.shape[0]
+    N: gl.constexpr = total_WN.shape[1]
+    shared: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    by_column: gl.constexpr = gl.BlockedLayout([W, 1], [1, 32], [1, 4], [0, 1])
+    rows_WN = tiles.index(0)._reinterpret(gl.float32, [W, N], shared)
+    rows_WN.store(total_WN)
+    n_N = gl.arange(0, N, layout=gl.SliceLayout(0, by_column))
+    gl.store(out + n_N, gl.sum(rows_WN.load(by_column), 0))
+
+
+@gluon.jit
 def _finish(x_HN, tiles, slope, out, row, column, HALF: gl.constexpr, FOLLOWED: gl.constexpr):
     """Do what follows the product of half a tile, and write it by way of shared memory; returns what `out` gets."""
     if FOLLOWED == "gelu":
@@ -141,12 +159,12 @@ def _finish(x_HN, tiles, slope, out, row, column, HALF: gl.constexpr, FOLLOWED: 
         tma.async_copy_shared_to_global(slope, [row, column], tiles.index(0))
         tma.async_copy_shared_to_global(out, [row, column], tiles.index(1))
     else:
-        tile_HN = tiles.index(HALF)
+        tile_HN = tiles.index(HALF if FOLLOWED == "derivative" else 0)
         if FOLLOWED == "derivative":
             slope_HN = tile_HN.load(x_HN.type.layout).to(gl.float16, bitcast=True)
             x_HN *= slope_HN.to(gl.float32)
         else:
-            tma.store_wait(pendings=1)  # the other half may still be on its way
+            tma.store_wait(pendings=0)  # there is room for one half
         tile_HN.store(x_HN.to(out.dtype))
         fence_async_shared()
         tma.async_copy_shared_to_global(out, [row, column], tile_HN)
@@ -192,26 +210,26 @@ def _compute(
         count += 1
     tma.store_wait(pendings=0)
     if partial is not None:
-        total_N = gl.convert_layout(gl.sum(gl.sum(total, 1), 0), gl.SliceLayout(0, layout))
-        gl.store(partial + (2 * group + FIRST) * (columns * N) + n_N, total_N)
+        _store_sums(total, tiles, partial + (2 * group + FIRST) * (columns * N) + n)
 
 
 @gluon.jit(do_not_specialize=["rows", "columns", "chunks"])
 def linear(
     x, w, bias, slope, out, partial, rows, columns, chunks,
-    S: gl.constexpr, KEPT: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
+    S: gl.constexpr, KEPT: gl.constexpr, T: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
 ):  # fmt: skip
     """x·wᵀ + bias, or x·w if `FLIPPED`, followed by nothing, or
 
     - "gelu": out gets gelu of the sum, and `slope` gelu' of it;
     - "derivative": out gets the product times `slope`, and `partial` sums of its columns.
 
-    `KEPT` chunks of the weight stay in shared memory: all of them or none.
+    `KEPT` chunks of the weight stay in shared memory: all of them or none. GELU and its derivative have two halves of a
+    tile on their way; a product alone, which has time to wait for one, leaves its room to the ring.
     """
     x_ring = gl.allocate_shared_memory(x.dtype, [S] + x.block_shape, x.layout)
     w_ring = gl.allocate_shared_memory(w.dtype, [KEPT or S] + w.block_shape, w.layout)
-    tiles_0 = gl.allocate_shared_memory(out.dtype, [2] + out.block_shape, out.layout)
-    tiles_1 = gl.allocate_shared_memory(out.dtype, [2] + out.block_shape, out.layout)
+    tiles_0 = gl.allocate_shared_memory(out.dtype, [T] + out.block_shape, out.layout)
+    tiles_1 = gl.allocate_shared_memory(out.dtype, [T] + out.block_shape, out.layout)
     full = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
     turn = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
@@ -278,8 +296,10 @@ def _launch(
         partial_SN,
     )
     programs = max(PROGRAMS // columns, 1) * columns
-    room = (ROOM - chunks, chunks) if chunks + PLACES <= ROOM else (ROOM // 2, 0)
-    linear[(programs,)](*given, rows, columns, chunks, *room, flipped, followed, num_warps=4)
+    tiles = 1 if followed == "nothing" else 2
+    room = ROOM - 2 * tiles
+    places, kept = (room - chunks, chunks) if chunks + PLACES <= room else (room // 2, 0)
+    linear[(programs,)](*given, rows, columns, chunks, places, kept, tiles, flipped, followed, num_warps=4)
 
 
 def _tiles(x: Tensor, rows: int, columns: int) -> TensorDescriptor:
