@@ -65,7 +65,7 @@ def test_models_are_decoded_on_the_same_instances(report: Command, trained: Path
         "last · top1",
         "last · lsb",
     ]
-    assert stage["strata"] == ["natural"] * 3 + ["chain>=8"] * 3
+    assert stage["strata"] == ["natural"] * 3 + ["chain>=6"] * 3
     assert [run["name"] for run in content["runs"]] == ["run"]
     assert len(content["study"]["runs"]) == 6  # the log is plotted beside those of the recorded runs
     names = {series["group"] for chart in content["charts"] for series in chart["series"]}
