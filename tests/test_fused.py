@@ -196,14 +196,14 @@ def test_blocks_of_deep_models_share_products(
 @pytest.mark.skipif(not HOPPER, reason="needs a Hopper GPU")
 @pytest.mark.parametrize("programs", [1, 6, 132])
 @pytest.mark.parametrize(
-    ("rows", "columns", "depth"), [(1, 128, 64), (1000, 256, 192), (700, 384, 384), (1664, 384, 448)]
+    ("rows", "columns", "depth"), [(1, 128, 64), (1000, 256, 192), (700, 384, 384), (1664, 384, 512)]
 )
 def test_linear_layers_with_what_follows_them(
     rows: int, columns: int, depth: int, programs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against float64: rows that fill no tile, groups of warps without a tile, a depth of more chunks than places.
 
-    The last depth is too large for the weight to be kept in shared memory.
+    The last depth is too large for the weight to be kept in shared memory next to two halves of a tile.
     """
     linear = tiled()
     monkeypatch.setattr(linear, "PROGRAMS", programs)
