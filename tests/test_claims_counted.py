@@ -158,6 +158,20 @@ def test_a_profile_without_failures_cannot_be_judged_and_says_so(tmp_path: Path)
     assert "nothing failed that it could describe" in judged.findings[0].remark
 
 
+def test_a_diagnosis_without_coverage_measures_no_coverage(tmp_path: Path) -> None:
+    """It is not that nothing failed: the states of training were not at hand when the run was diagnosed."""
+    claim = claim_named("discussion.coverage.maze")
+    made = Planted(tmp_path)
+    for figure in _figures(claim.id):
+        made.plant(figure, 0.5)
+    assert claim.judge(Results(made.written())).verdict is not Verdict.UNMEASURED
+    for diagnosis in made.diagnoses.values():
+        diagnosis["coverage"] = None
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.UNMEASURED
+    assert judged.findings[0].remark.endswith("diagnosed, but the record has no coverage")
+
+
 def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(tmp_path: Path) -> None:
     """PUMA has no wrong g or k cells, so that its signs cannot be like random masking's; place and rate are unlike."""
     claim = claim_named("addition.commits.same-profile")

@@ -222,8 +222,10 @@ class Profiled(PerRun):
         return {run.seed for run in self._counted(results) if self._diagnosis(results, run)}
 
     def why_missing(self, results: Results) -> str:
-        if self.diagnosed(results):
-            return NOTHING_FAILED
+        if held := [record for run in self._counted(results) if (record := self._diagnosis(results, run))]:
+            part = self.path.partition(".")[0]
+            lacking = all(getattr(record, part) is None for record in held)
+            return f"diagnosed, but the record has no {part.replace('_', ' ')}" if lacking else NOTHING_FAILED
         at = self.policy, results.weights(self.usual)
         if any(at in run.explained for run in self._counted(results)):
             return f"diagnosed, but not on all of {', '.join(diagnosed_strata(self.task))}"
