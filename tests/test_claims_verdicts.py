@@ -214,6 +214,17 @@ def test_a_gap_within_its_interval_holds_weaker(tmp_path: Path) -> None:
     assert Gap((Cell(RANDOM_28),), (Cell(PUMA_28),)).judge(results).verdict is Verdict.NOT
 
 
+def test_a_gain_on_long_corridors_is_more_than_the_absence_of_a_loss(tmp_path: Path) -> None:
+    """Dead-end filling that costs short corridors and gives long ones nothing has no gain that could grow."""
+    made = Planted(tmp_path)
+    for policy, short in (("top1", 0.9), ("dead_end_filling", 0.8)):
+        made.plant(Accuracy("maze", "puma", policy, "corridor>=4"), short)
+        made.plant(Accuracy("maze", "puma", policy, "corridor>=30"), 0.3)
+    judged = claim_named("maze.puma.widening").judge(Results(made.written()))
+    assert [finding.verdict for finding in judged.findings] == [Verdict.HOLDS, Verdict.NOT]
+    assert judged.verdict is Verdict.NOT
+
+
 def test_nothing_fails_so_nothing_is_recovered(tmp_path: Path) -> None:
     """A model that is right in every order says nothing about recovery, whichever claim asks."""
     made = Planted(tmp_path)

@@ -52,7 +52,7 @@ def claims() -> list[Claim]:
         "maze.random.high": [AtLeast(of, TEXT.random_at_least) for order in orders for of in row("random", order)],
         "maze.puma.lower": [above(cell("random", "confidence", k), cell("puma", "confidence", k)) for k in CORRIDORS],
         "maze.puma.recovered": recovered("puma"),
-        "maze.puma.widening": [widening],
+        "maze.puma.widening": [widening, above(cell("puma", "dead-end", "30"), cell("puma", "confidence", "30"))],
         "maze.papl.between": [above(random, papl), above(papl, puma)],
         "maze.papl.recovered": recovered("papl"),
         "maze.random-decode.worse": [above(mean(s, order), mean(s, "random")) for s in THREE for order in orders],
