@@ -172,6 +172,20 @@ def test_a_diagnosis_without_coverage_measures_no_coverage(tmp_path: Path) -> No
     assert judged.findings[0].remark.endswith("diagnosed, but the record has no coverage")
 
 
+@pytest.mark.parametrize("task", ["addition", "maze"])
+def test_readiness_is_that_of_the_commit_that_went_wrong_first(task: str, tmp_path: Path) -> None:
+    """On addition, too, where the most significant wrong digit often follows from a wrong one below it."""
+    claim = claim_named(f"discussion.readiness.{task}")
+    made = Planted(tmp_path)
+    for figure in _figures(claim.id):
+        made.plant(figure, 1.0)
+    for diagnosis in made.diagnoses.values():
+        top = diagnosis.setdefault("profile", {}).setdefault("wrong_commits", {}).setdefault("lowest_index", {})
+        top.update({"failures": 1000, "premature": 0.4})
+    judged = claim.judge(Results(made.written()))
+    assert judged.verdict is Verdict.HOLDS
+
+
 def test_parts_with_nothing_to_take_them_of_leave_a_verdict_that_others_settle(tmp_path: Path) -> None:
     """PUMA has no wrong g or k cells, so that its signs cannot be like random masking's; place and rate are unlike."""
     claim = claim_named("addition.commits.same-profile")

@@ -35,7 +35,7 @@ def unready(scheme: str) -> Cell:
 
 
 def claims() -> list[Claim]:
-    premature = [Cell(addition.share(scheme, "premature")) for scheme in ("random", "puma")]
+    premature = [Cell(first) for s in ("random", "puma") for first in addition.share(s, "premature").beside()]
     checks: Checks = {
         "discussion.trajectory-failure": [
             Recovery(ADDITION.cell("puma", "confidence", "28"), ADDITION.cell("puma", "lsb", "28")),
