@@ -204,6 +204,18 @@ def test_few_failures_make_no_ratio_certain(tmp_path: Path) -> None:
     assert found.ours.startswith("15 times [0.8")
 
 
+@pytest.mark.parametrize("failures", [False, True])
+def test_shares_at_the_floor_make_no_ratio(failures: bool, tmp_path: Path) -> None:
+    """Two right answers against three of 500, or two failures against three, refute no ratio; five against six may."""
+    for right, verdict in ((2, Verdict.MOOT), (5, Verdict.NOT)):
+        made = Planted(tmp_path / str(right))
+        for figure, one in ((PUMA_28, right), (RANDOM_28, right + 1)):
+            made.plant(figure, 1 - one / 500 if failures else one / 500, n=500)
+        found = Ratio((Cell(PUMA_28),), (Cell(RANDOM_28),), 10.0, failures=failures).judge(Results(made.written()))
+        assert found.verdict is verdict
+        assert found.ours is not None
+
+
 def test_a_gap_within_its_interval_holds_weaker(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     made.plant(RANDOM_28, 0.95, n=60)

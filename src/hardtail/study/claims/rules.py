@@ -236,7 +236,7 @@ def similar(one: Cell, other: Cell, margin: float = NEAR) -> Similar:
 
 @dataclass(frozen=True)
 class Ratio(_Contrast):
-    """The first figures (or failure rates) are this many times the second."""
+    """The first figures (or failure rates) are this many times the second, each compared with the one in its place."""
 
     times: float
     failures: bool = False
@@ -253,7 +253,14 @@ class Ratio(_Contrast):
     def _found(self, results: Results) -> Finding:
         ours = log_ratio(self.plus, self.minus, results, failures=self.failures)
         around = f" [{10**ours.interval.low:.3g}, {10**ours.interval.high:.3g}]" if ours.interval else ""
-        return Finding(of_effect(ours, log10(self.times)), f"{10**ours.mean:.3g} times{around}", ours.seeds)
+        said = f"{10**ours.mean:.3g} times{around}"
+        if any(self._at_the_floor(pair, results) for pair in zip(self.plus, self.minus, strict=True)):
+            return moot_because(AT_THE_FLOOR, said, ours.seeds)
+        return Finding(of_effect(ours, log10(self.times)), said, ours.seeds)
+
+    def _at_the_floor(self, pair: tuple[Cell, Cell], results: Results) -> bool:
+        held = [ours.mean for of in pair if of.figure.share and (ours := of.figure.estimate(results))]
+        return len(held) == 2 and max(1 - mean if self.failures else mean for mean in held) <= FLOOR
 
 
 def _joined(cells: tuple[Cell, ...], mark: str) -> str:
