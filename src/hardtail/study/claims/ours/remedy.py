@@ -39,7 +39,7 @@ COMB_CALIBRATED = COMB_LADDER + ANY_LIMIT
 RESTARTS = "ladder,rungs=top1/noisy,again=6"
 """Once without noise, then up to seven times with."""
 QUARTERS = {name: f"{name}-quarter-s42" for name in ("sudoku-random", "countdown-random")}
-"""Runs of a quarter of the steps, where there is no full one."""
+"""Runs of a quarter of the steps: there was no full one when they were measured."""
 LATER = {"maze-puma": "maze-puma-s42", "countdown-little": "countdown-random-little-s42"} | QUARTERS
 """Models whose detection and ladder were given a claim when their figures were known: judged after both drafts."""
 RESTARTED = {
