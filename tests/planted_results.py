@@ -278,7 +278,7 @@ def weaker(check: Check) -> dict[Figure, float] | None:
     if isinstance(check, Learns | Computed):
         return None
     if isinstance(check, Level):
-        away = 0.9 * check.tolerance * (1 if check.target < 0.5 else -1)
+        away = 0.97 * check.tolerance * (1 if check.target < 0.5 else -1)
         low, high = wilson(round(check.target * (check.cell.n or 0)), check.cell.n or 0)
         hidden = check.cell.n and low <= check.target + away <= high  # the paper's own figure is no surer than that
         return None if hidden else {check.cell.figure: check.target + away}

@@ -11,7 +11,7 @@ from hardtail.study.claims import Results, Verdict
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.differences import contrast, log_ratio
 from hardtail.study.claims.evidence import Estimate, Sample, Value, hull, mean_of, pooled_wilson
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.figures import Accuracy, Reached
 from hardtail.study.claims.plain import Computed
 from hardtail.study.claims.recovery import Recovery, Unrecovered, repaired
 from hardtail.study.claims.rules import AtLeast, AtMost, Level, Similar, above, of_effect
@@ -67,6 +67,19 @@ def test_an_effect(ours: Estimate, paper: float | None, verdict: Verdict) -> Non
 )
 def test_a_level(ours: Estimate, n: int | None, verdict: Verdict) -> None:
     assert Level(Cell(ONE, 0.5, n))._verdict(ours) is verdict
+
+
+@pytest.mark.parametrize(
+    ("printed", "tolerance"), [(0.5, 0.05), (0.9, 0.05), (0.94, 0.03), (0.06, 0.03), (0.97, 0.02), (0, 0.02), (1, 0.02)]
+)
+def test_a_level_next_to_an_end(printed: float, tolerance: float) -> None:
+    """What fails once in a hundred is not what fails once in twenty; a figure that is no share has no ends."""
+    rule = Level(Cell(ONE, printed))
+    assert rule._verdict(estimate(printed + tolerance, 0, 1)) is HOLDS
+    assert rule._verdict(estimate(printed - tolerance, 0, 1)) is HOLDS
+    assert rule._verdict(estimate(printed + tolerance + 0.001, 0, 1)) is NOT
+    assert replace(rule, given=0.2)._verdict(estimate(printed + 0.2, 0, 1)) is HOLDS
+    assert Level(Cell(Reached("addition", "puma"), printed)).tolerance == 0.05
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -101,8 +101,8 @@ SAID: dict[str, Callable[[], Figures]] = {
         *listed(COUNTDOWN["puma"], RARE, policy="step_sequential"),
         *listed(COUNTDOWN["puma"], RARE),
     ],
-    "Of # inexact answers of random masking # are other solutions, in # an equation is false, # are true and misuse "
-    "the numbers, and # are malformed": lambda: listed(
+    "Of random masking's # answers that are not the gold one, # are other solutions, # have a false equation, # are "
+    "true and misuse the numbers, and # are malformed": lambda: listed(
         COUNTDOWN["random"],
         "profile.failures",
         *(f"profile.validity.{name}" for name in ("valid", "arithmetic", "cheat", "malformed")),
@@ -113,7 +113,7 @@ SAID: dict[str, Callable[[], Figures]] = {
     "# of the wrong cells clash with another cell, although most of a failed board's blanks are wrong (# at the": (
         lambda: listed(SUDOKU["random"], "profile.wrong_cells_that_clash", "profile.wrong_cells_of_a_failure.median")
     ),
-    "of the hidden cells met in propagation order, # are in places that it rarely trained, and # for random masking": (
+    "of the hidden cells met in propagation order, # are in places that it rarely trained (random masking: #)": (
         lambda: [number for scheme in ("puma", "random") for number in listed(SUDOKU[scheme], RARE, policy=ORDER)]
     ),
 }

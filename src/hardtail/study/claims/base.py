@@ -176,6 +176,14 @@ class Judged:
         return f"{words}: {self.verdict.value}" if words else self.verdict.value
 
     @property
+    def failing(self) -> str:
+        """How many checks do not hold, if the claim holds weaker all the same."""
+        count = [finding.verdict for finding in self.findings].count(Verdict.NOT)
+        if self.verdict is not Verdict.WEAKER or not count:
+            return ""
+        return f"{count} of {len(self.findings)} checks {'does' if count == 1 else 'do'} not hold"
+
+    @property
     def _decisive(self) -> list[Finding]:
         """The findings that the verdict rests on: those that decide; none as long as the claim is not decided."""
         if self.verdict in OPEN:

@@ -10,12 +10,18 @@ from hardtail.study.claims.base import Cell, Check, Finding, Verdict, moot_becau
 from hardtail.study.claims.differences import contrast, log_ratio
 from hardtail.study.claims.evidence import ENOUGH, Estimate, Results
 
-NEAR = 0.05  # tolerance of levels, in shares
-SLACK = 0.02  # tolerance of bounds, in shares
+NEAR = 0.05  # tolerance of levels, in shares, away from 0 and 1
+SLACK = 0.02  # tolerance of bounds, in shares, and the least one of levels
 STRONG = 0.5  # an effect is strong from this part of the paper's effect
 FLOOR = 0.01  # two shares up to this are alike because both are nothing
 AT_THE_FLOOR = "both are at the floor, where everything is alike"
 EPSILON = 1e-9  # what rounding may add to a difference
+
+
+def near(share: float) -> float:
+    """Tolerance of a share: half of its distance from 0 or 1, within limits, so that many times as many failures are
+    not the same."""
+    return min(max(min(share, 1 - share) / 2, SLACK), NEAR)
 
 
 def near_rate(rate: float) -> float:
@@ -64,7 +70,14 @@ class _OneFigure(Check):
 class Level(_OneFigure):
     """The figure is what the paper prints."""
 
-    tolerance: float = NEAR
+    given: float | None = None
+    """The tolerance, if it is not the usual one."""
+
+    @property
+    def tolerance(self) -> float:
+        if self.given is not None:
+            return self.given
+        return near(self.target) if self.cell.figure.share else NEAR
 
     @property
     def printed(self) -> str:

@@ -106,7 +106,7 @@ class _Rule(Struct, frozen=True, forbid_unknown_fields=True, tag_field="rule"):
 
 class LevelRule(_Rule, frozen=True, tag="level"):
     of: Printed
-    tolerance: Amount = NEAR
+    tolerance: Amount | None = None
 
     @property
     def check(self) -> Check:

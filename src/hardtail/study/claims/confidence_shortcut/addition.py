@@ -178,13 +178,13 @@ def _commits() -> Checks:
         "addition.commits.plus-one": [AtLeast(both("plus_one_at_g", "g"), 0.95)],
         "addition.commits.minus-one": [AtLeast(both("minus_one_at_k", "k"), 1.0)],
         "addition.commits.confidence": [
-            Level(replace(both("confidence_mean"), paper=TEXT.wrong_probability, n=pooled), tolerance=0.02)
+            Level(replace(both("confidence_mean"), paper=TEXT.wrong_probability, n=pooled), 0.02)
         ],
         "addition.commits.gold-second": [AtLeast(both("gold_second"), 0.95)],
-        "addition.commits.masked.random": [Level(masked["random"], tolerance=0.2)],
-        "addition.commits.masked.puma": [Level(masked["puma"], tolerance=0.2)],
-        "addition.commits.step.random": [Level(step["random"], tolerance=4.0)],
-        "addition.commits.step.puma": [Level(step["puma"], tolerance=2.0)],
+        "addition.commits.masked.random": [Level(masked["random"], 0.2)],
+        "addition.commits.masked.puma": [Level(masked["puma"], 0.2)],
+        "addition.commits.step.random": [Level(step["random"], 4.0)],
+        "addition.commits.step.puma": [Level(step["puma"], 2.0)],
         "addition.commits.earlier": [above(step["random"], step["puma"]), above(masked["puma"], masked["random"])],
         "addition.commits.same-profile": [
             *(
@@ -196,6 +196,6 @@ def _commits() -> Checks:
         "addition.papl.commits.scattered": [above(inside["papl"], inside["puma"])],
         "addition.papl.commits.no-sign": [AtLeast(Cell(signed("papl", sign, r)), 0.1) for r in "gk" for sign in SIGNS],
         "addition.papl.commits.nine": [AtLeast(Cell(share("papl", "nine_inside_chain", *P_CELLS)), 0.9)],
-        "addition.papl.commits.late": [Level(Cell(median("papl", "step"), TEXT.step["papl"]), tolerance=4.0)],
-        "addition.papl.commits.unresolved": [Level(masked["papl"], tolerance=0.2)],
+        "addition.papl.commits.late": [Level(Cell(median("papl", "step"), TEXT.step["papl"]), 4.0)],
+        "addition.papl.commits.unresolved": [Level(masked["papl"], 0.2)],
     }

@@ -135,4 +135,4 @@ def _half(model: Model) -> float:
 
 
 def _share(fact: str, name: str, printed: float) -> Check:
-    return Level(Cell(Known(fact, name), printed), tolerance=0.03)
+    return Level(Cell(Known(fact, name), printed), 0.03)

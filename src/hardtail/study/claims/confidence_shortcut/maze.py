@@ -108,7 +108,7 @@ def _commits() -> Checks:
         "maze.commits.cascade": [AtLeast(pooled("spread", "later wrong commits next to an earlier one"), 0.9)],
         "maze.commits.removal.papl": [Level(replace(removes["papl"], n=TEXT.failures["papl"]))],
         "maze.commits.removal.puma": [Level(replace(removes["puma"], n=TEXT.failures["puma"]))],
-        "maze.commits.addition.random": [Level(replace(adds["random"], n=TEXT.failures["random"]), tolerance=0.3)],
+        "maze.commits.addition.random": [Level(replace(adds["random"], n=TEXT.failures["random"]), 0.3)],
         "maze.commits.opposite": [
             *(above(adds["random"], adds[scheme]) for scheme in TEXT.removals),
             *(above(removes[scheme], removes["random"]) for scheme in TEXT.removals),
