@@ -28,7 +28,7 @@ from hardtail.models.kernels import TILED_WIDTH, embedding, gelu, norm, sums, ti
 from hardtail.models.transformer import Transformer
 
 BATCHED = 6
-"""Blocks, without the last one, from which batched products pay: 7 and 11 do, 2 may not (docs/performance.md)."""
+"""Blocks, without the last one, from which batched products pay: 7 and 11 do, 2 do not (docs/performance.md)."""
 STACKED = {
     "qkv": ("packed_grad", "n"),
     "project": ("project_grad", "out"),
