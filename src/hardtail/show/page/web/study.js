@@ -88,7 +88,7 @@ function tablesKey() {
     { class: "key" },
     "Each cell shows our mean over seeds, its 95 % interval, and the paper's figure below. ",
     entry("holds", "agrees"),
-    entry("holds weaker", "within 0.05, but the intervals do not meet or a seed is off by more"),
+    entry("holds weaker", "within the tolerance (0.05; less next to 0 and 1), but the intervals do not meet or a seed is off by more"),
     entry("does not hold", "differs"),
   );
 }
