@@ -6,13 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 import hardtail
-from hardtail import HardtailError, Streams
+from hardtail import HardtailError, Instances, Streams
 from hardtail.core.files import load_instances, save_instances
 from hardtail.core.manifest import Manifest
 from hardtail.core.trace_files import load_trace, save_trace
+from hardtail.core.types import Array, Tokens
 from hardtail.core.vocabulary import Vocabulary
 from hardtail.decoding.loop import decode
 from hardtail.models.denoiser import Function
@@ -34,6 +36,27 @@ def scattered(tokens_BL: Tensor, at_BA: Tensor, size: int) -> Tensor:
 
 def test_the_task_keeps_the_contract() -> None:
     check_task(TASK)
+
+
+class Halves(RunningSums):
+    """Asks for the first two sums; what the other cells hold does not matter."""
+
+    def answer_text(self, instances: Instances, i: int, answer_A: Array | None = None) -> str:
+        return " ".join(super().answer_text(instances, i, answer_A).split()[:2])
+
+    def read_answer(self, instances: Instances, i: int, text: str) -> Tokens:
+        return np.concatenate([self.vocabulary.encode(text), instances.answer(i)[2:]])
+
+    def check(self, instances: Instances, answer_NA: Array) -> NDArray[np.bool_]:
+        return (answer_NA == instances.answer_NA)[:, :2].all(axis=1)
+
+    def fault(self, instances: Instances, i: int, answer_A: Array) -> str | None:
+        return None if self.check(instances.take(slice(i, i + 1)), answer_A[None])[0] else "a sum is wrong"
+
+
+def test_the_contract_breaks_words_that_are_written_and_no_padding() -> None:
+    """Of an answer in words it counts the words, not their letters."""
+    check_task(Halves())
 
 
 def test_every_command_takes_a_wide_task(hardtail_command: Command, tmp_path: Path) -> None:

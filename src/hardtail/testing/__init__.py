@@ -127,7 +127,7 @@ def _check_judgement(task: Task, instances: Instances) -> None:
     broken_NA = gold_NA.copy()
     rng = np.random.default_rng(0)
     for i in range(len(instances)):
-        written = np.arange(task.answer_len) < len(task.answer_text(instances, i))
+        written = np.arange(task.answer_len) < len(task.vocabulary.split(task.answer_text(instances, i)))
         cell = rng.choice(np.flatnonzero(instances.scored_NA[i] & written))
         broken_NA[i, cell] = (broken_NA[i, cell] + 1) % task.vocabulary.mask_id
     verdict_N = task.check(instances, broken_NA)
