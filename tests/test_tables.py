@@ -6,8 +6,8 @@ from hardtail.core.tables import Table, percent, plain, probability, tabulate, t
 
 
 def test_cells_of_a_table() -> None:
-    cells = [None, True, False, 1234567, 9999.4, 10000.6, -10000.6, 1e12, 0.123456, "a"]
-    shown = ["–", "yes", "no", "1,234,567", "9999", "10,001", "-10,001", "1e+12", "0.1235", "a"]
+    cells = [None, True, False, 1234567, 9999.4, 9999.5, -9999.6, 10000.6, 1e12, 0.123456, "a"]
+    shown = ["–", "yes", "no", "1,234,567", "9999", "10,000", "-10,000", "10,001", "1e+12", "0.1235", "a"]
     assert [text(cell) for cell in cells] == shown
 
 

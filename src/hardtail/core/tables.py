@@ -166,7 +166,7 @@ def text(cell: Cell, decimals: int | None = None) -> str:
         while 0 < cell < 1 and round(cell, decimals) in (0, 1) and decimals < MOST_DECIMALS:
             decimals += 1  # what is nearly right is not right
         return f"{cell:,.{decimals}f}"
-    return f"{cell:,.0f}" if 1e4 <= abs(cell) < 1e12 else f"{cell:.4g}"
+    return f"{cell:,.0f}" if 9999.5 <= abs(cell) < 1e12 else f"{cell:.4g}"  # 9999.5 would be 1e+04
 
 
 def _line(cells: Sequence[str]) -> str:
