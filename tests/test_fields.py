@@ -10,6 +10,7 @@ from hardtail import HardtailError
 from hardtail.core.describe import describe, differences, registered_name, short_name
 from hardtail.core.fields import Bounds, Checked, check_fields, configured, read_fields
 from hardtail.core.registry import POLICIES, SCHEMES, TASKS
+from hardtail.policies.named import policy_named
 from hardtail.tasks.addition.task import MAX_DIGITS, Addition
 from hardtail.tasks.maze.task import MAX_SIZE
 
@@ -57,6 +58,16 @@ def test_words_become_fields() -> None:
             configured(Sample, given, "it")
         assert fault in str(refused.value)
     assert read_fields(Sample, ["share=-1e3"], "it") == {"share": -1000.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("check,then=region", "regions=0/1"), ("hardtail.policies.learned:Planned", "planner=abs")],
+)
+def test_text_sets_no_field_that_has_no_form_as_text(name: str, field: str) -> None:
+    """It went through, and the first step of a decode ended in a stack trace."""
+    with pytest.raises(HardtailError, match=f"{field.partition('=')[0]} cannot be written as text; set it in Python"):
+        policy_named(f"{name},{field}")
 
 
 def test_fields_have_their_types() -> None:

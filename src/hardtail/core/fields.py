@@ -158,6 +158,8 @@ def _convert(what: str, value: str, hint: Any) -> Any:
             return hint(value)
         except ValueError:
             raise HardtailError(f"{what} is {quoted(value)}; it must be a number") from None
-    if members := [member for member in get_args(hint) if isinstance(member, type)]:  # tuple[int, ...]
-        return tuple(_convert(what, part, members[0]) for part in value.split(","))
+    if get_origin(hint) in (tuple, list, Sequence) and isinstance(member := get_args(hint)[0], type):
+        return tuple(_convert(what, part, member) for part in value.split(","))
+    if hint not in (str, Any) and get_origin(hint) is not Literal:
+        raise HardtailError(f"{what} cannot be written as text; set it in Python")
     return value
