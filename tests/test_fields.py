@@ -8,7 +8,7 @@ import pytest
 import hardtail
 from hardtail import HardtailError
 from hardtail.core.describe import describe, differences, registered_name, short_name
-from hardtail.core.fields import Bounds, Checked, check_fields, configured, read_fields
+from hardtail.core.fields import Bounds, Checked, accepted, check_fields, configured, read_fields
 from hardtail.core.registry import POLICIES, SCHEMES, TASKS
 from hardtail.policies.named import policy_named
 from hardtail.tasks.addition.task import MAX_DIGITS, Addition
@@ -58,6 +58,21 @@ def test_words_become_fields() -> None:
             configured(Sample, given, "it")
         assert fault in str(refused.value)
     assert read_fields(Sample, ["share=-1e3"], "it") == {"share": -1000.0}
+
+
+@dataclass(frozen=True)
+class Numbered(Checked):
+    """Ours have words as options."""
+
+    side: Literal[4, 9] | None = 4
+
+
+def test_options_may_be_numbers() -> None:
+    assert configured(Numbered, ["side=9"], "numbered") == Numbered(9)
+    assert configured(Numbered, ["side=none"], "numbered") == Numbered(None)
+    assert accepted(get_type_hints(Numbered)["side"]) == "4, 9, or none"
+    with pytest.raises(HardtailError, match="side is '5'; it must be one of 4, 9"):
+        configured(Numbered, ["side=5"], "numbered")
 
 
 @pytest.mark.parametrize(

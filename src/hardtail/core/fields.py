@@ -128,7 +128,7 @@ def accepted(hint: Any) -> str:
     if NoneType in get_args(hint):
         return f"{accepted(_not_none(hint))}, or none"
     if get_origin(hint) is Literal:
-        return ", ".join(get_args(hint))
+        return ", ".join(map(str, get_args(hint)))
     bounds = [str(extra) for extra in get_args(hint) if isinstance(extra, Bounds)]
     hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
@@ -158,8 +158,10 @@ def _convert(what: str, value: str, hint: Any) -> Any:
             return hint(value)
         except ValueError:
             raise HardtailError(f"{what} is {quoted(value)}; it must be a number") from None
+    if get_origin(hint) is Literal:  # what is none of the options is refused when the object is made
+        return next((option for option in get_args(hint) if str(option) == value), value)
     if get_origin(hint) in (tuple, list, Sequence) and isinstance(member := get_args(hint)[0], type):
         return tuple(_convert(what, part, member) for part in value.split(","))
-    if hint not in (str, Any) and get_origin(hint) is not Literal:
+    if hint not in (str, Any):
         raise HardtailError(f"{what} cannot be written as text; set it in Python")
     return value
