@@ -122,11 +122,13 @@ def test_a_captured_step_is_kept_for_what_is_decoded_alike(begun: Callable[..., 
         begun(ours, Top1(), like, 32, replace(ON_GPU, seed=1)),
     ]
     assert [told[0] for told in different] == [2, 3, 4, 5, 6]
+    few = [begun(ours, Top1(), like, 32, replace(ON_GPU, allowed=list(range(10))))[0] for _ in range(2)]
+    assert few == [7, 7], "tokens that are restricted by a list are alike, too"
     seen = list[Any]()
     other = threading.Thread(target=lambda: seen.append(begun(ours, Top1(), like, 32)[0]))
     other.start()
     other.join()
-    assert seen == [7]  # another thread has tensors of its own
+    assert seen == [8]  # another thread has tensors of its own
     assert begun(ours, Top1(), like, 32)[0] == 1
     ours.loops.clear()
 

@@ -33,11 +33,16 @@ class Decoding(Checked):
     there are cores to use, and one for a denoiser that is not ours, since it may not expect calls from several
     threads."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.allowed is not None:
+            object.__setattr__(self, "allowed", tuple(self.allowed))  # so that it can be compared
+
     def committable(self, mask_id: int, size: int) -> Tensor:
         """Which of the first `size` tokens may be committed, on the decode's device; never the mask."""
         token_V = torch.arange(size, device=self.device)
         committable_V = token_V != mask_id
         if self.allowed is not None:
-            allowed = torch.tensor(list(self.allowed), dtype=torch.int64, device=self.device)
+            allowed = torch.tensor(self.allowed, dtype=torch.int64, device=self.device)
             committable_V &= torch.isin(token_V, allowed)
         return committable_V
