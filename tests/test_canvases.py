@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,22 +10,27 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import torch
 
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.registry import TASKS
-from hardtail.core.types import Trace
+from hardtail.core.types import MOST_CELLS, MOST_STEPS, Trace
 from hardtail.decoding.loop import decode
+from hardtail.decoding.options import Decoding
 from hardtail.measuring.diagnosis import diagnose, read_diagnoses, verdict
 from hardtail.measuring.evaluate import keep
 from hardtail.measuring.subject import load_subject
+from hardtail.models.denoiser import Function
+from hardtail.policies.base import Commit
+from hardtail.policies.confidence import Top1
 from hardtail.policies.named import policy_named
 from hardtail.show.failures import failures
 from hardtail.tasks.addition.task import Addition
-from hardtail.traces.canvases import MOST_CANVASES, canvases_of, trace_of_canvases
+from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from hardtail.traces.states import hidden_before, wrong_before
 from tests.conftest import Command
-from tests.decoding_toys import MASK, NAMES, TOY, problems
+from tests.decoding_toys import MASK, NAMES, TOY, VOCAB, problems
 from tests.planted import lookahead
 
 KNOWN = ("answer_NA", "cell_NT", "step_NT", "token_NT")
@@ -232,12 +238,30 @@ def test_a_file_of_another_kind_gets_the_page_that_describes_it(
 def test_a_trace_may_have_as_many_steps_as_it_can_count(more: int) -> None:
     instances = problems(1, cells=1)
     full = replace(instances, maskable_NA=np.ones((1, 1), dtype=np.bool_))
-    steps = [np.array([[step % 2]]) for step in range(MOST_CANVASES + more)]
+    steps = [np.array([[step % 2]]) for step in range(MOST_STEPS + more)]
     if more:
         with pytest.raises(HardtailError, match="a trace can have 32,767 steps"):
             trace_of_canvases(full, steps, MASK)
     else:
-        assert trace_of_canvases(full, steps, MASK).step_NT.max() == MOST_CANVASES - 1
+        assert trace_of_canvases(full, steps, MASK).step_NT.max() == MOST_STEPS - 1
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_trace_may_have_as_many_cells_as_it_can_name(more: int) -> None:
+    """One more became cell -32768, and its commit no event."""
+    long = problems(1, cells=MOST_CELLS + more)
+    long = replace(long, maskable_NA=np.ones_like(long.maskable_NA), orders={})
+    denoiser = Function(lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, VOCAB)), MASK)
+    ways: list[Callable[[], Trace]] = [
+        lambda: trace_of_canvases(long, [long.answer_NA], MASK),
+        lambda: decode(denoiser, long, Top1(), Decoding(Commit(each=MOST_CELLS))),
+    ]
+    for way in ways:
+        if more:
+            with pytest.raises(HardtailError, match="the answers have 32,769 cells; a trace can hold 32,768"):
+                way()
+        else:
+            assert np.array_equal(np.sort(way().cell_NT[0]), np.arange(MOST_CELLS))
 
 
 def test_canvases_have_no_probabilities() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from hardtail import HardtailError, Instances, Trace
 from hardtail.core.archives import Header
-from hardtail.core.schema import LAST_STEP, LONGEST, check_instance_headers, check_instances, check_trace
-from hardtail.core.types import MOST_TOKENS
+from hardtail.core.schema import LONGEST, check_instance_headers, check_instances, check_trace
+from hardtail.core.types import MOST_STEPS, MOST_TOKENS
 from hardtail.decoding.loop import decode
 from hardtail.policies.confidence import Top1
 from tests.decoding_toys import CELLS, TOY, problems
@@ -33,7 +33,7 @@ def with_field(trace: Trace, name: str, array: Any) -> Trace:
     [
         ("cell_NT", -1, CELLS - 1, np.int16, OUTSIDE),
         ("runner_up_NT", -1, CELLS - 1, np.int16, OUTSIDE),
-        ("step_NT", 0, LAST_STEP, np.int32, NEVER),
+        ("step_NT", 0, MOST_STEPS - 1, np.int32, NEVER),
         ("gold_rank_NT", -1, LONGEST, np.int32, NEVER),
         ("passes_N", 0, (1 << 31) - 1, np.int64, "numbers of passes that a decode cannot have"),
         ("prob_NT", 0.0, 1.001, np.float64, MAYBE),

@@ -11,14 +11,12 @@ import numpy as np
 
 from hardtail.core.archives import Header
 from hardtail.core.errors import HardtailError, quoted
-from hardtail.core.types import MOST_TOKENS, Array, Instances, Tokens, Trace
+from hardtail.core.types import MOST_STEPS, MOST_TOKENS, Array, Instances, Tokens, Trace
 
 FLAGS, WHOLE, NUMBER, ANY = "b", "i", "f", "biufU"
 """Kinds of arrays, as numpy's letters."""
 LONGEST = 1 << 20
 """The most cells of a sequence, and the most events of a decode."""
-LAST_STEP = 1 << 15
-"""Steps are kept in two bytes."""
 
 
 class _Kind(NamedTuple):
@@ -139,7 +137,7 @@ def check_trace(trace: Trace) -> None:
     last = trace.instances.answer_len - 1
     if not (_within(trace.cell_NT, -1, last) and _within(trace.runner_up_NT, -1, last)):
         raise HardtailError("it has events outside the answer")
-    if not (_within(trace.step_NT, 0, LAST_STEP) and _within(trace.gold_rank_NT, -1, LONGEST)):
+    if not (_within(trace.step_NT, 0, MOST_STEPS - 1) and _within(trace.gold_rank_NT, -1, LONGEST)):
         raise HardtailError("it has steps or ranks that a decode cannot have")
     if trace.passes_N is not None and not _within(trace.passes_N, 0, np.iinfo(np.int32).max):
         raise HardtailError("it has numbers of passes that a decode cannot have")

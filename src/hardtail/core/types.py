@@ -21,6 +21,9 @@ Tokens = NDArray[np.integer[Any]]
 """Token ids: bytes where they suffice, four-byte numbers for a larger vocabulary (`token_dtype`)."""
 MOST_TOKENS = 1 << 20
 """The most tokens of a vocabulary."""
+MOST_CELLS = 1 << 15
+"""The most answer cells of a trace: its places, and its steps, are kept in two bytes."""
+MOST_STEPS = MOST_CELLS - 1
 
 
 def token_dtype(size: int) -> type[np.integer[Any]]:
@@ -120,6 +123,12 @@ def concatenated(flats: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 _PLAIN = ("tokens_NL", "prompt_len_N", "maskable_NA", "scored_NA")
 _GROUPS = ("orders", "strata", "extras")
+
+
+def refuse_long(instances: Instances) -> None:
+    """Raise HardtailError for answers that a trace cannot hold."""
+    if instances.answer_len > MOST_CELLS:
+        raise HardtailError(f"the answers have {instances.answer_len:,} cells; a trace can hold {MOST_CELLS:,}")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ _COLUMNS = {
     "runner_up_NT": torch.int16,
     "margin_NT": torch.float32,
 }
-MOST_STEPS = torch.iinfo(_COLUMNS["step_NT"]).max
 
 
 class Events:

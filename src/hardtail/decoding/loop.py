@@ -26,8 +26,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.noise import gumbel, mix, stream
-from hardtail.core.types import MOST_TOKENS, Instances, Trace, token_dtype
-from hardtail.decoding.events import MOST_STEPS, Events, Segment, joined
+from hardtail.core.types import MOST_STEPS, MOST_TOKENS, Instances, Trace, refuse_long, token_dtype
+from hardtail.decoding.events import Events, Segment, joined
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
 from hardtail.decoding.workers import Progress, is_ours, spread, worker_count
@@ -74,6 +74,7 @@ def decode_stream(
     """Like `decode`, but yield one part at a time, in the order of the instances, to save memory."""
     if not len(instances):
         raise HardtailError("there is nothing to decode: no instances were given")
+    refuse_long(instances)
     workers, length = worker_count(denoiser, decoding), instances.tokens_NL.shape[1]
     rows = batch_rows(in_flight(len(instances), decoding), len(instances), tile(length), workers)
     window = rows * WINDOW

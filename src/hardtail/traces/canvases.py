@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.types import MOST_TOKENS, NO_EVENT, Array, Instances, Tokens, Trace, token_dtype
+from hardtail.core.types import (
+    MOST_STEPS,
+    MOST_TOKENS,
+    NO_EVENT,
+    Array,
+    Instances,
+    Tokens,
+    Trace,
+    refuse_long,
+    token_dtype,
+)
 from hardtail.traces.states import steps_of
 
 UNKNOWN_RANK = -1
-MOST_CANVASES = int(np.iinfo(np.int16).max)
 
 
 def trace_of_canvases(
@@ -30,10 +39,11 @@ def trace_of_canvases(
     A canvas is [N, L] or [N, A]: whole sequences, or answers only, in our tokens, after each step in turn. A first one
     with every maskable cell hidden is understood and may be left out. Cells that are never hidden may hold anything.
     """
+    refuse_long(instances)
     if not len(canvases):
         raise HardtailError("there are no canvases; give the answers after every step of the decode")
-    if len(canvases) > MOST_CANVASES:
-        raise HardtailError(f"there are {len(canvases):,} canvases; a trace can have {MOST_CANVASES:,} steps")
+    if len(canvases) > MOST_STEPS:
+        raise HardtailError(f"there are {len(canvases):,} canvases; a trace can have {MOST_STEPS:,} steps")
     answers_SNA = np.stack([_answers(instances, np.asarray(canvas), step) for step, canvas in enumerate(canvases)])
     maskable_NA = instances.maskable_NA
     answers_SNA = np.where(maskable_NA, answers_SNA, instances.answer_NA)
