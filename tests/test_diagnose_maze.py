@@ -193,6 +193,17 @@ def test_where_walls_are_hidden_a_block_of_wrong_cells_is_wide() -> None:
     assert figures["neighbours"]["open"] == {"wrong_given_wrong": None, "baseline": None}
 
 
+def test_a_maze_of_start_and_goal_alone_has_no_open_cells_to_compare_with() -> None:
+    task = Maze(size=2, maskable="answer")
+    instances = task.parse(["##### #SE## ##### ##### #####"])
+    wall = task.vocabulary.id("#")
+    answer_NA = np.where(instances.answer_NA == wall, task.vocabulary.id("0"), instances.answer_NA)
+    trace = decode(reciting(task, instances, answer_NA, np.full((1, 25), 0.9)), instances, LeftToRight())
+    figures = profiled(task, trace)
+    assert figures["neighbours"]["open"] == {"wrong_given_wrong": None, "baseline": None}
+    assert figures["neighbours"]["grid"]["baseline"] == 23 / 25
+
+
 def test_averages_are_over_failures_and_mazes_that_are_right_do_not_count() -> None:
     task = Maze(size=4)
     instances = task.sample(6, Streams(3).named("averages"))

@@ -127,8 +127,9 @@ class Clustering:
         wrong_FHW = wrong_FHW & within_FHW
         pairs_F = (neighbours(within_FHW).sum(axis=-1) * wrong_FHW).sum(axis=(1, 2))
         wrong_pairs_F = (neighbours(wrong_FHW).sum(axis=-1) * wrong_FHW).sum(axis=(1, 2))
-        baseline_F, known_F = wrong_FHW.sum(axis=(1, 2)) / within_FHW.sum(axis=(1, 2)), pairs_F > 0
-        return cls(mean(wrong_pairs_F[known_F] / pairs_F[known_F]), mean(baseline_F[known_F]))
+        known_F = pairs_F > 0
+        baseline_K = wrong_FHW[known_F].sum(axis=(1, 2)) / within_FHW[known_F].sum(axis=(1, 2))
+        return cls(mean(wrong_pairs_F[known_F] / pairs_F[known_F]), mean(baseline_K))
 
 
 @dataclass(frozen=True)
