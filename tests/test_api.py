@@ -40,6 +40,15 @@ def whole(tokens_BL: Tensor) -> Tensor:
     return logits_BLV
 
 
+class Silent:
+    """A denoiser, of which the class is no denoiser."""
+
+    mask_id = TASK.vocabulary.mask_id
+
+    def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return torch.zeros((*at_BA.shape, TASK.vocabulary.size))
+
+
 class Module(nn.Module):
     """The same as a module, in the style of Hugging Face."""
 
@@ -243,6 +252,7 @@ def test_models_of_the_zoo_and_runs_are_named() -> None:
         ((carries_ignored, "addition,digit=4"), "'digit=4' does not set a field"),
         ((3, TASK), "3 cannot be decoded; give a function"),
         ((Module, TASK), "cannot be decoded"),
+        ((Silent, TASK), "cannot be decoded"),
         ((lambda: 0, TASK), "needs 0 arguments"),
         (("tests.test_api:nothing", TASK), "cannot be loaded"),
         (("nowhere",), "nowhere: there is no such run or file; give"),

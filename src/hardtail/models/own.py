@@ -25,10 +25,10 @@ ACCEPTED = (
 
 def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
     """Anything that predicts tokens, as a denoiser."""
+    if isinstance(model, type) or not (isinstance(model, Denoiser) or callable(model)):
+        raise HardtailError(f"{model!r} cannot be decoded; give {ACCEPTED}")
     if isinstance(model, Denoiser):
         return model
-    if isinstance(model, type) or not callable(model):
-        raise HardtailError(f"{model!r} cannot be decoded; give {ACCEPTED}")
     if isinstance(model, nn.Module):
         _refuse_plain_call(model)
         model.to(device)
