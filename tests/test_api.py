@@ -16,6 +16,7 @@ import hardtail as ht
 from hardtail.core.registry import TASKS
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
+from hardtail.models.denoiser import Function
 from hardtail.models.own import denoiser_of
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import Top1
@@ -253,6 +254,7 @@ def test_models_of_the_zoo_and_runs_are_named() -> None:
         ((3, TASK), "3 cannot be decoded; give a function"),
         ((Module, TASK), "cannot be decoded"),
         ((Silent, TASK), "cannot be decoded"),
+        ((Function(carries_ignored, 5), TASK), "the mask 5, but hidden cells of this task hold 12; set mask_id to 12"),
         ((lambda: 0, TASK), "needs 0 arguments"),
         (("tests.test_api:nothing", TASK), "cannot be loaded"),
         (("nowhere",), "nowhere: there is no such run or file; give"),

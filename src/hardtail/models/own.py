@@ -24,10 +24,15 @@ ACCEPTED = (
 
 
 def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
-    """Anything that predicts tokens, as a denoiser."""
+    """Anything that predicts tokens, as a denoiser for a task with this mask."""
     if isinstance(model, type) or not (isinstance(model, Denoiser) or callable(model)):
         raise HardtailError(f"{model!r} cannot be decoded; give {ACCEPTED}")
     if isinstance(model, Denoiser):
+        if model.mask_id != mask_id:
+            raise HardtailError(
+                f"{name_of(model)} has the mask {model.mask_id}, but hidden cells of this task hold {mask_id}; set "
+                f"mask_id to {mask_id}"
+            )
         return model
     if isinstance(model, nn.Module):
         _refuse_plain_call(model)
