@@ -1,8 +1,10 @@
 """The grammar of strata, and how long a task looks for instances of one."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -93,6 +95,23 @@ class Choosy(Addition):
         return replace(
             made, strata={**made.strata, "chain": np.where(key_N % np.uint64(4) == 0, 9, 0).astype(np.int16)}
         )
+
+
+class Labelled(Addition):
+    """One draw in four has a label that is longer than that of the others."""
+
+    axes: ClassVar[tuple[str, ...]] = ("chain", "size")
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {"size": ("small", "enormous")}
+
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        made = super().propose(key_N, self.stratum("natural"))
+        size = ["enormous" if key % 4 == 0 else "small" for key in key_N.tolist()]
+        return replace(made, strata={**made.strata, "size": np.array(size)})
+
+
+def test_a_label_that_only_a_later_attempt_finds_is_whole() -> None:
+    drawn = [Labelled(digits=4).sample(1, "size=enormous", seed=seed).strata["size"].item() for seed in range(8)]
+    assert drawn == ["enormous"] * 8
 
 
 def test_drawing_goes_on_while_some_of_what_is_asked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,6 +191,7 @@ class Task(ABC):
             retry = self.propose(key_N[missing], wanted)
             hit = wanted.holds(retry.strata)
             for name, array in retry.arrays().items():
+                merged[name] = merged[name].astype(np.result_type(merged[name], array), copy=False)  # a longer label
                 merged[name][missing[hit]] = array[hit]
             missing = missing[~hit]
             if hit.any():
