@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from huggingface_hub import ModelCard, constants
+from huggingface_hub import ModelCard, constants, utils
 from safetensors.torch import load_file, save_file
 
 import hardtail as ht
@@ -55,6 +55,14 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield served
+
+
+def test_a_users_own_downloads_still_show_their_progress(hub: Hub) -> None:
+    """Also after an error."""
+    utils.enable_progress_bars()
+    with pytest.raises(HardtailError, match="no such repository"):
+        model_of("hf:me/nothing")
+    assert not utils.are_progress_bars_disabled()
 
 
 def test_a_run_is_pushed_and_loaded_back_at_its_commit(run: Path, hub: Hub, hardtail_command: Command) -> None:

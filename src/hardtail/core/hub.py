@@ -197,10 +197,11 @@ def _speaking(address: Address) -> "Iterator[HfApi]":
     try:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, HTTPError, LocalEntryNotFoundError, RevisionNotFoundError
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
     except ImportError as error:
         raise HardtailError(f"{HF}{address.name} is on the Hugging Face Hub: pip install 'hardtail[hub]'") from error
     name = f"{HF}{address.name}" + (f"@{address.revision}" if address.revision else "")
+    shown = not are_progress_bars_disabled()
     disable_progress_bars()  # the command line shows its own
     try:
         with _warning_once(f"{name}: the Hub does not answer; trying again for up to half a minute"):
@@ -223,6 +224,9 @@ def _speaking(address: Address) -> "Iterator[HfApi]":
         raise
     except (HTTPError, OSError, RuntimeError, ValueError) as error:
         raise HardtailError(f"{name}: {_first_line(error)}") from error
+    finally:
+        if shown:
+            enable_progress_bars()
 
 
 OF_AN_ATTEMPT = "thrown while requesting", "Retrying in "
