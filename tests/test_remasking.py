@@ -3,6 +3,8 @@
 Shapes: N instances, A answer cells, T events.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import Function
 from hardtail.policies.base import Commit
 from hardtail.policies.remask import P2, LeaveOneOut, ReMDM
-from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems
+from tests.decoding_toys import CELLS, MASK, TOY, VOCAB, Row, best, problems, same_trace
 
 Event = tuple[int, int, int]
 
@@ -53,6 +55,19 @@ def test_leave_one_out(rounds: int) -> None:
         assert events_of(trace, i) == events
         np.testing.assert_array_equal(row.tokens_L[row.at_A], trace.answer_NA[i])
     assert max(used) == rounds if rounds < 33 else len(set(used)) >= 3  # some stop at the limit, some before it
+
+
+def test_a_denoiser_that_answers_for_all_cells_at_once_is_looked_at_as_one_that_need_not() -> None:
+    """A function may ignore the places it is asked for, or take the first as the end of the prompt, as models of other
+    projects do: a look at one cell was that of another cell, or of a sequence that was cut there."""
+
+    def all_at_once(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return TOY.logits(tokens_BL, torch.arange(6, 6 + CELLS).expand(len(tokens_BL), -1))
+
+    instances = replace(problems(30), prompt_len_N=np.full(30, 6, dtype=np.int32))
+    usual, found = (decode(toy, instances, LeaveOneOut()) for toy in (TOY, Function(all_at_once, MASK)))
+    assert usual.steps_N.max() > CELLS, "nothing was revised"
+    assert same_trace(found, usual)
 
 
 def left_out(row: Row, cell: int) -> float:

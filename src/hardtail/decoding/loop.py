@@ -33,6 +33,7 @@ from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
 from hardtail.decoding.workers import Progress, is_ours, spread, worker_count
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers, well_shaped
+from hardtail.models.transformer import pick
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked, refuse_unscored
 
 PLAIN = Decoding()
@@ -320,9 +321,20 @@ class _Loop:
         return Guess(logits_BAV, log_p_BAV, token_BA, top_BA)
 
     def _further(self, tokens_KL: Tensor, at_KA: Tensor, row_K: Tensor) -> Tensor:
-        """The logits of sequences that a policy makes up, counted as passes of the rows that they are for."""
+        """The logits of sequences that a policy makes up, counted as passes of the rows that they are for.
+
+        Our transformer computes the cells that are asked for. Any other denoiser is always asked for all of them: it
+        may need their places to know where the prompt ends, or answer for all whatever it is asked.
+        """
         self.passes_B.add_(torch.bincount(row_K, minlength=self.rows))
-        return self._logits(tokens_KL, at_KA)
+        if is_ours(self.denoiser):
+            return self._logits(tokens_KL, at_KA)
+        found = []
+        parts = (torch.split(part, self.rows) for part in (tokens_KL, at_KA, row_K))  # no more memory than a step
+        for tokens_kL, at_kA, row_k in zip(*parts, strict=True):
+            every_kA = self.state.at_BA[row_k]
+            found.append(pick(self._logits(tokens_kL, every_kA), at_kA - every_kA[:, :1]))
+        return torch.cat(found)
 
     def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         """Logits in float32, tokens that may not be committed at -inf; any number of rows, computed in tiles."""

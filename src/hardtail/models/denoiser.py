@@ -30,7 +30,7 @@ class Denoiser(Protocol):
         """The token of a hidden cell."""
 
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
-        """Log-probabilities [B, A, V] of the tokens at `at_BA`, which need not be normalised."""
+        """Log-probabilities [B, A, V], normalised or not, of the tokens at `at_BA`: all answer cells, in order."""
 
 
 @dataclass(frozen=True)
