@@ -88,13 +88,24 @@ def test_instances_are_those_of_the_command(hardtail_command: Command) -> None:
 def test_any_function_or_module_is_a_model(model: object) -> None:
     sums = TASK.sample(20, "natural", seed=0)
     trace = ht.decode(model, sums, "top1", TASK)
-    obvious = decode(denoiser_of(carries_ignored, TASK.vocabulary.mask_id), sums, Top1())
+    obvious = decode(denoiser_of(carries_ignored, TASK.vocabulary), sums, Top1())
     assert np.array_equal(trace.answer_NA, obvious.answer_NA)
     assert 0 < trace.exact_N.mean() < 1
     assert trace.about["policy"] == "top1"
     assert trace.about["task"] == {"name": "addition", "fields": TASK.config()}
     assert trace.about["stratum"] == "natural"
     assert repr(trace).startswith(f"<Trace: {trace.about['model']}, top1, natural, ")
+
+
+def test_logits_of_tokens_that_the_task_does_not_have_are_left_out() -> None:
+    """Vocabularies are padded; such a token in an answer could be neither judged by Countdown nor drawn."""
+
+    def padded(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return nn.functional.pad(carries_ignored(tokens_BL, at_BA), (0, 50), value=9.0)
+
+    sums = TASK.sample(5, seed=0)
+    found, plain = (ht.decode(model, sums, "top1", TASK) for model in (padded, carries_ignored))
+    assert np.array_equal(found.answer_NA, plain.answer_NA)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -108,7 +119,7 @@ def test_a_module_is_decoded_in_evaluation_mode_and_left_as_it_was(training: boo
 def test_a_module_in_training_mode_is_decoded_by_several_threads() -> None:
     module = Module().train()
     module.frozen = nn.Dropout().eval()
-    sums, denoiser = TASK.sample(600, seed=0), denoiser_of(module, TASK.vocabulary.mask_id)
+    sums, denoiser = TASK.sample(600, seed=0), denoiser_of(module, TASK.vocabulary)
     decode(denoiser, sums, Top1(), Decoding(batch=16, workers=3))
     assert set(module.modes) == {False}
     assert (module.training, module.frozen.training) == (True, False)

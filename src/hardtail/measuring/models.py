@@ -124,7 +124,7 @@ def _found(model: object, task: Task | None, chosen: _Chosen, reading: Reading) 
             f"{name or model!r} does not say its task; give it, for example as task='addition' (--task addition)"
         )
     where = _place(model) if device is None else usable_device(device)
-    return Subject(task, denoiser_of(model, task.vocabulary.mask_id, where), name or name_of(model), device=where)
+    return Subject(task, denoiser_of(model, task.vocabulary, where), name or name_of(model), device=where)
 
 
 def _loaded(subject: Subject, task: Task | None, device: str | None) -> Subject:

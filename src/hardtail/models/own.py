@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import HF
+from hardtail.core.vocabulary import Vocabulary
 from hardtail.models.denoiser import Denoiser
 from hardtail.models.hf.families import FAMILIES
 
@@ -23,12 +24,12 @@ ACCEPTED = (
 )
 
 
-def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
-    """Anything that predicts tokens, as a denoiser for a task with this mask."""
+def denoiser_of(model: object, vocabulary: Vocabulary, device: str = "cpu") -> Denoiser:
+    """Anything that predicts tokens, as a denoiser for a task with this vocabulary."""
     if isinstance(model, type) or not (isinstance(model, Denoiser) or callable(model)):
         raise HardtailError(f"{model!r} cannot be decoded; give {ACCEPTED}")
     if isinstance(model, Denoiser):
-        if model.mask_id != mask_id:
+        if model.mask_id != (mask_id := vocabulary.mask_id):
             raise HardtailError(
                 f"{name_of(model)} has the mask {model.mask_id}, but hidden cells of this task hold {mask_id}; set "
                 f"mask_id to {mask_id}"
@@ -37,8 +38,8 @@ def denoiser_of(model: object, mask_id: int, device: str = "cpu") -> Denoiser:
     if isinstance(model, nn.Module):
         _refuse_plain_call(model)
         model.to(device)
-        return OwnModel(model, _takes_places(model.forward), mask_id, Evaluating(model))
-    return OwnModel(model, _takes_places(model), mask_id)
+        return OwnModel(model, _takes_places(model.forward), vocabulary.mask_id, vocabulary.size, Evaluating(model))
+    return OwnModel(model, _takes_places(model), vocabulary.mask_id, vocabulary.size)
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class OwnModel:
     takes_places: bool
     """Whether it gets the positions of the answer cells, and so returns their logits alone."""
     mask_id: int
+    size: int
+    """The task's tokens. A model whose vocabulary is padded has logits for more, which are left out."""
     evaluating: "Evaluating | None" = None
     """Of a module."""
 
@@ -58,6 +61,7 @@ class OwnModel:
         logits = found if isinstance(found, Tensor) else getattr(found, "logits", None)  # as Hugging Face returns them
         if not isinstance(logits, Tensor) or logits.dim() != 3:
             raise HardtailError(f"the model returned {_described(found)}; give {ACCEPTED}")
+        logits = logits[..., : self.size]
         return logits if self.takes_places else logits.gather(1, at_BA[..., None].expand(-1, -1, logits.shape[-1]))
 
 
