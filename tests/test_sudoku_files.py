@@ -4,13 +4,14 @@ import contextlib
 import gzip
 import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import NoReturn
 
 import pytest
+from huggingface_hub.errors import HTTPError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hardtail.core import hub
 from hardtail.core.errors import HardtailError
 from hardtail.tasks import datasets as data
 from hardtail.tasks.sudoku.files import fetch, read_puzzles
@@ -108,52 +109,40 @@ def test_without_the_extra_the_hub_says_what_to_install(monkeypatch: pytest.Monk
         TASK.fetch("hub:sapientinc/sudoku-extreme:test")
 
 
-def fake_hub(monkeypatch: pytest.MonkeyPatch, download: Any) -> type[Exception]:
-    """A stand-in for huggingface_hub whose download is `download`; returns its error for "no network"."""
+def test_a_download_that_breaks_off_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*given: object, **more: object) -> NoReturn:
+        raise HTTPError("the read timed out")
 
-    class LocalEntryNotFoundError(FileNotFoundError):
-        pass
-
-    hub, errors = ModuleType("huggingface_hub"), ModuleType("huggingface_hub.errors")
-    hub.hf_hub_download = download  # type: ignore[attr-defined]
-    errors.LocalEntryNotFoundError = LocalEntryNotFoundError  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
-    return LocalEntryNotFoundError
+    monkeypatch.setattr("huggingface_hub.HfApi.snapshot_download", slow)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", slow)
+    with pytest.raises(HardtailError, match="me/mine: the read timed out"):
+        fetch("hub:me/mine")
 
 
 def test_the_hub_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[tuple[str, str]] = []
+    asked: list[tuple[str, ...]] = []
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.csv").write_text(
+            f"source,question,answer,rating\na,{PUZZLE},{ANSWER},0\nb,{INKALA},{INKALA_ANSWER},7\n"
+        )
 
-    def download(name: str, file: str, repo_type: str) -> str:
-        asked.append((name, file))
-        assert repo_type == "dataset"
-        path = tmp_path / file
-        path.write_text(f"source,question,answer,rating\na,{PUZZLE},{ANSWER},0\nb,{INKALA},{INKALA_ANSWER},7\n")
-        return str(path)
+    def downloaded(address: hub.Address, files: list[str], kind: str) -> hub.Snapshot:
+        asked.append((address.name, *files, kind))
+        return hub.Snapshot(tmp_path, address)
 
-    fake_hub(monkeypatch, download)
+    monkeypatch.setattr(hub, "fetch", downloaded)
     built = data.load(TASK, "hub:sapientinc/sudoku-extreme:test")
     assert built.instances.strata["rating"].tolist() == [0, 7]
     assert built.manifest.file == "test.csv"
     assert TASK.fetch("hub:") == TASK.fetch("hub:sudoku-extreme") == tmp_path / "train.csv"
     assert TASK.fetch("hub:me/mine:test") == tmp_path / "test.csv"
-    name = "sapientinc/sudoku-extreme"
-    assert asked == [(name, "test.csv"), (name, "train.csv"), (name, "train.csv"), ("me/mine", "test.csv")]
-
-
-def test_hub_failures_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    raised: list[Exception] = [OSError("404: no such data set\nlong story")]
-
-    def download(name: str, file: str, repo_type: str) -> str:
-        raise raised[0]
-
-    offline = fake_hub(monkeypatch, download)
-    with pytest.raises(HardtailError, match=r"'me/mine': 404: no such data set$"):
-        fetch("hub:me/mine")
-    raised[0] = offline("no connection")
-    with pytest.raises(HardtailError, match="cannot be reached"):
-        fetch("hub:")
+    assert [held[:2] for held in asked] == [
+        *(("sapientinc/sudoku-extreme", f"{split}.csv") for split in ("test", "train", "train")),
+        ("me/mine", "test.csv"),
+    ]
+    assert {kind for *_, kind in asked} == {"dataset"}
+    with pytest.raises(HardtailError, match=r"the data set 'me/mine' has no easy\.csv; give another split"):
+        fetch("hub:me/mine:easy")
 
 
 def test_comments_may_come_before_a_table() -> None:

@@ -1,4 +1,4 @@
-"""Sudoku as text: boards from characters, lists and tables from files, *sudoku-extreme* from the Hugging Face hub.
+"""Sudoku as text: boards from characters, lists and tables from files, *sudoku-extreme* from the Hugging Face Hub.
 
 Shapes: N puzzles, C = 81 cells.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hardtail.core import hub
 from hardtail.core.errors import HardtailError
 from hardtail.tasks.sudoku.solver.board import Board, digit_masks, once_and_twice
 
@@ -167,28 +168,17 @@ def _rating(text: str, number: int) -> int:
 
 
 def fetch(source: str) -> Path:
-    """The file that `source` names; `hub:OWNER/NAME[:SPLIT]` is downloaded once from the Hugging Face hub.
+    """The file that `source` names; `hub:OWNER/NAME[@REVISION][:SPLIT]` is downloaded once from the Hugging Face Hub.
 
     `hub:` and `hub:sudoku-extreme` mean `hub:sapientinc/sudoku-extreme`.
     """
     if not source.startswith(HUB):
         return Path(source)
     name, _, split = source.removeprefix(HUB).partition(":")
-    name, split = SUDOKU_EXTREME if name in ("", "sudoku-extreme") else name, split or "train"
-    try:
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import LocalEntryNotFoundError
-    except ImportError:
+    address = hub.Address.parse(SUDOKU_EXTREME if name in ("", "sudoku-extreme") else name)
+    path = hub.fetch(address, [file := f"{split or 'train'}.csv"], "dataset").folder / file
+    if not path.is_file():
         raise HardtailError(
-            f"sudoku: {name} is on the Hugging Face hub, which needs an extra: pip install 'hardtail[hub]'"
-        ) from None
-    try:
-        return Path(hf_hub_download(name, f"{split}.csv", repo_type="dataset"))
-    except (LocalEntryNotFoundError, ConnectionError):
-        raise HardtailError(
-            f"sudoku: the Hugging Face hub cannot be reached for {name}; connect to the network, or give a file "
-            f"({split}.csv of that data set) instead"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise HardtailError(f"sudoku: the hub has no {split}.csv in the data set {name!r}: {reason}") from None
+            f"sudoku: the data set {address.name!r} has no {file}; give another split, as {HUB}NAME:SPLIT"
+        )
+    return path
