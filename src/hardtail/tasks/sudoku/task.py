@@ -106,7 +106,7 @@ class Sudoku(Task):
     givens come first in every order and are always ready. Only blanks are scored in both."""
     extra_clues: Annotated[int, Bounds(ge=0, le=40)] = 0
     """Clues of the solution put back into a minimal puzzle. Puzzles beyond technique (`tier=hard` and above) allow at
-    most 4; `tier=medium` allows more, but its puzzles become easier with each."""
+    most 4, of which few still reach `top1pct`; `tier=medium` allows more, but its puzzles become easier with each."""
 
     @property
     def vocabulary(self) -> Vocabulary:
