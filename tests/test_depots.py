@@ -73,6 +73,13 @@ def test_a_file_that_changed_is_not_replaced(depot: Depot) -> None:
     assert content(depot, "file") == b"three"
 
 
+def test_the_first_bytes_of_a_file_that_was_removed_are_none(bucket: BucketDepot) -> None:
+    version = bucket.swap("file", b"hello world", None)
+    assert (bucket.head("file", 5), bucket.head("none", 5)) == (b"hello", None)
+    bucket.remove("file", version)
+    assert bucket.head("file", 5) is None
+
+
 def test_of_many_that_swap_at_once_one_succeeds(depot: Depot) -> None:
     barrier = threading.Barrier(8)
 

@@ -39,6 +39,8 @@ ROUNDS = 100
 """How often a change of a file that many others change too is begun again."""
 CHANGED = (404, 409, 412)
 """How a store answers a conditional write whose condition does not hold, or which met another one."""
+ABSENT = (404, 416)
+"""How a store answers a read of an object that is not there, or of the first bytes of an empty one."""
 FULL = 507
 """How a store answers that has no room left."""
 AT_ONCE = 16
@@ -205,7 +207,7 @@ class BucketDepot(Depot):
                 try:
                     answer = self._store.call_s3("get_object", **self._at(key), **more)
                 except OSError as error:
-                    if _status(error) == 404 and "NoSuchBucket" not in str(error.__cause__):
+                    if _status(error) in ABSENT and "NoSuchBucket" not in str(error.__cause__):
                         return None
                     raise
                 try:
