@@ -145,14 +145,12 @@ def _dream_counts(most: int, steps: int, device: torch.device) -> Tensor:
     """
     time_S = torch.linspace(1, 1e-3, steps + 1)
     share_S = 1 - time_S[1:] / time_S[:-1]
-    table_CS = torch.zeros((most + 1, steps), dtype=torch.int64)
-    for cells in range(most + 1):
-        hidden, counts = cells, []
-        for step in range(steps):
-            counts.append(int(hidden * share_S[step]) if step < steps - 1 else hidden)
-            hidden -= counts[-1]
-        written = [count for count in counts if count]
-        table_CS[cells, : len(written)] = torch.tensor(written, dtype=torch.int64)
+    hidden_C = torch.arange(most + 1)
+    used_C, table_CS = torch.zeros_like(hidden_C), torch.zeros((most + 1, steps), dtype=torch.int64)
+    for step in range(steps):
+        count_C = (hidden_C * share_S[step]).long() if step < steps - 1 else hidden_C
+        table_CS.scatter_(1, used_C[:, None], count_C[:, None])  # the next count replaces a zero
+        used_C, hidden_C = used_C + (count_C > 0), hidden_C - count_C
     return table_CS.to(device)
 
 
