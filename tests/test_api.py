@@ -84,7 +84,16 @@ def test_instances_are_those_of_the_command(hardtail_command: Command) -> None:
     assert np.array_equal(TASK.sample(3, stratum="chain>=2", seed=7).tokens_NL, ours.tokens_NL)
 
 
-@pytest.mark.parametrize("model", [carries_ignored, whole, Module()], ids=["places", "whole", "module"])
+def optional(input_ids: Tensor | None = None, attention_mask: Tensor | None = None) -> Tensor:
+    """As the models of `transformers` take their tokens."""
+    assert input_ids is not None
+    assert attention_mask is None
+    return whole(input_ids)
+
+
+@pytest.mark.parametrize(
+    "model", [carries_ignored, whole, optional, Module()], ids=["places", "whole", "optional", "module"]
+)
 def test_any_function_or_module_is_a_model(model: object) -> None:
     sums = TASK.sample(20, "natural", seed=0)
     trace = ht.decode(model, sums, "top1", TASK)
