@@ -289,6 +289,8 @@ def test_mistakes_are_named(given: tuple[object, ...], sentence: str) -> None:
 def test_a_model_that_returns_something_else_is_refused() -> None:
     with pytest.raises(ht.HardtailError, match="returned a tensor"):
         ht.decode(lambda tokens_BL: tokens_BL, TASK.sample(1, seed=0), task=TASK)
+    with pytest.raises(ht.HardtailError, match=r"returned a tensor \[32, 5, 14\]"):
+        ht.decode(lambda tokens_BL: torch.zeros(len(tokens_BL), 5, 14), TASK.sample(1, seed=0), task=TASK)
     with pytest.raises(ht.HardtailError, match="returned a list"):
         ht.decode(lambda tokens_BL: [], TASK.sample(1, seed=0), task=TASK)
     with pytest.raises(ht.HardtailError, match="n is 0"):

@@ -59,7 +59,11 @@ class OwnModel:
         with self.evaluating or nullcontext():
             found = self.function(tokens_BL, at_BA) if self.takes_places else self.function(tokens_BL)
         logits = found if isinstance(found, Tensor) else getattr(found, "logits", None)  # as Hugging Face returns them
-        if not isinstance(logits, Tensor) or logits.dim() != 3:
+        if (
+            not isinstance(logits, Tensor)
+            or logits.dim() != 3
+            or not (self.takes_places or logits.shape[:2] == tokens_BL.shape)
+        ):
             raise HardtailError(f"the model returned {_described(found)}; give {ACCEPTED}")
         logits = logits[..., : self.size]
         return logits if self.takes_places else logits.gather(1, at_BA[..., None].expand(-1, -1, logits.shape[-1]))
