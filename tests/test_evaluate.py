@@ -159,6 +159,8 @@ def test_a_denoiser_that_answers_for_digits_alone_is_measured_as_it_is_decoded(a
     few = replace(digits, denoiser=Function(lambda *seen: known.logits(*seen)[..., :4], mask_id))
     with pytest.raises(HardtailError, match="tokens up to 9, but the denoiser predicts only 4 tokens"):
         probe(few, instances, "natural", decoding)
+    with pytest.raises(HardtailError, match="tokens up to 9, but the denoiser predicts only 4 tokens"):
+        decode(few.denoiser, instances, Top1(), decoding)
 
 
 def test_every_decode_leaves_its_trace_that_from_half_of_the_answer_too(tmp_path: Path) -> None:

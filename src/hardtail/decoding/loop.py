@@ -162,7 +162,9 @@ class _Loop:
 
     def run(self, instances: Instances, about: Mapping[str, Any], progress: Progress) -> Trace:
         """Decode up to `rows` instances."""
-        refuse_strangers(int(instances.answer_NA.max()), len(self.allowed_V))
+        gold_NA = instances.answer_NA
+        refuse_strangers(int(gold_NA.max(where=instances.maskable_NA, initial=0)), self.predicted)
+        refuse_strangers(int(gold_NA.max()), len(self.allowed_V))  # what is never hidden is only looked up
         self._fill(instances)
         self._begin()
         n, most = len(instances), self._steps(int(instances.maskable_NA.sum(axis=1).max()))
@@ -358,6 +360,7 @@ class _Loop:
                 f"the denoiser has {shape[2]:,} tokens and its mask is {self.denoiser.mask_id:,}; traces hold tokens "
                 f"from 0 and below {MOST_TOKENS:,}"
             )
+        self.predicted = shape[2]
         allowed_V = decoding.committable(self.denoiser.mask_id, max(shape[2], self.denoiser.mask_id + 1))
         allowed_V[shape[2] :] = False
         if not bool(allowed_V.any()):
