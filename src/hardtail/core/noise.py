@@ -2,7 +2,7 @@
 
 The same numbers come out on a CPU and on a GPU, inside a captured graph or outside, before and after a resume.
 
-Shapes: B rows of a batch.
+Shapes: B rows of a batch, L sequence.
 """
 
 import zlib
@@ -83,3 +83,11 @@ def shuffled(index_B: Tensor, count: int, key: Tensor) -> Tensor:
         swap_B = (mix(torch.maximum(index_B, partner_B) + round_key) & 1).bool()
         index_B = torch.where(swap_B, partner_B, index_B)
     return index_B
+
+
+def row_keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
+    """A random word per instance from the seed and the problem's tokens, whatever its place in the batch."""
+    position_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
+    place_L = mix(mix(torch.full_like(position_L, seed)) + position_L)
+    word_BL = mix(mix(tokens_BL + place_L) ^ place_L)
+    return mix(word_BL.masked_fill(position_L >= prompt_len_B[:, None], 0).sum(dim=1))

@@ -22,18 +22,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.noise import gumbel, mix, stream
-from hardtail.core.types import MOST_STEPS, MOST_TOKENS, Instances, Trace, refuse_long, token_dtype
+from hardtail.core.noise import gumbel, row_keys, stream
+from hardtail.core.types import MOST_STEPS, Instances, Trace, refuse_long, token_dtype
+from hardtail.decoding.asked import Asked
 from hardtail.decoding.events import Events, Segment, joined
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
-from hardtail.decoding.workers import Progress, is_ours, spread, worker_count
+from hardtail.decoding.workers import Progress, spread, worker_count
 from hardtail.models.capture import captured
-from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers, well_shaped
-from hardtail.models.transformer import pick
+from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked, refuse_unscored
 
 PLAIN = Decoding()
@@ -126,11 +125,10 @@ class _Loop:
     """The tensors of one batch, and the step that advances them; used for one batch after another."""
 
     def __init__(self, denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int) -> None:
-        self.denoiser, self.policy, self.commit = denoiser, policy, decoding.commit
+        self.policy, self.commit = policy, decoding.commit
         self.seed, self.temperature = decoding.seed, decoding.temperature
         self.rows, self.device = rows, (device := torch.device(decoding.device))
         self.cells = like.answer_len
-        self.tile = pass_rows(like.tokens_NL.shape[1], rows, decoding)
 
         def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -151,8 +149,9 @@ class _Loop:
         """Whether a hidden cell of this batch had no score; asked once at the end, as asking waits for a GPU."""
         self.events = Events(rows, self.cells, policy.remasks, device)
         self._fill(like)
-        self.allowed_V = self._allowed(decoding)
-        self.state.vocab_size = len(self.allowed_V)
+        tile = pass_rows(like.tokens_NL.shape[1], rows, decoding)
+        self.asked = Asked(denoiser, self.state.tokens_BL, self.state.at_BA, tile, decoding)
+        self.state.vocab_size = self.asked.vocab_size
         self._begin()
         foreign = isinstance(denoiser, ModelDenoiser) and not denoiser.model.capturable
         self.graphs = self._captured(like) if replays(device) and policy.capturable and not foreign else {}
@@ -163,8 +162,8 @@ class _Loop:
     def run(self, instances: Instances, about: Mapping[str, Any], progress: Progress) -> Trace:
         """Decode up to `rows` instances."""
         gold_NA = instances.answer_NA
-        refuse_strangers(int(gold_NA.max(where=instances.maskable_NA, initial=0)), self.predicted)
-        refuse_strangers(int(gold_NA.max()), len(self.allowed_V))  # what is never hidden is only looked up
+        refuse_strangers(int(gold_NA.max(where=instances.maskable_NA, initial=0)), self.asked.predicted)
+        refuse_strangers(int(gold_NA.max()), self.state.vocab_size)  # what is never hidden is only looked up
         self._fill(instances)
         self._begin()
         n, most = len(instances), self._steps(int(instances.maskable_NA.sum(axis=1).max()))
@@ -185,14 +184,12 @@ class _Loop:
         progress(left)
         if bool(self.state.hidden_BA.any()):
             raise HardtailError(f"{self.policy} left cells hidden after {most} steps; its `steps` must allow more")
-        kind = token_dtype(len(self.allowed_V))
+        kind = token_dtype(self.state.vocab_size)
         answer_NA = self.state.token_BA[:n].cpu().numpy().astype(kind)
         passes_N, notes = self.passes_B[:n].to(torch.int32).cpu().numpy(), self._notes(n)
         written = joined(segments)
         written["token_NT"] = written["token_NT"].astype(kind)
-        return Trace(
-            instances, self.denoiser.mask_id, answer_NA, **written, about=about, passes_N=passes_N, notes=notes
-        )
+        return Trace(instances, self.state.mask_id, answer_NA, **written, about=about, passes_N=passes_N, notes=notes)
 
     def _active_B(self) -> Tensor:
         """The rows that have something left to do."""
@@ -308,11 +305,11 @@ class _Loop:
 
     def _look(self, active_B: Tensor, computed: int | None) -> Guess:
         if computed == self.rows:
-            logits_BAV = self._logits(self.state.tokens_BL, self.state.at_BA)
+            logits_BAV = self.asked.logits(self.state.tokens_BL, self.state.at_BA)
         else:
             row_K = active_B.nonzero()[:, 0] if computed is None else _first(active_B)[:computed]
-            logits_BAV = torch.zeros((self.rows, self.cells, len(self.allowed_V)), device=self.device)
-            logits_BAV[row_K] = self._logits(self.state.tokens_BL[row_K], self.state.at_BA[row_K])
+            logits_BAV = torch.zeros((self.rows, self.cells, self.state.vocab_size), device=self.device)
+            logits_BAV[row_K] = self.asked.logits(self.state.tokens_BL[row_K], self.state.at_BA[row_K])
         log_p_BAV = logits_BAV.log_softmax(dim=-1)
         top_BA, token_BA = log_p_BAV.max(dim=-1)
         if self.temperature > 0:
@@ -323,56 +320,16 @@ class _Loop:
         return Guess(logits_BAV, log_p_BAV, token_BA, top_BA)
 
     def _further(self, tokens_KL: Tensor, at_KA: Tensor, row_K: Tensor) -> Tensor:
-        """The logits of sequences that a policy makes up, counted as passes of the rows that they are for.
-
-        Our transformer computes the cells that are asked for. Any other denoiser is always asked for all of them: it
-        may need their places to know where the prompt ends, or answer for all whatever it is asked.
-        """
+        """The logits of sequences that a policy makes up, counted as passes of the rows that they are for."""
         self.passes_B.add_(torch.bincount(row_K, minlength=self.rows))
-        if is_ours(self.denoiser):
-            return self._logits(tokens_KL, at_KA)
-        found = []
-        parts = (torch.split(part, self.rows) for part in (tokens_KL, at_KA, row_K))  # no more memory than a step
-        for tokens_kL, at_kA, row_k in zip(*parts, strict=True):
-            every_kA = self.state.at_BA[row_k]
-            found.append(pick(self._logits(tokens_kL, every_kA), at_kA - every_kA[:, :1]))
-        return torch.cat(found)
-
-    def _logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
-        """Logits in float32, tokens that may not be committed at -inf; any number of rows, computed in tiles."""
-        n = len(tokens_BL)
-        if short := -n % self.tile:
-            tokens_BL, at_BA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_BL, at_BA))
-        tiles = zip(torch.split(tokens_BL, self.tile), torch.split(at_BA, self.tile), strict=True)
-        logits_BAV = torch.cat([self.denoiser.logits(tokens, at).float() for tokens, at in tiles])[:n]
-        if absent := len(self.allowed_V) - logits_BAV.shape[-1]:
-            logits_BAV = F.pad(logits_BAV, (0, absent))
-        return logits_BAV.masked_fill(~self.allowed_V, -torch.inf)
-
-    def _allowed(self, decoding: Decoding) -> Tensor:
-        """Which tokens may be committed. The denoiser's answer shows how many tokens there are; the mask is counted
-        even if the denoiser gives it no logit."""
-        few = 1 if self.device.type == "cpu" and is_ours(self.denoiser) else self.tile
-        at_BA = self.state.at_BA[:few]
-        shape = well_shaped(self.denoiser.logits(self.state.tokens_BL[:few], at_BA), at_BA).shape
-        if self.denoiser.mask_id < 0 or max(shape[2], self.denoiser.mask_id + 1) > MOST_TOKENS:
-            raise HardtailError(
-                f"the denoiser has {shape[2]:,} tokens and its mask is {self.denoiser.mask_id:,}; traces hold tokens "
-                f"from 0 and below {MOST_TOKENS:,}"
-            )
-        self.predicted = shape[2]
-        allowed_V = decoding.committable(self.denoiser.mask_id, max(shape[2], self.denoiser.mask_id + 1))
-        allowed_V[shape[2] :] = False
-        if not bool(allowed_V.any()):
-            raise HardtailError("no token may be committed: `allowed` names no token except the mask")
-        return allowed_V
+        return self.asked.some_cells(tokens_KL, at_KA, self.state.at_BA[row_K], self.rows)
 
     def _captured(self, like: Instances) -> dict[int, Callable[[], None]]:
         """The step as CUDA graphs, for all rows and, if the policy remasks, for halves of them down to one forward
         pass; none, with a warning, if it cannot be captured."""
         sizes = [self.rows]
-        while self.policy.remasks and sizes[-1] > self.tile:
-            sizes.append(max(sizes[-1] // 2, self.tile))
+        while self.policy.remasks and sizes[-1] > self.asked.tile:
+            sizes.append(max(sizes[-1] // 2, self.asked.tile))
         graphs = {}
         try:
             for rows in sizes:
@@ -393,11 +350,3 @@ def replays(device: torch.device) -> bool:
 def _first(active_B: Tensor) -> Tensor:
     """All rows, the active ones first."""
     return torch.argsort(active_B.to(torch.uint8), descending=True, stable=True)
-
-
-def row_keys(tokens_BL: Tensor, prompt_len_B: Tensor, seed: int) -> Tensor:
-    """A random word per instance from the seed and the problem's tokens, whatever its place in the batch."""
-    position_L = torch.arange(tokens_BL.shape[1], device=tokens_BL.device)
-    place_L = mix(mix(torch.full_like(position_L, seed)) + position_L)
-    word_BL = mix(mix(tokens_BL + place_L) ^ place_L)
-    return mix(word_BL.masked_fill(position_L >= prompt_len_B[:, None], 0).sum(dim=1))

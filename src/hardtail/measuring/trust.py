@@ -17,9 +17,9 @@ from msgspec import structs
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hardtail.core.noise import row_keys
 from hardtail.core.records import Head, Trust
 from hardtail.core.types import Array, Trace
-from hardtail.decoding.loop import row_keys
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import in_flight, pass_rows
 from hardtail.measuring.statistics import auroc
