@@ -82,6 +82,9 @@ def test_instances_are_those_of_the_command(hardtail_command: Command) -> None:
     _, out, _ = hardtail_command(*words)
     assert [line.split('"')[3] for line in out.splitlines()] == TASK.render(ours)
     assert np.array_equal(TASK.sample(3, stratum="chain>=2", seed=7).tokens_NL, ours.tokens_NL)
+    assert ht.task("addition,digits=4") == TASK
+    with pytest.raises(ht.HardtailError, match="both set digits"):
+        ht.task("addition,digits=4", digits=5)
 
 
 def optional(input_ids: Tensor | None = None, attention_mask: Tensor | None = None) -> Tensor:

@@ -89,6 +89,7 @@ class Choosy(Addition):
     """One draw in four has a chain of nine; gives up after five seconds without any."""
 
     patience = 5.0
+    min_attempts = 1
 
     def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
         made = super().propose(key_N, self.stratum("natural"))
@@ -121,3 +122,21 @@ def test_drawing_goes_on_while_some_of_what_is_asked_for_is_found(monkeypatch: p
     found = Choosy(digits=12).sample(64, "chain>=9", seed=1)
     assert (found.strata["chain"] == 9).all()
     assert next(ticks) > 2 * Choosy.patience
+
+
+def test_a_slow_machine_gets_its_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock takes a minute here: long after any patience, but the third attempt finds the sums."""
+    usual = Addition(digits=8).sample(3, Streams(0).named("attempts"), "chain<=0")
+    minutes = count(0, 60)
+    monkeypatch.setattr(base, "time", SimpleNamespace(monotonic=lambda: float(next(minutes))))
+    found = Addition(digits=8).sample(3, Streams(0).named("attempts"), "chain<=0")
+    np.testing.assert_array_equal(found.tokens_NL, usual.tokens_NL)
+    with pytest.raises(HardtailError, match=f"in {Addition.min_attempts} attempts"):
+        Impossible(digits=8).sample(1, "chain>=9", seed=1)
+
+
+class Impossible(Addition):
+    """Every draw is of another stratum."""
+
+    def propose(self, key_N: NDArray[np.uint64], stratum: Stratum) -> Instances:
+        return super().propose(key_N, self.stratum("chain<=0"))

@@ -64,10 +64,13 @@ wait_asleep()
 
 
 def task(name: str, preset: str | None = None, **fields: object) -> "Task":
-    """The task `name` in one of its readings: `task("addition", digits=8).sample(3, "chain>=4", seed=0)`."""
-    from hardtail.tasks.named import make_task
+    """The task `name` in one of its readings: `task("addition", digits=8).sample(3, "chain>=4", seed=0)`.
 
-    return make_task(name, preset, **fields)
+    Fields can also follow the name, as in every command: `task("addition,digits=8")`.
+    """
+    from hardtail.tasks.named import task_named
+
+    return task_named(name, preset, **fields)
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and so notices a wrong one

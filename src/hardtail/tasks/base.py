@@ -59,7 +59,9 @@ class Task(ABC):
     edition: ClassVar[int] = 1
     """Goes up when the same stream begins to give other instances, so that instances kept from before are not read."""
     patience: ClassVar[float] = 20.0
-    """Seconds without a hit after which a stratum also counts as out of reach."""
+    min_attempts: ClassVar[int] = 50
+    """Seconds without a hit after which a stratum also counts as out of reach, and how many attempts they must allow:
+    on a busy machine few take long."""
     scene_extras: ClassVar[tuple[str, ...]] = ()
     """The keys of `Instances.extras` that the page's scene reads."""
     profile_renamed: ClassVar[Mapping[str, str]] = {}
@@ -181,7 +183,8 @@ class Task(ABC):
         merged = instances.arrays()
         last_hit, attempts = time.monotonic(), 1
         while missing.size:
-            if attempts >= self.max_attempts or time.monotonic() - last_hit >= self.patience:
+            impatient = attempts >= self.min_attempts and time.monotonic() - last_hit >= self.patience
+            if attempts >= self.max_attempts or impatient:
                 raise HardtailError(
                     f"{self.name}: no instance with {wanted} was found in {attempts:,} attempts; "
                     f"the study's strata are {', '.join(self.strata())}"

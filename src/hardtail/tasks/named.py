@@ -26,11 +26,14 @@ def make_task(name: str, preset: str | None = None, **fields: object) -> Task:
     return TASKS.load(name).preset(preset, **fields)
 
 
-def task_named(text: str) -> Task:
+def task_named(text: str, preset: str | None = None, **fields: object) -> Task:
     """The task that a user names, with fields after commas: `addition`, `addition,digits=8`, `my_tasks:Mine,size=4`."""
     name, *words = (part.strip() for part in text.split(","))
     kind = TASKS.admit(name)
-    return kind.preset(**read_fields(kind, words, name))
+    read = read_fields(kind, words, name)
+    if twice := sorted(read.keys() & fields.keys()):
+        raise HardtailError(f"{text!r} and an argument both set {', '.join(twice)}; give it once")
+    return kind.preset(preset, **read, **fields)
 
 
 def task_from_json(said: object) -> Task:
