@@ -12,6 +12,7 @@ from torch import Tensor
 import hardtail
 from hardtail import HardtailError, Streams
 from hardtail.core.noise import Moment
+from hardtail.core.types import Instances
 from hardtail.schemes import Corpus, Focal, Mixture, Papl, Puma, Random, Scheme, View
 from hardtail.schemes.mixture import _MIXTURE, Mixed
 from hardtail.schemes.puma import official, oracle_order
@@ -190,6 +191,16 @@ def test_an_epoch_shows_everything_once() -> None:
 
 
 # -- mixtures -----------------------------------------------------------------------------------------------------
+
+
+def test_answers_far_into_a_sequence_are_found() -> None:
+    """Places are kept in two bytes where they fit, and these do not."""
+    tokens_NL = np.zeros((2, 40_000), dtype=np.uint8)
+    tokens_NL[:, -4:] = [[1, 2, 3, 4], [5, 6, 7, 8]]
+    cells_NA = np.ones((2, 4), dtype=bool)
+    far = Instances(tokens_NL, np.full(2, 39_996, dtype=np.int32), cells_NA, cells_NA)
+    rows = Corpus.on(CPU, far, MASK).rows(torch.arange(2))
+    assert rows.gold_BA.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
 
 
 def test_a_mixture_has_its_share_and_chains_wait() -> None:

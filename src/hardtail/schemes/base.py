@@ -50,7 +50,8 @@ class Corpus:
         fixed = slice(start, start + at_NA.shape[1]) if bool((at_NA == at_NA[:1]).all()) else None
         rank_NA = torch.from_numpy(instances.orders[order].astype("int16")).to(device) if order is not None else None
         tokens_NL, maskable_NA = (torch.from_numpy(x).to(device) for x in (instances.tokens_NL, instances.maskable_NA))
-        return cls(tokens_NL, at_NA.to(device, torch.int16), maskable_NA, mask_id, fixed, rank_NA)
+        at_NA = at_NA.to(device, torch.int16 if tokens_NL.shape[1] <= 1 << 15 else torch.int32)
+        return cls(tokens_NL, at_NA, maskable_NA, mask_id, fixed, rank_NA)
 
     def __len__(self) -> int:
         return len(self.tokens_NL)
