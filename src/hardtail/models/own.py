@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import HF
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.models.denoiser import Denoiser
+from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.hf.families import FAMILIES
 
 ACCEPTED = (
@@ -34,12 +34,27 @@ def denoiser_of(model: object, vocabulary: Vocabulary, device: str = "cpu") -> D
                 f"{name_of(model)} has the mask {model.mask_id}, but hidden cells of this task hold {mask_id}; set "
                 f"mask_id to {mask_id}"
             )
-        return model
+        return model if isinstance(model, ModelDenoiser) else Cut(model, vocabulary.size)
     if isinstance(model, nn.Module):
         _refuse_plain_call(model)
         model.to(device)
         return OwnModel(model, _takes_places(model.forward), vocabulary.mask_id, vocabulary.size, Evaluating(model))
     return OwnModel(model, _takes_places(model), vocabulary.mask_id, vocabulary.size)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A denoiser without the logits of tokens that the task does not have."""
+
+    denoiser: Denoiser
+    size: int
+
+    @property
+    def mask_id(self) -> int:
+        return self.denoiser.mask_id
+
+    def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return self.denoiser.logits(tokens_BL, at_BA)[..., : self.size]
 
 
 @dataclass(frozen=True)
