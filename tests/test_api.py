@@ -212,6 +212,7 @@ def test_a_single_name_is_a_list_of_one() -> None:
         (lambda: ht.evaluate(carries_ignored, TASK, policies=[3]), "3 is not a policy"),  # type: ignore[list-item]
         (lambda: TASK.sample(-1, "natural"), "addition: -1 instances cannot be drawn"),
         (lambda: ht.report([], "x.html"), "nothing to show"),
+        (lambda: ht.report("nowhere.npz", "page.txt"), "must end in .html"),
         (
             lambda: ht.evaluate(carries_ignored, "addition,digits=5", n=2),
             r"shape \[32, 5, 14\]; .* must be \[32, 6, voc",

@@ -115,6 +115,16 @@ def test_the_command_writes_its_page_and_ends_with_what_was_seen(
     assert page.stat().st_size > 100_000
 
 
+def test_a_name_that_is_no_pages_is_refused_before_anything_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "decode_all", lambda progress: pytest.fail("it decodes for a minute"))
+    monkeypatch.setattr("sys.argv", ["hardtail", "demo", "--out", str(tmp_path / "page.txt")])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().err.endswith("page.txt: the name of a page must end in .html\n")
+
+
 def test_the_recorded_decodes_are_of_real_problems_in_two_orders() -> None:
     """Two traces a task, of the same problems: by confidence and in the task's logical order."""
     looks: dict[str, dict[str, Trace]] = {}

@@ -9,7 +9,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.measuring.explain import explain_traces
 from hardtail.show.page.data import page_content
-from hardtail.show.page.page import write_page
+from hardtail.show.page.page import refuse_odd_name, write_page
 from hardtail.study.store import Store, default_results
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_named
@@ -42,6 +42,7 @@ def diagnose(first: Given, *others: Given) -> Explanation:
 
 def report(traces: Given | Sequence[Given], out: str | Path = "report.html", *, study: bool = False) -> Path:
     """Write one HTML page on which every decode can be stepped through; with `study`, also the recorded runs."""
+    refuse_odd_name(Path(out))
     given = [traces] if isinstance(traces, Trace | str | Path) else traces
     if not given and not study:
         raise HardtailError("there is nothing to show; give at least one trace, or study=True")

@@ -22,10 +22,11 @@ def demo(out: Annotated[Path, option("the page to write", "FILE")] = Path("repor
     from hardtail import zoo
     from hardtail.show import demo as small
     from hardtail.show.page.data import page_content
-    from hardtail.show.page.page import write_page
+    from hardtail.show.page.page import refuse_odd_name, write_page
     from hardtail.show.sources import results_if_any
 
     check_out(out)
+    refuse_odd_name(out)
     console = open_console()
     task = small.shown_task().name
     say(f"{small.decodes():,} decodes with the shipped models of {task}, about a minute on two cores")
