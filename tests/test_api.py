@@ -169,6 +169,8 @@ def test_an_evaluation_prints_as_a_table_and_gives_its_records(tmp_path: Path) -
     assert "| chain>=2 |" in table._repr_markdown_()
     saved = ht.load_trace(str(tmp_path / "natural.top1.npz"))
     assert saved.exact_N.mean() == table.accuracy("top1", "natural")
+    with pytest.raises(ht.HardtailError, match="is a trace of carries_ignored, which one of other would replace"):
+        ht.evaluate(ht.load(carries_ignored, TASK, name="other"), policies="top1", strata="natural", traces=tmp_path)
 
 
 def test_policies_of_one_class_are_told_apart() -> None:

@@ -256,6 +256,25 @@ def test_traces_load_without_torch(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "t.npz")], check=True)
 
 
+@pytest.mark.parametrize("replaced", ["natural.ladder_limit-3.npz", "natural.ladder_limit-3.half-revealed.npz"])
+def test_no_trace_of_another_model_is_replaced(replaced: str, tmp_path: Path) -> None:
+    """By whatever name, such as a limit that was only just set; nor that of half-revealed answers."""
+    task = hardtail.task("countdown")
+
+    def run(subject: Subject) -> None:
+        policies = {"ladder,limit=3": Logical("step_sequential")}
+        list(evaluate_all(subject, policies, ["natural"], 1, Decoding(), data_seed=0, traces=tmp_path))
+
+    run(tiny(task))
+    for path in tmp_path.glob("*.json"):
+        if path.stem != Path(replaced).stem:
+            path.unlink()  # what is left is no trace
+    kept = (tmp_path / replaced).read_bytes()
+    with pytest.raises(HardtailError, match=f"{replaced} is a trace of tiny, which one of other would replace"):
+        run(replace(tiny(task, seed=1), name="other"))
+    assert (tmp_path / replaced).read_bytes() == kept
+
+
 def test_evaluation_streams_traces_in_parts(tmp_path: Path) -> None:
     instances = measured_instances(ADDITION, "natural", 1100, 0)
     decoding = Decoding(batch=32)

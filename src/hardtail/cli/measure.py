@@ -126,8 +126,6 @@ def evaluate(
     allowed = subject.task.answer_tokens if restrict else None
     into = out or subject.record_file("evaluations.jsonl")
     common.check_out(traces and traces / "trace.npz")
-    if traces is not None:
-        planned.refuse_other_traces(traces)
     common.refuse_other_records(into)
     seconds = planned.seconds(commit, trust=trust)
     common.say_time(f"{subject.name}: {planned.total:,} decodes = {_decodes(planned)}", [seconds])

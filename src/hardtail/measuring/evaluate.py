@@ -42,6 +42,7 @@ from hardtail.measuring.influence import with_groups
 from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
+from hardtail.measuring.trace_folder import HALF, refuse_other_traces, trace_path
 from hardtail.measuring.trust import SCORES, trust_records
 from hardtail.policies.base import Policy
 from hardtail.tasks.base import Task
@@ -286,6 +287,8 @@ def evaluate_all(
     the model computes (`Passes` says when results are the same).
     """
     task = subject.task
+    if traces is not None:
+        refuse_other_traces(traces, subject, strata, policies)
     draw: Callable[[str, int | None], Instances]
     if given is None:
         origin, draw = replace(subject.origin, data_seed=data_seed), partial(_drawn, task, data_seed)
@@ -324,7 +327,7 @@ def evaluate_all(
             yield reveal(subject, instances, stratum, decoding, passes)
             half = half_reveal(task, instances, decoding.seed)
             name, policy = next(iter(policies.items()))
-            paths = {stratum: trace_path(traces, stratum, name, "half-revealed")} if traces else {}
+            paths = {stratum: trace_path(traces, stratum, name, HALF)} if traces else {}
             alone = {stratum: np.ones(len(half), dtype=np.bool_)}
             shown = run(f"{name}{REVEALED}", policy, half, alone, traces=paths, calibrated=calibrated.get(name))
             yield shown[stratum]
@@ -335,18 +338,6 @@ def _pairs(outcomes: Sequence[tuple[str, Outcome]]) -> list[tuple[tuple[str, Out
     if len(outcomes) <= MOST_IN_PAIRS:
         return list(combinations(outcomes, 2))
     return [(outcomes[0], other) for other in outcomes[1:]]
-
-
-def trace_path(folder: Path, stratum: str, policy: str, *marks: str) -> Path:
-    """Where the trace of a policy on a stratum is written."""
-    return folder / ".".join([_file_name(stratum), _file_name(policy), *marks, "npz"])
-
-
-def _file_name(text: str) -> str:
-    """A stratum or policy as part of a file's name."""
-    for sign, word in ((">=", "-ge-"), ("<=", "-le-"), (">", "-gt-"), ("<", "-lt-"), ("=", "-"), (",", "_")):
-        text = text.replace(sign, word)
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)
 
 
 # -- records ----------------------------------------------------------------------------------------------------------

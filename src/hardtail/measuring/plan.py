@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from hardtail.core.errors import HardtailError
-from hardtail.core.trace_files import traced_model
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
 from hardtail.measuring.calibration import calibrate, ladders
 from hardtail.measuring.choices import DEFAULT_N, chosen_policies, chosen_strata
 from hardtail.measuring.cost import decode_seconds
-from hardtail.measuring.evaluate import Found, evaluate_all, trace_path
+from hardtail.measuring.evaluate import Found, evaluate_all
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.subject import Subject
@@ -92,17 +90,6 @@ class Plan:
             more = decode_seconds(self.subject, [(ladder.rungs[-1], self.calibrating)], commit, ladder.looks)
             seconds = None if seconds is None or more is None else seconds + more
         return seconds
-
-    def refuse_other_traces(self, folder: Path) -> None:
-        """Raise HardtailError if a trace of another model is where one of these would be written."""
-        for stratum in self.strata:
-            for name in self.policies:
-                model = traced_model(path := trace_path(folder, stratum, name))
-                if model not in ("", self.subject.name):
-                    raise HardtailError(
-                        f"{path} is a trace of {model}, which one of {self.subject.name} would replace; give another "
-                        "folder"
-                    )
 
     def measure(
         self,
