@@ -1,5 +1,6 @@
 """`hardtail compare`: a person's own models and traces next to each other, and nothing else."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hardtail.core.types import Trace
 from hardtail.measuring.statistics import mcnemar
 from hardtail.measuring.subject import Subject
 from hardtail.show.compare import compare_tables, compared
-from hardtail.show.sources import on_the_same_problems
+from hardtail.show.sources import load_models, on_the_same_problems
 from hardtail.tasks.addition.task import Addition
+from hardtail.zoo import find
 from tests.conftest import Command
 from tests.test_api import MINE, TASK, carries_ignored
 
@@ -84,6 +86,29 @@ def test_a_model_is_compared_with_a_trace(
     code, out, err = hardtail_command("compare", trace.name, "zoo:addition-puma", *few)
     assert code == 0, err
     assert "addition-random · top1" in out
+
+
+def test_two_models_never_have_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would be counted as one decoder, on twice as many problems."""
+    monkeypatch.chdir(tmp_path)
+    shipped = find("addition-puma").path
+    files = ["one/runs/mine.safetensors", "two/runs/mine.safetensors", "two/other/mine.safetensors"]
+    for file in files:
+        Path(file).parent.mkdir(parents=True)
+        shutil.copy(shipped, file)
+    assert [subject.name for subject in load_models(files[:1])] == ["mine"]
+    assert [subject.name for subject in load_models(files[1:])] == ["runs/mine", "other/mine"]
+    assert [subject.name for subject in load_models(files)] == [*files[:2], "other/mine"]
+
+
+def test_a_model_or_a_trace_in_two_spellings_is_refused(hardtail_command: Command, tmp_path: Path) -> None:
+    trace, model = tmp_path / "mine.npz", tmp_path / "run"
+    decoded("top1").save(trace)
+    model.mkdir()
+    for twice in (trace, model):
+        odd = f"{tmp_path}/./{twice.name}/" if twice.is_dir() else f"{tmp_path}/../{tmp_path.name}/{twice.name}"
+        code, _, err = hardtail_command("compare", str(twice), odd)
+        assert (code, err) == (2, f"hardtail: {twice} is given more than once; name every run and trace once\n")
 
 
 def test_models_of_two_readings_get_the_same_problems() -> None:

@@ -33,7 +33,8 @@ class Sources:
 def sorted_sources(names: Sequence[str]) -> Sources:
     models = [name for name in names if not name.endswith(".npz")]
     traces = tuple(Path(name) for name in names if name.endswith(".npz"))
-    if repeated := next((name for name in names if names.count(name) > 1), None):
+    places = [str(Path(name).resolve()) if Path(name).exists() else name for name in names]
+    if repeated := next((name for name, at in zip(names, places, strict=True) if places.count(at) > 1), None):
         raise HardtailError(f"{repeated} is given more than once; name every run and trace once")
     folders = [Path(name) for name in models if Path(name).is_dir()]
     return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
@@ -71,7 +72,8 @@ def load_models(
     device: str = "cpu",
     reading: "Reading | None" = None,
 ) -> "list[Subject]":
-    """Load the models, each under its own name: two files called `last.safetensors` get their parent folders' names.
+    """Load the models, each under a name that no other has: two files called `last.safetensors` get their parent
+    folders' names and, where these are the same too, are called what the user calls them.
 
     `task` is that of functions, modules and models of other projects, which do not name theirs; `reading` is for the
     last of these.
@@ -92,10 +94,11 @@ def load_models(
     ]
     titles = [subject.name for subject in subjects]
     longer = [f"{Path(name).absolute().parent.name}/{title}" for name, title in zip(names, titles, strict=True)]
-    return [
-        subject if titles.count(subject.name) == 1 else replace(subject, name=name)
-        for subject, name in zip(subjects, longer, strict=True)
-    ]
+
+    def called(place: int) -> str:
+        return next((held[place] for held in (titles, longer) if held.count(held[place]) == 1), names[place])
+
+    return [replace(subject, name=called(place)) for place, subject in enumerate(subjects)]
 
 
 def on_the_same_problems(subjects: "Sequence[Subject]") -> "list[Subject]":
