@@ -143,6 +143,15 @@ def test_a_stratum_that_the_file_lacks_is_named(sums: Path) -> None:
         GivenProblems.read(TASK, sums).of("chain=2", None)
 
 
+def test_a_stratum_that_the_file_lacks_is_refused_before_decodes_are_announced(
+    sums: Path, hardtail_command: Command
+) -> None:
+    words = ("eval", "zoo:addition-papl-paper", "--data", str(sums), "--strata", "chain=2")
+    code, printed, said = hardtail_command(*words)
+    assert (code, printed) == (2, "")
+    assert said == "hardtail: sums.txt has no problem of the stratum chain=2; leave it out\n"
+
+
 def test_drawn_and_given_instances_exclude_each_other(sums: Path, hardtail_command: Command) -> None:
     code, _, said = hardtail_command("eval", "zoo:addition-papl-paper", "--data", str(sums), "--data-seed", "3")
     assert code == 2

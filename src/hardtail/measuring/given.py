@@ -83,7 +83,7 @@ class GivenProblems:
 
     def together(self, strata: Sequence[str], n: int | None) -> tuple[Instances, dict[str, NDArray[np.bool_]]]:
         """All problems that `of` gives for these strata, each once, and for each stratum which of them are in it."""
-        inside = {name: self._inside(name)[:n] for name in strata}
+        inside = {name: self._some(name)[:n] for name in strata}
         every_K = np.unique(np.concatenate(list(inside.values())))
         return self.instances.take(every_K), {name: np.isin(every_K, rows_K) for name, rows_K in inside.items()}
 
