@@ -47,6 +47,15 @@ def test_a_grid_moves_on_and_is_recorded(tmp_path: Path) -> None:
     assert (tmp_path / "results" / "index.jsonl").read_bytes() == before
 
 
+def test_a_file_that_is_gone_once_it_is_looked_at_hides_no_run(tmp_path: Path) -> None:
+    """A run that is being trained writes and renames temporary files all the time; a dangling link is one for ever."""
+    folder, store = tmp_path / "runs" / entry().name, Store(tmp_path / "results")
+    train(entry().recipe, folder, device="cpu")
+    (folder / ".log.jsonl.01234567.part").symlink_to("gone")
+    (found,) = status([entry()], tmp_path / "runs", store)
+    assert (found.state, found.step) == ("trained", entry().recipe.steps)
+
+
 def test_time_runs_out_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that moves a second at every look: the run is cut, saved, and ends as an uncut one does."""
     entries = [entry()]

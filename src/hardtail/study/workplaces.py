@@ -134,10 +134,12 @@ class FolderRuns(Runs):
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    try:
-        return {entry.name: entry.stat().st_size for entry in os.scandir(folder)}
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
+    found: dict[str, int] = {}
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for entry in os.scandir(folder):
+            with suppress(FileNotFoundError):  # a temporary file that has taken its name meanwhile
+                found[entry.name] = entry.stat().st_size
+    return found
 
 
 # -- object storage ---------------------------------------------------------------------------------------------------
