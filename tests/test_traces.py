@@ -229,6 +229,22 @@ def test_what_a_trace_says_about_itself_is_read_as_what_it_should_be() -> None:
     about = {"model": 5, "policy": "top1", "seed": "seven", "step": 3, "device": None, "other": "x"}
     assert TraceSource.of(about) == TraceSource(model="5", policy="top1", step=3)
     assert TraceSource.of({"seed": 4, "step": "x"}) == TraceSource(seed=4)
+    assert TraceSource.of({"temperature": "warm", "restrict": 1, "decode_seed": 0.5}) == TraceSource()
+
+
+@pytest.mark.parametrize(
+    ("about", "how"),
+    [
+        ({}, ""),
+        ({"commit_rule": "1 a step", "temperature": 0, "restrict": False, "decode_precision": ""}, ""),
+        ({"temperature": 1}, "temperature 1"),
+        ({"temperature": 1.0, "decode_seed": 3}, "temperature 1, decode seed 3"),
+        ({"restrict": True, "commit_rule": "40 steps", "decode_precision": "bf16"}, "40 steps, restricted, bf16"),
+    ],
+)
+def test_how_a_trace_was_decoded_is_said_if_it_is_not_as_usual(about: dict[str, Any], how: str) -> None:
+    """Whole numbers are whole however they are written: a temperature of 0 is not one of its own."""
+    assert TraceSource.of(about).how == how
 
 
 # -- small figures ----------------------------------------------------------------------------------------------------

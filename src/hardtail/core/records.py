@@ -20,6 +20,7 @@ from hardtail.core.manifest import Count as Count
 from hardtail.core.manifest import Seed
 from hardtail.core.parsing import converted, damaged, decoded
 from hardtail.core.pretrained import Pretrained
+from hardtail.core.types import ONE_A_STEP
 
 SCHEMA = 2
 LONGEST_NAME = 200
@@ -28,8 +29,6 @@ T = TypeVar("T")
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[int, Meta(ge=1, le=1 << 53)]
 Seconds = Annotated[float, Meta(ge=0)]
-ONE_A_STEP = "1 a step"
-"""The usual rule of how many cells are committed."""
 
 
 class DataFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -24,6 +24,8 @@ MOST_TOKENS = 1 << 20
 MOST_CELLS = 1 << 15
 """The most answer cells of a trace: its places, and its steps, are kept in two bytes."""
 MOST_STEPS = MOST_CELLS - 1
+ONE_A_STEP = "1 a step"
+"""The usual rule of how many cells are committed."""
 
 
 def token_dtype(size: int) -> type[np.integer[Any]]:
@@ -131,9 +133,14 @@ def refuse_long(instances: Instances) -> None:
         raise HardtailError(f"the answers have {instances.answer_len:,} cells; a trace can hold {MOST_CELLS:,}")
 
 
+_KINDS = {str: str, type(None): int, bool: bool, int: int, float: int | float}
+"""What the fields below accept, by the kind of what they are if nothing is said."""
+
+
 @dataclass(frozen=True)
 class TraceSource:
-    """Who decoded a trace, and what, as far as its `about` says; an empty word or None is unknown."""
+    """Who decoded a trace, and what and how, as far as its `about` says; an empty word or None is unknown, and what is
+    not said of how it was decoded was as usual."""
 
     model: str = ""
     note: str = ""
@@ -148,18 +155,22 @@ class TraceSource:
     reading: str = ""
     device: str = ""
     commit: str = ""
-    commit_rule: str = ""
-    temperature: str = ""
-    restrict: str = ""
-    decode_seed: str = ""
-    decode_precision: str = ""
+    commit_rule: str = ONE_A_STEP
+    temperature: float = 0.0
+    restrict: bool = False
+    decode_seed: int = 0
+    decode_precision: str = "fp32"
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> "TraceSource":
-        known: dict[str, Any] = {of.name: about[of.name] for of in fields(cls) if about.get(of.name) is not None}
-        for name, value in known.items():
-            number = name in ("seed", "step")
-            known[name] = (value if isinstance(value, int) else None) if number else str(value)
+        """What is not of its kind is unknown, except that anything can be read as a text."""
+        known: dict[str, Any] = {}
+        for item in fields(cls):
+            value = about.get(item.name)
+            if isinstance(item.default, str) and value is not None:
+                value = str(value)
+            if value not in (None, "") and isinstance(value, _KINDS[type(item.default)]):
+                known[item.name] = value
         return cls(**known)
 
     @property
@@ -170,14 +181,15 @@ class TraceSource:
     @property
     def how(self) -> str:
         """How it was decoded, other than one cell a step, most probable tokens, in fp32; empty if in no way."""
-        said = (
-            ("1 a step", self.commit_rule, self.commit_rule),
-            ("0.0", self.temperature, f"temperature {self.temperature}"),
-            ("False", self.restrict, "restricted"),
-            ("0", self.decode_seed, f"decode seed {self.decode_seed}"),
-            ("fp32", self.decode_precision, self.decode_precision),
-        )
-        return ", ".join(words for usual, value, words in said if value not in ("", usual))
+        usual = TraceSource()
+        said = {
+            "commit_rule": self.commit_rule,
+            "temperature": f"temperature {self.temperature:g}",
+            "restrict": "restricted",
+            "decode_seed": f"decode seed {self.decode_seed}",
+            "decode_precision": self.decode_precision,
+        }
+        return ", ".join(words for name, words in said.items() if getattr(self, name) != getattr(usual, name))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from hardtail.core.records import ONE_A_STEP, Accuracy
+from hardtail.core.records import Accuracy
+from hardtail.core.types import ONE_A_STEP
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
 from hardtail.show.charts.legend import arm_of_run, arm_series, decoder_series
