@@ -48,8 +48,8 @@ PICTURES = "figures.py", "draw.py"
 GPU_FILES = "models/kernels/", "models/capture.py", "models/fused.py", "models/aside.py", "models/attended.py"
 GPU_FUNCTIONS = (
     *(f"models/attention.py:{name}" for name in ("rounds", "_", "pays", "fused")),
-    *(f"training/gradient.py:{name}" for name in ("Written", "Autograd.compiled")),
-    *(f"training/step.py:Step.{name}" for name in ("compile", "_on_gpu")),
+    *(f"training/gradient.py:{name}" for name in ("Fused", "Autograd.compiled")),
+    *(f"training/step.py:Step.{name}" for name in ("compile", "_captured", "_on_gpu")),
 )
 """Code that only a GPU runs: the beginnings of paths, and of paths with the function."""
 BROKEN = 99

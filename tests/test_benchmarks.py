@@ -109,3 +109,13 @@ def test_published_sudokus_to_train_on_have_nothing_in_common_with_the_test_file
     assert tiers == {"easy": 24, "medium": 8, "hard": 3}  # the list has none of the hardest tier, and none is made up
     assert len(set(texts) - set(task.render(listed))) == 24 - 19  # generated in addition
     assert (list(made.orders), made.strata, made.extras) == ([task.order_names[0]], {}, {})
+
+
+def test_what_only_a_gpu_runs_is_left_out_of_the_mutants_by_names_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function under a new name would give mutants that no test on a CPU can catch."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    mutants, source = import_module("mutants"), FOLDER.parent / "src/hardtail"
+    assert all((source / path).exists() for path in mutants.GPU_FILES)
+    for place in mutants.GPU_FUNCTIONS:
+        path, _, name = place.partition(":")
+        assert any(held.startswith(name) for held in mutants.functions(source / path).values()), place
