@@ -88,7 +88,8 @@ def main() -> None:
         for name, workers in ways:
             if name == "ray":
                 local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "logging_level": "ERROR"}
-                ray.init(num_cpus=workers, object_store_memory=80 << 20, log_to_driver=False, **local)
+                own = {"address": "local", "object_store_memory": 80 << 20}  # not a cluster that is there already
+                ray.init(num_cpus=workers, log_to_driver=False, **own, **local)
                 timed(Ray(), entries(workers, given.steps, 800), folder / f"warm {workers}")
             launcher = Inline() if name == "inline" else Ray()
             took, worked, busy = timed(launcher, entries(given.runs, given.steps, 1), folder / f"{name} {workers}")
