@@ -84,91 +84,96 @@ def subject_of(
     Runs and weights name their task; a function, a module or `hf:…` needs its `task`. Without `device`, files are
     computed on a GPU if there is one, and objects where their weights are. `name` is what tables call it.
     """
-    found = _found(model, task, _Chosen(kind, device, precision, compiled), reading)
+    found = _Asked(task, kind, device, precision, compiled, reading).find(model)
     return found if name is None else replace(found, name=name)
 
 
 @dataclass(frozen=True)
-class _Chosen:
-    """Which weights of a model are used, and how."""
+class _Asked:
+    """What a user asks of a model, whichever it is."""
 
+    task: Task | None
     kind: Kind | None
     device: str | None
     precision: Precision
     compiled: bool
+    reading: Reading
 
-    def load(self, source: str, task: Task | None) -> Subject:
+    def find(self, model: object) -> Subject:
+        if isinstance(model, str) and model.startswith(HF):
+            if (found := hub.model_of(model)) is None:
+                return self._of_another_project(model)
+            self.reading.refuse_for(model)
+            return self._of_ours(found)
+        self.reading.refuse_for(model)
+        if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
+            return self._of_file(str(model))
+        if (self.kind, self.precision, self.compiled) != (None, "fp32", False):
+            raise HardtailError(
+                f"{model}: a checkpoint, a precision or compiling can be chosen for runs and weights only"
+            )
+        name = None
+        if isinstance(model, str):
+            name, model = model.rpartition(":")[2], MODELS.load(model)
+        if isinstance(model, Subject):
+            return self._as_it_is(model)
+        task = self._task_of(name or repr(model))
+        where = _place(model) if self.device is None else usable_device(self.device)
+        return Subject(task, denoiser_of(model, task.vocabulary, where), name or name_of(model), device=where)
+
+    def _of_file(self, source: str) -> Subject:
         where, precision, compiled = usable_device(self.device), self.precision, self.compiled
-        return load_subject(source, task=task, kind=self.kind, device=where, precision=precision, compiled=compiled)
-
-
-def _found(model: object, task: Task | None, chosen: _Chosen, reading: Reading) -> Subject:
-    if isinstance(model, str) and model.startswith(HF):
-        if (found := hub.model_of(model)) is None:
-            return _of_another_project(model, task, chosen, reading)
-        reading.refuse_for(model)
-        return _of_ours(found, task, chosen)
-    reading.refuse_for(model)
-    if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
-        return chosen.load(str(model), task)
-    device = chosen.device
-    if chosen != _Chosen(None, device, "fp32", False):
-        raise HardtailError(f"{model}: a checkpoint, a precision or compiling can be chosen for runs and weights only")
-    name = None
-    if isinstance(model, str):
-        name, model = model.rpartition(":")[2], MODELS.load(model)
-    if isinstance(model, Subject):
-        return _loaded(model, task, device)
-    if task is None:
-        raise HardtailError(
-            f"{name or model!r} does not say its task; give it, for example as task='addition' (--task addition)"
+        return load_subject(
+            source, task=self.task, kind=self.kind, device=where, precision=precision, compiled=compiled
         )
-    where = _place(model) if device is None else usable_device(device)
-    return Subject(task, denoiser_of(model, task.vocabulary, where), name or name_of(model), device=where)
 
+    def _of_ours(self, found: hub.Snapshot) -> Subject:
+        """A model of ours on the Hub, at the commit that its name says, or in a folder."""
+        kinds: list[Kind] = [each for each in get_args(Kind) if (found.folder / f"{each}.safetensors").exists()]
+        only = kinds[0] if len(kinds) == 1 else None  # weights that were pushed without their run
+        own = replace(self, kind=self.kind or only)._of_file(str(found.folder))
+        return own if found.address is None else replace(own, name=found.name, records=False)
 
-def _loaded(subject: Subject, task: Task | None, device: str | None) -> Subject:
-    """A subject as it is; raise HardtailError if another task or device is asked for."""
-    try:
-        if task is not None:
-            agreed(task_to_json(subject.task), task)
-    except HardtailError as error:
-        raise HardtailError(f"{subject.name}: {error}; leave the task out") from error
-    if device is None:
+    def _of_another_project(self, model: str) -> Subject:
+        from hardtail.models.hf.loading import load_hf
+
+        task = self._task_of(model)
+        if self.kind is not None or self.compiled:
+            raise HardtailError(f"{model}: a checkpoint or compiling can be chosen for runs and weights only")
+        where, precision, reading = usable_device(self.device), self.precision, self.reading
+        template, trusted = TEMPLATE if reading.template is None else reading.template, reading.trust_remote_code
+        found = load_hf(model, task.vocabulary, template, device=where, precision=precision, trust_remote_code=trusted)
+        if fault := found.model.fault(task.vocabulary.size, task.seq_len):
+            raise HardtailError(f"{model} cannot be used on {task.name}: {fault}")
+        origin = ModelOrigin(decode_precision=precision, reading=task.preset_name(), pretrained=found.pretrained)
+        # Its weights have their precision already, so the denoiser adds none.
+        denoiser = ModelDenoiser(found.model, task.vocabulary.mask_id, "fp32" if precision == "bf16" else precision)
+        return Subject(task, denoiser, found.called, origin, device=where)
+
+    def _as_it_is(self, subject: Subject) -> Subject:
+        """A subject; raise HardtailError if another task or device is asked for."""
+        try:
+            if self.task is not None:
+                agreed(task_to_json(subject.task), self.task)
+        except HardtailError as error:
+            raise HardtailError(f"{subject.name}: {error}; leave the task out") from error
+        if self.device is None:
+            return subject
+        asked, own = torch.device(usable_device(self.device)), torch.device(subject.device)
+        if (asked.type, asked.index or 0) != (own.type, own.index or 0):
+            raise HardtailError(
+                f"{subject.name} computes on {subject.device}, not on {self.device}; choose the device when it is "
+                "loaded"
+            )
         return subject
-    asked, own = torch.device(usable_device(device)), torch.device(subject.device)
-    if (asked.type, asked.index or 0) != (own.type, own.index or 0):
-        raise HardtailError(
-            f"{subject.name} computes on {subject.device}, not on {device}; choose the device when it is loaded"
-        )
-    return subject
 
-
-def _of_ours(found: hub.Snapshot, task: Task | None, chosen: _Chosen) -> Subject:
-    """A model of ours on the Hub, at the commit that its name says, or in a folder."""
-    kinds: list[Kind] = [each for each in get_args(Kind) if (found.folder / f"{each}.safetensors").exists()]
-    if chosen.kind is None and len(kinds) == 1:  # weights that were pushed without their run
-        chosen = replace(chosen, kind=kinds[0])
-    own = chosen.load(str(found.folder), task)
-    return own if found.address is None else replace(own, name=found.name, records=False)
-
-
-def _of_another_project(model: str, task: Task | None, chosen: _Chosen, reading: Reading) -> Subject:
-    from hardtail.models.hf.loading import load_hf
-
-    if task is None:
-        raise HardtailError(f"{model} does not say its task; give it, for example as task='addition' (--task addition)")
-    if chosen.kind is not None or chosen.compiled:
-        raise HardtailError(f"{model}: a checkpoint or compiling can be chosen for runs and weights only")
-    where, precision = usable_device(chosen.device), chosen.precision
-    template, trusted = TEMPLATE if reading.template is None else reading.template, reading.trust_remote_code
-    found = load_hf(model, task.vocabulary, template, device=where, precision=precision, trust_remote_code=trusted)
-    if fault := found.model.fault(task.vocabulary.size, task.seq_len):
-        raise HardtailError(f"{model} cannot be used on {task.name}: {fault}")
-    origin = ModelOrigin(decode_precision=precision, reading=task.preset_name(), pretrained=found.pretrained)
-    # Its weights have their precision already, so the denoiser adds none.
-    denoiser = ModelDenoiser(found.model, task.vocabulary.mask_id, "fp32" if precision == "bf16" else precision)
-    return Subject(task, denoiser, found.called, origin, device=where)
+    def _task_of(self, model: str) -> Task:
+        """The task of a model that does not name its own; raise HardtailError if it was not given."""
+        if self.task is None:
+            raise HardtailError(
+                f"{model} does not say its task; give it, for example as task='addition' (--task addition)"
+            )
+        return self.task
 
 
 def _place(model: object) -> str:
