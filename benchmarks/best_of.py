@@ -24,7 +24,7 @@ from hardtail.core.trace_files import load_trace
 from hardtail.core.types import Trace
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.choices import chosen_strata, measured_instances
-from hardtail.measuring.evaluate import evaluate, keep
+from hardtail.measuring.evaluate import Evaluating, evaluate, keep
 from hardtail.measuring.statistics import wilson
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.measuring.trust import SCORES
@@ -46,9 +46,8 @@ def tried(subject: Subject, stratum: str, n: int, tries: int, decoding: Decoding
         found = []
         for seed, policy in enumerate(policies):
             seeded = replace(decoding, seed=seed)
-            found.append(
-                evaluate(subject, f"try {seed + 1}", policy, instances, stratum, seeded, traces=paths[seed], trust=True)
-            )
+            named = subject, f"try {seed + 1}", policy, instances, stratum
+            found.append(evaluate(*named, seeded, Evaluating(trust=True), trace=paths[seed]))
         return found[0].record, [load_trace(path) for path in paths]
 
 

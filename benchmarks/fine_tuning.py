@@ -98,9 +98,8 @@ def one(model: str, how: str, asked: argparse.Namespace) -> None:
             return
         of_seed = replace(subject, origin=replace(subject.origin, data_seed=seed))
         instances = measured_instances(subject.task, stratum, asked.n, seed)
-        found = evaluate(
-            of_seed, name, policy_named(name, subject.task.order_names), instances, stratum, decoding, trust=False
-        )
+        named = policy_named(name, subject.task.order_names)
+        found = evaluate(of_seed, name, named, instances, stratum, decoding)
         keep(into, records_of([found]))
         record = found.record
         print(

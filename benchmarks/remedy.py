@@ -26,7 +26,7 @@ from hardtail.core.records import Accuracy, Trust, read_measurements
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.calibration import APART, calibrate
 from hardtail.measuring.choices import measured_instances
-from hardtail.measuring.evaluate import evaluate, keep, records_of
+from hardtail.measuring.evaluate import Evaluating, evaluate, keep, records_of
 from hardtail.measuring.influence import WAYS
 from hardtail.measuring.subject import Subject, load_subject
 from hardtail.models.precision import Precision
@@ -231,7 +231,8 @@ def main() -> None:
         instances = measured_instances(subject.task, work.stratum, asked.n, work.seed)
         decoding = Decoding(commit, batch, asked.device)
         policy = policy_named(name, subject.task.order_names)
-        found = evaluate(subject, name, policy, instances, work.stratum, decoding, trust=trust, calibrated=calibrated)
+        how = Evaluating(trust=trust)
+        found = evaluate(subject, name, policy, instances, work.stratum, decoding, how, calibrated=calibrated)
         keep(into, records_of([found]))
         record = found.record
         print(

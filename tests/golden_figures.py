@@ -29,7 +29,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.diagnosis import diagnose
 from hardtail.measuring.diagnosis.verdict import verdict
-from hardtail.measuring.evaluate import evaluate_all, records_of
+from hardtail.measuring.evaluate import Evaluating, evaluate_all, records_of
 from hardtail.measuring.explain import explain_model
 from hardtail.measuring.subject import Subject
 from hardtail.models.denoiser import Function
@@ -95,7 +95,7 @@ def measured(name: str) -> dict[str, Any]:
     every = Instances.concat(held)
     subject = Subject(task, moody(task, _distinct(every)), "moody")
     policies = {policy: policy_named(policy, task.order_names) for policy in (*MEASURED, *task.order_names[:1])}
-    evaluated = evaluate_all(subject, policies, strata, FEW, Decoding(), data_seed=3, trust=True)
+    evaluated = evaluate_all(subject, policies, strata, FEW, Decoding(), Evaluating(trust=True), data_seed=3)
     explained = explain_model(subject, (*EXPLAINED, *task.order_names), strata, FEW, Decoding(), data_seed=3)
     trace = decode(subject.denoiser, every, policy_named("random"), Decoding(seed=1, temperature=0.5))
     compared = diagnose(task, trace, _trained(every, task.order_names[0]))

@@ -20,7 +20,16 @@ from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.choices import chosen_policies, measured_instances, measured_split
-from hardtail.measuring.evaluate import Outcome, evaluate, evaluate_all, half_reveal, probe, records_of, reveal
+from hardtail.measuring.evaluate import (
+    Evaluating,
+    Outcome,
+    evaluate,
+    evaluate_all,
+    half_reveal,
+    probe,
+    records_of,
+    reveal,
+)
 from hardtail.measuring.passes import HERE, Here
 from hardtail.measuring.statistics import wilson
 from hardtail.measuring.subject import ModelOrigin, Subject
@@ -61,7 +70,7 @@ def knowing(task: Task, instances: Instances, wrong: Sequence[int] = ()) -> Func
 def test_accuracy_counts_what_is_right() -> None:
     instances = ADDITION.sample(50, Streams(0).named("evaluate"))
     subject = replace(tiny(ADDITION), denoiser=knowing(ADDITION, instances, wrong=[3, 7, 11]))
-    outcome = evaluate(subject, "top1", Top1(), instances, "natural", Decoding(), failures=2)
+    outcome = evaluate(subject, "top1", Top1(), instances, "natural", Decoding(), Evaluating(failures=2))
     record = outcome.record
     assert (record.n, record.exact_match, record.valid, record.steps) == (50, 0.94, 0.94, 5)
     assert record.cell_accuracy == pytest.approx(1 - 3 / 250)
@@ -216,7 +225,9 @@ def test_restricting_the_vocabulary_keeps_answers_to_the_tasks_characters() -> N
     subject = tiny(ADDITION)
     instances = ADDITION.sample(40, Streams(0).named("restrict"))
     free, held = (
-        evaluate(subject, "top1", Top1(), instances, "natural", Decoding(allowed=allowed), failures=40).failures
+        evaluate(
+            subject, "top1", Top1(), instances, "natural", Decoding(allowed=allowed), Evaluating(failures=40)
+        ).failures
         for allowed in (None, ADDITION.answer_tokens)
     )
     assert free is not None
@@ -278,7 +289,7 @@ def test_no_trace_of_another_model_is_replaced(replaced: str, tmp_path: Path) ->
 def test_evaluation_streams_traces_in_parts(tmp_path: Path) -> None:
     instances = measured_instances(ADDITION, "natural", 1100, 0)
     decoding = Decoding(batch=32)
-    evaluate(tiny(ADDITION), "top1", Top1(), instances, "natural", decoding, traces=tmp_path / "t.npz")
+    evaluate(tiny(ADDITION), "top1", Top1(), instances, "natural", decoding, trace=tmp_path / "t.npz")
     sizes = [len(part) for part in trace_parts(tmp_path / "t.npz")]
     assert sizes == [512, 512, 76]
     assert np.array_equal(load_trace(tmp_path / "t.npz").instances.tokens_NL, instances.tokens_NL)
@@ -318,7 +329,8 @@ def test_a_measurement_in_parts_is_that_of_the_whole(failures: int, kept: list[i
     instances = measured_instances(ADDITION, "natural", 10, 0)
     subject = Subject(ADDITION, knowing(ADDITION, instances, [1, 2, 4, 7, 9]), "knowing", ModelOrigin())
     given = subject, "top1", Top1(), instances, "natural", Decoding()
-    whole, parts = (evaluate(*given, failures=failures, trust=True, passes=passes) for passes in (HERE, InParts()))
+    ways = (Evaluating(passes, failures=failures, trust=True) for passes in (HERE, InParts()))
+    whole, parts = (evaluate(*given, how) for how in ways)
     records = [structs.replace(of.record, wall=None) for of in (whole, parts)]
     assert records[0] == records[1]
     assert whole.trust == parts.trust

@@ -7,7 +7,7 @@ import pytest
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import save_instances
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import records_of
+from hardtail.measuring.evaluate import Evaluating, records_of
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.plan import Plan
 from hardtail.measuring.subject import load_subject
@@ -44,7 +44,8 @@ def test_a_plan_is_measured_as_it_counts() -> None:
         plan = Plan.of(load_subject(name), policies, ["natural"], 2, calibrating=calibrating)
         made: list[int] = []
         said: list[str] = []
-        found = records_of(list(plan.measure(Decoding(), 7, progress=made.append, say=said.append)))
+        how = Evaluating(progress=made.append)
+        found = records_of(list(plan.measure(Decoding(), how, data_seed=7, say=said.append)))
         assert sum(made) == plan.total
         assert {record.data_seed for record in found} == {7}
         assert len(said) == len(plan.ladders)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from hardtail.core.records import Accuracy, Measurement, read_measurements
 from hardtail.core.trace_files import load_trace
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.choices import chosen_policies
-from hardtail.measuring.evaluate import Found, evaluate_all, records_of
+from hardtail.measuring.evaluate import Evaluating, Found, evaluate_all, records_of
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.models import subject_of
 from hardtail.measuring.plan import Plan
@@ -82,10 +81,9 @@ def test_a_problem_in_several_strata_is_decoded_once_for_each_policy(sums: Path,
     strata = ["natural", "chain>=28"]
 
     def measured(*strata: str) -> list[Found]:
-        options: Any = {"given": given, "traces": tmp_path / str(len(strata)), "failures": 1, "trust": True}
-        return list(
-            evaluate_all(subject, policies, strata, None, Decoding(), data_seed=0, progress=decoded.append, **options)
-        )
+        how, into = Evaluating(progress=decoded.append, failures=1, trust=True), tmp_path / str(len(strata))
+        asked = subject, policies, strata, None, Decoding(), how
+        return list(evaluate_all(*asked, data_seed=0, given=given, traces=into))
 
     together = records_of(measured(*strata))
     assert sum(decoded) == 3 * len(policies)

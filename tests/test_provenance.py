@@ -11,7 +11,7 @@ from hardtail.core.provenance import code_version
 from hardtail.core.trace_files import load_trace
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.choices import chosen_policies
-from hardtail.measuring.evaluate import evaluate_all, records_of
+from hardtail.measuring.evaluate import Evaluating, evaluate_all, records_of
 from hardtail.policies.base import Commit
 from tests.test_evaluate import tiny
 
@@ -53,9 +53,8 @@ def test_records_and_traces_say_how_they_came_about(tmp_path: Path) -> None:
     decoding = Decoding(Commit(each=8), seed=5, temperature=0.5)
     done: list[int] = []
     policies = chosen_policies(task, ("top1",))
-    found = evaluate_all(
-        tiny(task), policies, ["natural"], 3, decoding, data_seed=9, traces=tmp_path, progress=done.append
-    )
+    how = Evaluating(progress=done.append)
+    found = evaluate_all(tiny(task), policies, ["natural"], 3, decoding, how, data_seed=9, traces=tmp_path)
     for record in records_of(list(found)):
         assert (record.data_seed, record.decode_seed, record.commit_rule) == (9, 5, "8 a step")
     assert sum(done) == 2 * 3  # as the progress bar expects: fully hidden, and half revealed

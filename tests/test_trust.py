@@ -15,7 +15,7 @@ from hardtail.core.trace_files import load_trace, save_trace
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import evaluate
+from hardtail.measuring.evaluate import Evaluating, evaluate
 from hardtail.measuring.statistics import auroc
 from hardtail.measuring.trust import SCORES, Question, asked, own_doubt, trust_records, trusted
 from hardtail.models.denoiser import Function
@@ -121,7 +121,8 @@ def test_an_evaluation_with_trust_records_every_score_and_keeps_them_in_the_trac
 
     subject = replace(tiny(task), denoiser=Function(logits, task.vocabulary.mask_id))
     path = tmp_path / "trace.npz"
-    outcome = evaluate(subject, "threshold", Threshold(), instances, "natural", Decoding(), traces=path, trust=True)
+    how = Evaluating(trust=True)
+    outcome = evaluate(subject, "threshold", Threshold(), instances, "natural", Decoding(), how, trace=path)
     assert (outcome.record.exact_match, outcome.record.passes) == (0.75, 1.0)  # trust is not counted as decoding
     area = {record.score: record.auroc for record in outcome.trust}
     assert list(area) == list(SCORES)

@@ -94,7 +94,7 @@ def evaluate(
     """Measure a model: exact match by decoding order and stratum, with intervals."""
     from hardtail.core.records import json_list
     from hardtail.decoding.options import Decoding
-    from hardtail.measuring.evaluate import keep, records_of
+    from hardtail.measuring.evaluate import Evaluating, keep, records_of
     from hardtail.measuring.given import GivenProblems
     from hardtail.measuring.plan import Plan
     from hardtail.policies.base import Commit
@@ -135,12 +135,9 @@ def evaluate(
     ):
         every = planned.measure(
             Decoding(commit, batch, where, seed, temperature, allowed),
-            data_seed,
-            makers,
+            Evaluating(makers, advance, gallery, trust),
+            data_seed=data_seed,
             traces=traces,
-            failures=gallery,
-            trust=trust,
-            progress=advance,
             say=common.say,
         )
         found = _collected(every, into)

@@ -71,6 +71,22 @@ def _drawn(task: Task, seed: int, stratum: str, n: int | None) -> Instances:
     return measured_instances(task, stratum, DEFAULT_N if n is None else n, seed)
 
 
+@dataclass(frozen=True)
+class Evaluating:
+    """How an evaluation is made, and what it finds in addition to accuracies."""
+
+    passes: Passes = HERE
+    """Where the model computes (`Passes` says when results are the same)."""
+    progress: Progress = lambda done: None
+    failures: int = 0
+    """How many instances that went wrong are kept of each outcome."""
+    trust: bool = False
+    """Whether every score of trust is measured too, and goes into the traces."""
+
+
+USUALLY = Evaluating()
+
+
 def evaluate(
     subject: Subject,
     name: str,
@@ -78,20 +94,21 @@ def evaluate(
     instances: Instances,
     stratum: str,
     decoding: Decoding,
+    how: Evaluating = USUALLY,
     *,
-    traces: Path | None = None,
-    failures: int = 0,
-    trust: bool = False,
+    trace: Path | None = None,
     calibrated: int | None = None,
-    progress: Progress = lambda done: None,
-    passes: Passes = HERE,
 ) -> Outcome:
-    """Decode `instances` of one stratum under one policy and measure it; `calibrated` is its records'."""
+    """Decode `instances` of one stratum under one policy and measure it.
+
+    `calibrated` is how many problems set the policy's limit, as records say it.
+    """
     inside = {stratum: np.ones(len(instances), dtype=np.bool_)}
-    paths = {stratum: traces} if traces else {}
-    options: dict[str, Any] = {"failures": failures, "trust": trust, "progress": progress, "passes": passes}
-    options |= {"traces": paths, "calibrated": calibrated}
-    return evaluate_strata(subject, name, policy, instances, inside, decoding, **options)[stratum]
+    traces = {stratum: trace} if trace else {}
+    found = evaluate_strata(
+        subject, name, policy, instances, inside, decoding, how, traces=traces, calibrated=calibrated
+    )
+    return found[stratum]
 
 
 def evaluate_strata(
@@ -101,35 +118,32 @@ def evaluate_strata(
     instances: Instances,
     inside: Mapping[str, NDArray[np.bool_]],
     decoding: Decoding,
+    how: Evaluating,
     *,
     traces: Mapping[str, Path],
-    failures: int,
-    trust: bool,
     calibrated: int | None,
-    progress: Progress,
-    passes: Passes,
 ) -> dict[str, Outcome]:
     """Decode `instances` once under one policy and measure each stratum, holding one part of the trace at a time.
 
-    `inside` says which instances are in a stratum. With `trust`, every score of trust is measured too and goes into the
-    trace; `passes` and `wall` count the decode, of which each stratum has its share.
+    `inside` says which instances are in a stratum, `traces` where its trace is written. The `passes` and `wall` of
+    records count the decode, of which each stratum has its share.
     """
     began, aside, at = monotonic(), 0.0, 0
     rows: list[dict[str, Array]] = []
     wrong: dict[str, list[Trace]] = {stratum: [] for stratum in inside}
-    head = _head(subject, name, decoding, passes, calibrated)
+    head = _head(subject, name, decoding, how.passes, calibrated)
     with ExitStack() as opened:
         writers = {stratum: opened.enter_context(trace_writer(path)) for stratum, path in traces.items()}
         chosen, about = with_groups(policy, subject), _about(subject, head, "")
-        decoded = passes.traces(subject, chosen, instances, decoding, about, trust=trust, progress=progress)
+        decoded = how.passes.traces(subject, chosen, instances, decoding, about, trust=how.trust, progress=how.progress)
         for part, asking in opened.enter_context(closing(decoded)):
-            aside += asking if trust else 0.0
-            rows.append(_numbers(subject.task, part, trust=trust))
+            aside += asking if how.trust else 0.0
+            rows.append(_numbers(subject.task, part, trust=how.trust))
             for stratum, inside_N in inside.items():
                 own = replace(part.take(inside_N[at : at + len(part)]), about={**part.about, "stratum": stratum})
                 if stratum in writers and len(own):
                     writers[stratum].add(own)
-                lacking = failures - len(wrong[stratum])
+                lacking = how.failures - len(wrong[stratum])
                 wrong[stratum] += [own.take(slice(i, i + 1)) for i in np.flatnonzero(~own.exact_N)[:lacking]]
             at += len(part)
     every, wall = concatenated(rows), monotonic() - began - aside
@@ -137,7 +151,7 @@ def evaluate_strata(
     for stratum, inside_N in inside.items():
         held = {key: array[inside_N] for key, array in every.items()}
         record = _accuracy(head, stratum, held, wall / len(instances))
-        trusts = trust_records(head, stratum, held["exact"], held) if trust else ()
+        trusts = trust_records(head, stratum, held["exact"], held) if how.trust else ()
         shown = Trace.concat(wrong[stratum]) if wrong[stratum] else None
         found[stratum] = Outcome(record, held["exact"], shown, tuple(trusts))
     return found
@@ -270,21 +284,18 @@ def evaluate_all(
     strata: Sequence[str],
     n: int | None,
     decoding: Decoding,
+    how: Evaluating = USUALLY,
     *,
     data_seed: int,
     given: GivenProblems | None = None,
     traces: Path | None = None,
-    failures: int = 0,
-    trust: bool = False,
     calibrated: Mapping[str, int] = MappingProxyType({}),
-    progress: Progress = lambda done: None,
-    passes: Passes = HERE,
 ) -> Iterator[Found]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons.
 
     The `n` instances of a stratum (by default `DEFAULT_N`) are drawn, or are the first of those `given` (by default
-    all of them). `calibrated` has the number of problems that set a policy's limit, by its name. `passes` decides where
-    the model computes (`Passes` says when results are the same).
+    all of them). `calibrated` has the number of problems that set a policy's limit, by its name; `traces` is the folder
+    that every trace is written to.
     """
     task = subject.task
     if traces is not None:
@@ -296,21 +307,13 @@ def evaluate_all(
         origin, draw = replace(subject.origin, data=given.file), given.of
         together, inside = given.together(strata, n)
     subject = replace(subject, origin=origin)
+    run = partial(evaluate_strata, subject, decoding=decoding, how=how)
     measured: dict[tuple[str, str], Outcome] = {}
     for stratum in strata[1:]:  # refuse impossible strata before decoding; the first is drawn at once anyway
         draw(stratum, 1)
     for stratum in strata:
         instances = draw(stratum, n)
-        yield probe(subject, instances, stratum, decoding, passes)
-        run = partial(
-            evaluate_strata,
-            subject,
-            decoding=decoding,
-            failures=failures,
-            trust=trust,
-            progress=progress,
-            passes=passes,
-        )
+        yield probe(subject, instances, stratum, decoding, how.passes)
         if given is None:
             together, inside = instances, {stratum: np.ones(len(instances), dtype=np.bool_)}
         outcomes: dict[str, Outcome] = {}
@@ -322,9 +325,9 @@ def evaluate_all(
             outcomes[name] = measured.pop((name, stratum))
             yield outcomes[name]
         for one, other in _pairs(list(outcomes.items())):
-            yield compare(subject, one, other, decoding, passes)
+            yield compare(subject, one, other, decoding, how.passes)
         if task.reveals:
-            yield reveal(subject, instances, stratum, decoding, passes)
+            yield reveal(subject, instances, stratum, decoding, how.passes)
             half = half_reveal(task, instances, decoding.seed)
             name, policy = next(iter(policies.items()))
             paths = {stratum: trace_path(traces, stratum, name, HALF)} if traces else {}

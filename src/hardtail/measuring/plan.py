@@ -6,13 +6,11 @@ from functools import cached_property
 from pathlib import Path
 
 from hardtail.decoding.options import Decoding
-from hardtail.decoding.workers import Progress
 from hardtail.measuring.calibration import calibrate, ladders
 from hardtail.measuring.choices import DEFAULT_N, chosen_policies, chosen_strata
 from hardtail.measuring.cost import decode_seconds
-from hardtail.measuring.evaluate import Found, evaluate_all
+from hardtail.measuring.evaluate import USUALLY, Evaluating, Found, evaluate_all
 from hardtail.measuring.given import GivenProblems
-from hardtail.measuring.passes import HERE, Passes
 from hardtail.measuring.subject import Subject
 from hardtail.measuring.trust import QUESTIONS
 from hardtail.policies.base import Commit, Policy
@@ -94,39 +92,33 @@ class Plan:
     def measure(
         self,
         decoding: Decoding,
-        data_seed: int | None = None,
-        passes: Passes = HERE,
+        how: Evaluating = USUALLY,
         *,
+        data_seed: int | None = None,
         traces: Path | None = None,
-        failures: int = 0,
-        trust: bool = False,
-        progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda words: None,
     ) -> Iterator[Found]:
         """Set the limits of the ladders, and `say` them; then measure all, with the options of `evaluate_all`.
 
         By default problems are drawn with the model's seed.
         """
-        data_seed = self.subject.seed if data_seed is None else data_seed
-        policies, calibrated = self._with_limits(decoding, data_seed, passes, progress, say)
+        seed = self.subject.seed if data_seed is None else data_seed
+        policies, calibrated = self._with_limits(decoding, how, seed, say)
         yield from evaluate_all(
             self.subject,
             policies,
             self.strata,
             self.n,
             decoding,
-            data_seed=data_seed,
+            how,
+            data_seed=seed,
             given=self.given,
             traces=traces,
-            failures=failures,
-            trust=trust,
             calibrated=calibrated,
-            progress=progress,
-            passes=passes,
         )
 
     def _with_limits(
-        self, decoding: Decoding, data_seed: int, passes: Passes, progress: Progress, say: Callable[[str], None]
+        self, decoding: Decoding, how: Evaluating, data_seed: int, say: Callable[[str], None]
     ) -> tuple[dict[str, Policy], dict[str, int]]:
         """The policies with the limits that natural problems set, and by how many problems each was set."""
         policies, calibrated = {}, {}
@@ -139,8 +131,8 @@ class Plan:
                     self.calibrating,
                     decoding,
                     data_seed=data_seed,
-                    passes=passes,
-                    progress=progress,
+                    passes=how.passes,
+                    progress=how.progress,
                 )
                 say(words)
                 calibrated[name] = self.calibrating

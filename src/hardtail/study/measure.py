@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from msgspec.structs import replace as replace_fields
@@ -13,7 +13,7 @@ from hardtail.core.records import FINISHED, Accuracy, Head, Measurement, read_me
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.choices import chosen_policies, chosen_strata, measured_split
 from hardtail.measuring.diagnosis import Diagnosis, read_diagnoses
-from hardtail.measuring.evaluate import evaluate_all, keep, records_of
+from hardtail.measuring.evaluate import USUALLY, Evaluating, evaluate_all, keep, records_of
 from hardtail.measuring.explain import diagnosed, explain_model, to_decode
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.subject import Kind, Subject, load_subject
@@ -124,9 +124,15 @@ def _jobs(
     recorded = _recorded(folder, given).of(subject)
     done = [(record.stratum, record.policy, record.n) for record in recorded.drawn if isinstance(record, Accuracy)]
 
-    def evaluate(names: Sequence[str], strata: Sequence[str], n: int | None, **more: Any) -> None:
+    def evaluate(
+        names: Sequence[str],
+        strata: Sequence[str],
+        n: int | None,
+        how: Evaluating = USUALLY,
+        given: GivenProblems | None = None,
+    ) -> None:
         policies = chosen_policies(task, names)
-        found = evaluate_all(subject, policies, strata, n, decoding, data_seed=subject.seed, **more)
+        found = evaluate_all(subject, policies, strata, n, decoding, how, data_seed=subject.seed, given=given)
         keep(folder / EVALUATIONS, records_of(list(found)))
 
     def evaluate_file(given: GivenProblems, decodes: int) -> None:
@@ -140,7 +146,7 @@ def _jobs(
         _Job(
             _decodes(task, part, names),
             all((part.stratum, name, part.n) in done for name in names),
-            partial(evaluate, names, [part.stratum], part.n, progress=count),
+            partial(evaluate, names, [part.stratum], part.n, Evaluating(progress=count)),
         )
         for part, names in parts
     ]
