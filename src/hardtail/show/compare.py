@@ -3,7 +3,6 @@
 Shapes: N traced instances.
 """
 
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from hardtail.tasks.base import Task
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = (".pdf", ".png", ".svg")
 ALONE = "there is nothing to compare; give at least two models, policies or traces of one task"
 WIDTH, HEIGHT = 3.4, 2.6
 """Inches of one panel."""
@@ -132,19 +130,14 @@ def write_latex(path: Path, found: Sequence[Compared]) -> None:
 
 
 def refuse_format(path: Path) -> None:
-    if path.suffix not in FORMATS:
-        raise HardtailError(f"--out {path}: a figure must end in {', '.join(FORMATS)}")
+    if path.suffix not in style.UNDATED:
+        raise HardtailError(f"--out {path}: a figure must end in {', '.join(style.UNDATED)}")
 
 
 def write_figure(path: Path, found: Sequence[Compared]) -> None:
     """Write one panel for each task, with the same scale of accuracy."""
     refuse_format(path)
-    held = io.BytesIO()
-    with style.style():
-        undated = {".pdf": {"CreationDate": None}, ".png": {"Software": None}, ".svg": {"Date": None}}
-        compare_figure(found).savefig(held, format=path.suffix[1:], dpi=style.DPI, metadata=undated[path.suffix])
-    with atomic(path) as file:
-        file.write(held.getvalue())
+    style.write(compare_figure(found), path)
 
 
 @style.style()

@@ -102,10 +102,15 @@ def _category(chart: Drawn, point: Point) -> str:
     return stratum_words((chart.x.categories or ())[int(point.x)])
 
 
-def _too_early(chart: Drawn, series: Sequence[Series]) -> str:
-    shares: dict[str, list[float]] = {}
+def _by_category(chart: Drawn, series: Sequence[Series]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
     for _, point in _points(series):
-        shares.setdefault(_category(chart, point), []).append(point.y)
+        found.setdefault(_category(chart, point), []).append(point.y)
+    return found
+
+
+def _too_early(chart: Drawn, series: Sequence[Series]) -> str:
+    shares = _by_category(chart, series)
     return "Too early: " + ", ".join(f"{_range(values)} under {order}" for order, values in shares.items())
 
 
@@ -115,9 +120,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _right(chart: Drawn, series: Sequence[Series]) -> str:
-    shares: dict[str, list[float]] = {}
-    for _, point in _points(series):
-        shares.setdefault(_category(chart, point), []).append(point.y)
+    shares = _by_category(chart, series)
     return "Right: " + ", ".join(f"{group} {_range(values)}" for group, values in shares.items() if group != "free")
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+UNDATED = {".pdf": {"CreationDate": None}, ".png": {"Software": None}, ".svg": {"Date": None}}
+"""The formats, by the ending of a file, and what leaves the date out of each."""
 COLUMN, PAGE = 3.3, 6.75
 """Widths in inches of one column of a two-column paper, and of both columns."""
 DPI = 300
@@ -80,19 +82,23 @@ def sheet(width: float, height: float, *, arranged: bool = True) -> "Figure":
 
 
 def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
-    """Save the figure as PDF, PNG and SVG, without dates so that equal figures are equal files."""
-    undated = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
-    paths = []
+    """Save the figure as PDF, PNG and SVG."""
     with style():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # arranged once, the same in all formats
-        for kind, metadata in undated.items():
-            held = io.BytesIO()
-            figure.savefig(held, format=kind, dpi=DPI, metadata=metadata)
-            paths.append(folder / f"{name}.{kind}")
-            with atomic(paths[-1]) as file:
-                file.write(held.getvalue())
+    paths = [folder / f"{name}{ending}" for ending in UNDATED]
+    for path in paths:
+        write(figure, path)
     return paths
+
+
+def write(figure: "Figure", path: Path) -> None:
+    """Write the figure in the format of the path's ending, without a date so that equal figures are equal files."""
+    held = io.BytesIO()
+    with style():
+        figure.savefig(held, format=path.suffix[1:], dpi=DPI, metadata=UNDATED[path.suffix])
+    with atomic(path) as file:
+        file.write(held.getvalue())
 
 
 # -- parts of figures ------------------------------------------------------------------------------------------
