@@ -76,13 +76,12 @@ def main(words: Sequence[str]) -> None:
         guard()
         refuse_outside(command, {"patience": patience})
         recipe = _fine_tuned(recipe, template)
-        name = recipe.name
-        folder = out or Path("runs") / f"{name}-s{recipe.seed}"
+        folder = out or Path("runs") / f"{recipe.name}-s{recipe.seed}"
         if dry_run:
             _show(recipe, folder)
         else:
             file = None if data is None else pinned_data(data)
-            _train(name, recipe, folder, usable_device(device), file, patience, log)
+            _train(recipe, folder, usable_device(device), file, patience, log)
 
     try:
         tyro.cli(
@@ -150,7 +149,6 @@ def _show(recipe: Recipe, folder: Path) -> None:
 
 
 def _train(
-    name: str,
     recipe: Recipe,
     folder: Path,
     device: str,
@@ -178,7 +176,7 @@ def _train(
             @cache
             def announce() -> None:  # once it is clear that there is something to do
                 tell = say if watcher.bar.disable else watcher.say
-                tell(f"{name}: {_what_is_left(recipe, folder, own_device)}")
+                tell(f"{recipe.name}: {_what_is_left(recipe, folder, own_device)}")
 
             def preparing(what: str) -> None:
                 announce()

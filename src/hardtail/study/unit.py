@@ -109,7 +109,8 @@ class Limits:
 
 Report = Callable[[Entry, LogLine], None]
 Progress = Callable[[Entry, str, int, int], None]
-"""Called with a run, what is done with it (`step` or `measuring`), how far that has come, and how far it goes."""
+"""Called with a run, what is done with it (`step`, `measuring`, or what comes before the first step), how far that has
+come, and how far it goes."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,12 @@ class _TwoOrders(Check):
 
     before: Cell
     after: Cell
+    least: ClassVar[float] = 0.0
+    """The share that must fail."""
+    nothing: ClassVar[str]
+    """What cannot be shown where fewer fail."""
+    above_floor: ClassVar[bool] = False
+    """Whether one of the orders must get something right, so that a repair could be seen at all."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -57,14 +63,6 @@ class _TwoOrders(Check):
             return moot_because(AT_THE_FLOOR, ours, gain.seeds)
         remark = f"{share:.0%} of failures repaired, {self.repaired_in_paper:.0%} in the paper"
         return Finding(self._verdict(before, gain, share), ours, gain.seeds, remark)
-
-    least: ClassVar[float] = 0.0
-    """The share that must fail."""
-    nothing: ClassVar[str]
-    """What cannot be shown where fewer fail."""
-
-    above_floor: ClassVar[bool] = False
-    """Whether one of the orders must get something right, so that a repair could be seen at all."""
 
     @abstractmethod
     def _verdict(self, before: float, gain: Estimate, share: float) -> Verdict:
