@@ -72,6 +72,17 @@ def test_an_unknown_tracker_is_refused_before_anything_is_written(tmp_path: Path
     assert not (tmp_path / "run" / "recipe.json").exists()
 
 
+def test_a_run_that_is_refused_or_has_finished_begins_nothing(tmp_path: Path, hardtail_command: Command) -> None:
+    """Least of all in the folder of another run, which would then have two recipes."""
+    train(short(), tmp_path, report=lambda line: None)
+    words = ("--out", str(tmp_path), "--log", "tensorboard", "--device", "cpu")
+    code, _, said = hardtail_command("train", "addition-papl-smoke", *words)
+    assert (code, "holds another run" in said) == (2, True)
+    with open_sinks(["tensorboard"], tmp_path, short()) as pass_on:
+        assert train(short(), tmp_path, report=pass_on).how == "it was already finished"
+    assert not (tmp_path / "tensorboard").exists()
+
+
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(HardtailError, match=r"pip install 'hardtail\[log\]'"), open_sinks(["wandb"], tmp_path, short()):

@@ -7,6 +7,7 @@ that such lines do no harm.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -80,19 +81,23 @@ class TensorBoard(Sink):
 
 
 SINKS: dict[str, type[Sink]] = {"wandb": Wandb, "trackio": Trackio, "tensorboard": TensorBoard}
+"""By the name of the package that each needs."""
 
 
 @contextmanager
 def open_sinks(names: Sequence[str], folder: Path, recipe: Recipe) -> Iterator[Callable[[LogLine], None]]:
-    """Open the named trackers for a run; give the function that passes on a line of its log."""
+    """Give the function that passes a line of a run's log on to the named trackers.
+
+    They are opened with the first line: a run that is refused, or has finished already, begins nothing in any of them.
+    """
+    kinds = {name: _available(name) for name in names}
     with ExitStack() as stack:
-        sinks = []
-        for name in dict.fromkeys(names):
-            folder.mkdir(parents=True, exist_ok=True)
-            sinks.append(sink := _opened(name, folder, recipe))
-            stack.callback(sink.close)
+        sinks: list[Sink] = []
 
         def pass_on(line: LogLine) -> None:
+            for name, kind in kinds.items() if not sinks else ():
+                sinks.append(sink := _opened(name, kind, folder, recipe))
+                stack.callback(sink.close)
             numbers = {
                 key: float(value)
                 for key, value in jsonable(line).items()
@@ -104,10 +109,17 @@ def open_sinks(names: Sequence[str], folder: Path, recipe: Recipe) -> Iterator[C
         yield pass_on
 
 
-def _opened(name: str, folder: Path, recipe: Recipe) -> Sink:
+def _available(name: str) -> type[Sink]:
+    """The tracker of this name; raise HardtailError if there is none, or if its package is not installed."""
     if name not in SINKS:
         raise HardtailError(f"there is no tracker {name!r}; --log takes {', '.join(SINKS)}")
+    if find_spec(name) is None:
+        raise HardtailError(f"--log {name} needs a package: pip install 'hardtail[log]'")
+    return SINKS[name]
+
+
+def _opened(name: str, kind: type[Sink], folder: Path, recipe: Recipe) -> Sink:
     try:
-        return SINKS[name](f"{recipe.name}-s{recipe.seed}", folder, recipe.as_json())
-    except ImportError as error:
-        raise HardtailError(f"--log {name} needs a package: pip install 'hardtail[log]' ({error})") from error
+        return kind(f"{recipe.name}-s{recipe.seed}", folder, recipe.as_json())
+    except (ImportError, OSError) as error:
+        raise HardtailError(f"--log {name} cannot begin: {error}; leave it out, or fix that and try again") from error
