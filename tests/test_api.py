@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,6 +199,10 @@ def test_what_a_loaded_model_is_called_and_what_it_is_not() -> None:
         ht.load(replace(loaded, device="cuda:1"), device="cpu")
     with pytest.raises(ht.HardtailError, match="can be chosen for runs and weights only"):
         ht.load(loaded, precision="bf16")
+    odd: Any = {"precision": "fp64", "checkpoint": "best", "device": 0, "template": 3}  # fp64 was computed in fp32
+    for name, value in odd.items():
+        with pytest.raises(ht.HardtailError, match=f": {name} is {value!r}; it must be "):
+            ht.load("zoo:addition-random", **{name: value})
 
 
 def test_a_single_name_is_a_list_of_one() -> None:

@@ -9,6 +9,7 @@ from torch import nn
 
 from hardtail.core import hub
 from hardtail.core.errors import HardtailError
+from hardtail.core.fields import Checked, check_fields
 from hardtail.core.pretrained import HF, TEMPLATE, ZOO
 from hardtail.core.registry import Registry
 from hardtail.measuring.subject import Kind, ModelOrigin, Subject, agreed, load_subject
@@ -42,7 +43,7 @@ def usable_device(given: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Checked):
     """How a model of another project (`hf:…`) reads problems, and whether code that comes with it may run."""
 
     template: str | None = None
@@ -93,11 +94,14 @@ class _Asked:
     """What a user asks of a model, whichever it is."""
 
     task: Task | None
-    kind: Kind | None
+    checkpoint: Kind | None
     device: str | None
     precision: Precision
     compiled: bool
     reading: Reading
+
+    def __post_init__(self) -> None:
+        check_fields(self, "the model")
 
     def find(self, model: object) -> Subject:
         if isinstance(model, str) and model.startswith(HF):
@@ -108,7 +112,7 @@ class _Asked:
         self.reading.refuse_for(model)
         if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
             return self._of_file(str(model))
-        if (self.kind, self.precision, self.compiled) != (None, "fp32", False):
+        if (self.checkpoint, self.precision, self.compiled) != (None, "fp32", False):
             raise HardtailError(
                 f"{model}: a checkpoint, a precision or compiling can be chosen for runs and weights only"
             )
@@ -124,21 +128,21 @@ class _Asked:
     def _of_file(self, source: str) -> Subject:
         where, precision, compiled = usable_device(self.device), self.precision, self.compiled
         return load_subject(
-            source, task=self.task, kind=self.kind, device=where, precision=precision, compiled=compiled
+            source, task=self.task, kind=self.checkpoint, device=where, precision=precision, compiled=compiled
         )
 
     def _of_ours(self, found: hub.Snapshot) -> Subject:
         """A model of ours on the Hub, at the commit that its name says, or in a folder."""
         kinds: list[Kind] = [each for each in get_args(Kind) if (found.folder / f"{each}.safetensors").exists()]
         only = kinds[0] if len(kinds) == 1 else None  # weights that were pushed without their run
-        own = replace(self, kind=self.kind or only)._of_file(str(found.folder))
+        own = replace(self, checkpoint=self.checkpoint or only)._of_file(str(found.folder))
         return own if found.address is None else replace(own, name=found.name, records=False)
 
     def _of_another_project(self, model: str) -> Subject:
         from hardtail.models.hf.loading import load_hf
 
         task = self._task_of(model)
-        if self.kind is not None or self.compiled:
+        if self.checkpoint is not None or self.compiled:
             raise HardtailError(f"{model}: a checkpoint or compiling can be chosen for runs and weights only")
         where, precision, reading = usable_device(self.device), self.precision, self.reading
         template, trusted = TEMPLATE if reading.template is None else reading.template, reading.trust_remote_code
