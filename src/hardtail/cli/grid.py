@@ -29,7 +29,7 @@ Address = Annotated[
 CpusPerRun = Annotated[int, option("with --launcher ray: cores of each run", "N"), Bounds(ge=1)]
 GpusPerRun = Annotated[
     float | None,
-    option("with --launcher ray: GPUs of each run, or a share of one such as 0.25 [1 if there are]", "N"),
+    option("with --launcher ray: GPUs of each run, or a share of one such as 0.25 [1 if the cluster has any]", "N"),
     Bounds(ge=0, lt=1000),
 ]
 

@@ -38,8 +38,8 @@ class Score:
     right: int
     n: int
     against_first: PairedTest | None
-    """Compared with the first decoder on the problems that both solved or tried; None for the first itself, and where
-    they have no problem in common."""
+    """Compared with the first decoder on the problems that both decoded; None for the first itself, and where they have
+    no problem in common."""
     common: int
 
     @property

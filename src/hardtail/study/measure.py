@@ -42,11 +42,11 @@ def measure(
     """Evaluate and diagnose a finished run, in every order, on every stratum, for both kinds of weights.
 
     `ledger_only` leaves out what no claim is about. The problems of a `test_file` are measured on in addition, all of
-    them in every order. If the best weights are the last, they are measured once.
-    If the run ran out of patience, its last weights are not those of its whole training: only the best are measured.
+    them in every order. If the best weights are the last, they are measured once. If the run ran out of patience, its
+    last weights are not those of its whole training: only the best are measured.
+
     Each stratum is kept once it is measured and not measured again, the file as a whole. False if time was `over`
-    before all was done.
-    `progress` gets the number of decodes that are done, and of all there are.
+    before all was done. `progress` gets the number of decodes that are done, and of all there are.
     """
     kinds = _kinds(folder)
     count = _Count(progress)

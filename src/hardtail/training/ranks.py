@@ -20,7 +20,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.seeds import Stream
 
 LONGEST_WAIT = timedelta(hours=4)
-"""The others wait for as long while the first rank measures; then they take it for dead."""
+"""How long the others wait while the first rank measures; then they take it for dead."""
 AGREE_EVERY = 10
 """Steps between two agreements on whether to stop: each waits for every process."""
 
