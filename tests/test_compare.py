@@ -88,6 +88,15 @@ def test_a_model_is_compared_with_a_trace(
     assert "addition-random · top1" in out
 
 
+def test_a_decode_that_is_given_twice_counts_once() -> None:
+    first = decoded("top1")
+    (found,) = compared([first, decoded("lsb"), decoded("top1")])
+    assert [score.n for score in found.scores] == [len(first)] * 2
+    other = replace(changed(first, np.flatnonzero(~first.exact_N).tolist()), about=first.about)
+    with pytest.raises(ht.HardtailError, match="decodes of the same problems are both by mine under top1"):
+        compared([first, decoded("lsb"), other])
+
+
 def test_two_models_never_have_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would be counted as one decoder, on twice as many problems."""
     monkeypatch.chdir(tmp_path)

@@ -83,12 +83,14 @@ def _refuse_foreign(task: Task, trace: Trace) -> None:
 
 def _decoders(traces: Sequence[Trace]) -> tuple[Decoder, ...]:
     """The decoders. Models with the same name get their checkpoint, step and seed added to it, and policies how they
-    were decoded, if not all were decoded in the same way."""
+    were decoded, if not all were decoded in the same way. A decode that is given twice counts once."""
     held: dict[tuple[str, ...], list[Trace]] = {}
     for trace in traces:
         of = trace.source
         step, seed = ("?" if number is None else str(number) for number in (of.step, of.seed))
-        held.setdefault((of.model, of.checkpoint or "weights", step, seed, of.policy, of.how), []).append(trace)
+        parts = held.setdefault((of.model, of.checkpoint or "weights", step, seed, of.policy, of.how), [])
+        if not any(_repeats(part, trace) for part in parts):
+            parts.append(trace)
     names = [name for name, *_ in {key[:-2] for key in held}]
     ways = {key[-1] for key in held}
     found = []
@@ -98,6 +100,19 @@ def _decoders(traces: Sequence[Trace]) -> tuple[Decoder, ...]:
         strata = [np.full(len(part), part.source.stratum) for part in parts]
         found.append(Decoder(name + which, policy + way, Trace.concat(parts), np.concatenate(strata)))
     return tuple(found)
+
+
+def _repeats(part: Trace, trace: Trace) -> bool:
+    """Whether a trace is the same as another one of its decoder; raise HardtailError if only its problems are."""
+    of = trace.source
+    if of.stratum != part.source.stratum or not np.array_equal(trace.instances.tokens_NL, part.instances.tokens_NL):
+        return False
+    if not np.array_equal(trace.answer_NA, part.answer_NA):
+        raise HardtailError(
+            f"two different decodes of the same problems are both by {of.model} under {of.policy}; give one of them, "
+            "or decode with models of two names"
+        )
+    return True
 
 
 def _distinct(instances: Instances, stratum_N: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
