@@ -22,8 +22,9 @@ from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import tile
 from hardtail.measuring.choices import chosen_policies
-from hardtail.measuring.evaluate import evaluate_all, probe, records_of
+from hardtail.measuring.evaluate import evaluate_all, records_of
 from hardtail.measuring.explain import explain_traces
+from hardtail.measuring.one_pass import probe
 from hardtail.measuring.subject import load_subject
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Transformer

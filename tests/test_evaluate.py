@@ -20,16 +20,8 @@ from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.choices import chosen_policies, measured_instances, measured_split
-from hardtail.measuring.evaluate import (
-    Evaluating,
-    Outcome,
-    evaluate,
-    evaluate_all,
-    half_reveal,
-    probe,
-    records_of,
-    reveal,
-)
+from hardtail.measuring.evaluate import Evaluating, Outcome, evaluate, evaluate_all, records_of
+from hardtail.measuring.one_pass import half_reveal, probe, reveal
 from hardtail.measuring.passes import HERE, Here
 from hardtail.measuring.statistics import wilson
 from hardtail.measuring.subject import ModelOrigin, Subject

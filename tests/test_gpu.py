@@ -15,7 +15,8 @@ from torch import Tensor
 from hardtail import Streams
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.measuring.evaluate import evaluate, probe
+from hardtail.measuring.evaluate import evaluate
+from hardtail.measuring.one_pass import probe
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.kernels import TILED_WIDTH
 from hardtail.models.transformer import Shape, Transformer

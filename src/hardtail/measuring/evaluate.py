@@ -1,4 +1,4 @@
-"""Accuracy by policy and stratum, with intervals and paired comparisons; trust; probe NLL; partial reveal.
+"""Accuracy by policy and stratum, with intervals and paired comparisons; a whole evaluation.
 
 Shapes: N instances, A answer cells.
 """
@@ -11,15 +11,13 @@ from itertools import combinations
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-from msgspec import structs, to_builtins
+from msgspec import structs
 from numpy.typing import NDArray
 
 from hardtail.core.files import sole_writer
 from hardtail.core.records import (
-    HALF_REVEALED,
     REVEALED,
     Accuracy,
     Head,
@@ -30,7 +28,6 @@ from hardtail.core.records import (
     Trust,
     append_jsonl,
 )
-from hardtail.core.seeds import Streams, below
 from hardtail.core.trace_files import trace_writer
 from hardtail.core.types import Array, Instances, Trace, concatenated
 from hardtail.decoding.loop import decode_stream
@@ -39,14 +36,15 @@ from hardtail.decoding.workers import Progress
 from hardtail.measuring.choices import DEFAULT_N, measured_instances
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.influence import with_groups
+from hardtail.measuring.one_pass import half_reveal, probe, reveal
 from hardtail.measuring.passes import HERE, Passes
+from hardtail.measuring.provenance import about_of, head_of
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
 from hardtail.measuring.trace_folder import HALF, refuse_other_traces, trace_path
 from hardtail.measuring.trust import SCORES, trust_records
 from hardtail.policies.base import Policy
 from hardtail.tasks.base import Task
-from hardtail.tasks.named import task_to_json
 
 
 @dataclass(frozen=True)
@@ -131,10 +129,10 @@ def evaluate_strata(
     began, aside, at = monotonic(), 0.0, 0
     rows: list[dict[str, Array]] = []
     wrong: dict[str, list[Trace]] = {stratum: [] for stratum in inside}
-    head = _head(subject, name, decoding, how.passes, calibrated)
+    head = head_of(subject, name, decoding, how.passes, calibrated)
     with ExitStack() as opened:
         writers = {stratum: opened.enter_context(trace_writer(path)) for stratum, path in traces.items()}
-        chosen, about = with_groups(policy, subject), _about(subject, head, "")
+        chosen, about = with_groups(policy, subject), about_of(subject, head, "")
         decoded = how.passes.traces(subject, chosen, instances, decoding, about, trust=how.trust, progress=how.progress)
         for part, asking in opened.enter_context(closing(decoded)):
             aside += asking if how.trust else 0.0
@@ -198,15 +196,9 @@ def traced(
     progress: Progress = lambda done: None,
 ) -> Generator[Trace, None, None]:
     """The trace of one policy, part by part; its `about` names what was decoded, and how."""
-    about = _about(subject, _head(subject, name, decoding), stratum)
+    about = about_of(subject, head_of(subject, name, decoding), stratum)
     chosen = with_groups(policy, subject)
     return decode_stream(subject.denoiser, instances, chosen, decoding, progress=progress, about=about)
-
-
-def _about(subject: Subject, head: Head, stratum: str) -> dict[str, Any]:
-    """What a trace says about itself."""
-    known = {key: value for key, value in structs.asdict(head).items() if value is not None}
-    return to_builtins(known) | {"task": task_to_json(subject.task), "stratum": stratum}
 
 
 def compare(
@@ -220,59 +212,8 @@ def compare(
     (name, one), (other, two) = first, second
     found = mcnemar(one.exact_N, two.exact_N)
     calibrated = one.record.calibrated or two.record.calibrated
-    head, n = structs.asdict(_head(subject, name, decoding, passes, calibrated)), len(one.exact_N)
+    head, n = structs.asdict(head_of(subject, name, decoding, passes, calibrated)), len(one.exact_N)
     return Paired(**head, stratum=one.record.stratum, n=n, against=other, **found._asdict())
-
-
-def _head(
-    subject: Subject, policy: str, decoding: Decoding, passes: Passes = HERE, calibrated: int | None = None
-) -> Head:
-    """What every record of this measurement says about it; the batch and the workers affect no result."""
-    return Head(
-        task=subject.task.name,
-        policy=policy,
-        model=subject.name,
-        **vars(subject.origin),
-        commit_rule=str(decoding.commit),
-        restrict=decoding.allowed is not None,
-        temperature=decoding.temperature,
-        decode_seed=decoding.seed,
-        calibrated=calibrated,
-        **passes.origin(decoding.device),
-    )
-
-
-# -- one forward pass -------------------------------------------------------------------------------------------------
-
-
-def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decoding, passes: Passes = HERE) -> Probe:
-    """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (docs/study.md §1.5)."""
-    nll = passes.judged(subject, instances, instances.maskable_NA, decoding).nll
-    head = structs.asdict(_head(subject, "none", decoding, passes))
-    return Probe(**head, stratum=stratum, n=len(instances), probe_nll=nll)
-
-
-def half_reveal(task: Task, instances: Instances, seed: int) -> Instances:
-    """The same problems with ⌊n / 2⌋ of each answer's n meaningful cells shown, drawn for each (docs/study.md §5).
-
-    Cells after the end of the answer stay hidden, as in the release.
-    """
-    meant_NA = instances.maskable_NA & task.meaningful(instances)
-    key_NA = Streams(seed).named(f"{task.name}/reveal").keys(meant_NA.size).reshape(meant_NA.shape)
-    draw_NA = np.where(meant_NA, below(key_NA, 1 << 31), 1 << 31)
-    rank_NA = np.argsort(np.argsort(draw_NA, axis=1, kind="stable"), axis=1, kind="stable")
-    shown_NA = meant_NA & (rank_NA < meant_NA.sum(axis=1, keepdims=True) // 2)
-    return replace(instances, maskable_NA=instances.maskable_NA & ~shown_NA)
-
-
-def reveal(subject: Subject, instances: Instances, stratum: str, decoding: Decoding, passes: Passes = HERE) -> Reveal:
-    """One pass over half-revealed answers: token accuracy over all meaningful cells (release), and exact match."""
-    shown = half_reveal(subject.task, instances, decoding.seed)
-    judged_NA = shown.maskable_NA & subject.task.meaningful(instances)
-    _, right, cells, exact = passes.judged(subject, shown, judged_NA, decoding)
-    head, interval = structs.asdict(_head(subject, HALF_REVEALED, decoding, passes)), wilson(right, cells)._asdict()
-    n, tokens = len(instances), right / cells
-    return Reveal(**head, stratum=stratum, n=n, tokens=cells, token_accuracy=tokens, exact_match=exact / n, **interval)
 
 
 # -- a whole evaluation -----------------------------------------------------------------------------------------------
