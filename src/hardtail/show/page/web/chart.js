@@ -25,9 +25,10 @@ function drawPlot(plot, chart, visible) {
   const x = scaleOf(chart.x, points, 0, ROOM.left, chart.wide - ROOM.right);
   const y = scaleOf(chart.y, points, 1, HIGH - ROOM.bottom, ROOM.top);
   plot.replaceChildren(axes(chart, x, y));
+  // The marks of a category are next to each other, and apart from those of the next one.
+  const apart = chart.marks && chart.x.categories ? Math.min(9, Math.min(60, 0.75 * x.step) / visible.length) : 0;
   visible.forEach((one, place) => {
-    const spread = chart.marks && chart.x.categories ? (place - (visible.length - 1) / 2) * Math.min(9, 60 / visible.length) : 0;
-    plot.append(drawSeries(one, chart, x, y, spread));
+    plot.append(drawSeries(one, chart, x, y, (place - (visible.length - 1) / 2) * apart));
   });
   const cursor = svg("line", { class: "cursor", y1: ROOM.top, y2: HIGH - ROOM.bottom, visibility: "hidden" });
   plot.append(cursor);
@@ -70,6 +71,7 @@ function scaleOf(axis, points, column, from, to) {
   if (axis.categories) {
     const step = (to - from) / axis.categories.length;
     return {
+      step,
       at: (value) => from + (value + 0.5) * step,
       ticks: axis.categories.map((name, place) => [place, name]),
       holds: () => true,
