@@ -1,6 +1,8 @@
 """The page's plots in a real browser: what is drawn where, and that it can be read."""
 
+import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -23,26 +25,30 @@ def written(path: Path, *charts: Chart) -> Path:
     return path
 
 
+def drawn(section: Literal["accuracy", "cost"], series: list[tuple[Series, Line]]) -> Chart:
+    """A chart of accuracies over strata."""
+    axes, words = (Axis("stratum", STRATA), SHARE), ("Accuracy", "Accuracy", "")
+    return Chart(section, *words, "addition", *axes, grouped(series), marks=True)
+
+
 def test_marks_stay_at_their_stratum_however_many_models_there_are(opened: Open, tmp_path: Path) -> None:
-    series = [
-        (
-            Series(f"m{n}", f"m{n}", "top1", group=f"m{n}"),
-            Line("", tuple(Point(at, 0.1 * n) for at in range(len(STRATA)))),
-        )
-        for n in range(8)
-    ]
-    words = ("accuracy", "Accuracy", "Accuracy", "", "addition")
-    chart = Chart(*words, Axis("stratum", STRATA), SHARE, grouped(series), marks=True)
-    page = opened("#curves", path=written(tmp_path / "many.html", chart))
-    marks = page.locator(".plot circle")
-    assert marks.count() == len(series) * len(STRATA)
-    names = (
-        page.locator(".plot .axes text", has_text="≥").all()
-        + page.locator(".plot .axes text", has_text="natural").all()
-    )
-    centres = [float(name.get_attribute("x") or 0) for name in names]
-    assert len(centres) == len(STRATA)
-    for place, mark in enumerate(marks.all()):
-        at = float(mark.get_attribute("cx") or 0)
-        nearest = min(centres, key=lambda centre: abs(centre - at))
-        assert sorted(centres).index(nearest) == place % len(STRATA)
+    points = tuple(Point(place, 0.5) for place in range(len(STRATA)))
+    series = [(Series(name, name, "top1", group=name), Line("", points)) for name in "abcdefgh"]
+    page = opened("#curves", path=written(tmp_path / "many.html", drawn("accuracy", series)))
+    names = page.locator(".plot .axes text", has_text=re.compile("natural|≥"))
+    centres = names.evaluate_all("nodes => nodes.map(node => Number(node.getAttribute('x')))")
+    marks = page.locator(".plot circle").evaluate_all("nodes => nodes.map(node => Number(node.getAttribute('cx')))")
+    assert (len(centres), len(marks)) == (len(STRATA), len(STRATA) * len(series))
+    for place, mark in enumerate(marks):
+        assert min(centres, key=lambda centre: abs(centre - mark)) == centres[place % len(STRATA)]
+
+
+def test_ten_policies_have_ten_marks(opened: Open, tmp_path: Path) -> None:
+    names = ["top1", *(f"ladder,hide=comb,parts=3,splits=1,limit=0.00{n}1,again=2" for n in range(9))]
+    series = [(Series(f"m · {name}", "m", name, group="m"), Line("", (Point(0, 0.5),))) for name in names]
+    path = written(tmp_path / "policies.html", drawn("cost", series))
+    page = opened("#curves", path=path)
+    for holder in (".legend", ".plot"):
+        marks = page.locator(f"{holder} .mark").all()
+        looks = {(mark.get_attribute("d"), mark.get_attribute("class")) for mark in marks}
+        assert len(looks) == len(marks) == len(names)

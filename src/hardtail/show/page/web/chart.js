@@ -40,7 +40,7 @@ function drawPlot(plot, chart, visible) {
 }
 
 function drawSeries(one, chart, x, y, spread) {
-  const group = svg("g", { stroke: one.colour, fill: "none", "stroke-linejoin": "round" });
+  const group = svg("g", { stroke: one.colour, color: one.colour, fill: "none", "stroke-linejoin": "round" });
   const strong = one.lines.length > 1 ? 1.2 : 2;
   for (const line of one.lines) {
     const kept = line.points.filter((point) => y.holds(point[1]));
@@ -57,14 +57,19 @@ function drawSeries(one, chart, x, y, spread) {
         const whisker = { x1: px, x2: px, y1: y.at(point[2]), y2: y.at(point[3]), "stroke-width": 1.6 };
         group.append(svg("line", whisker));
       }
-      if (one.mark)
-        group.append(svg("path", { d: one.mark, transform: `translate(${px} ${py})`, fill: one.colour, stroke: "none" }));
+      if (one.mark) group.append(markNode(one.mark, px, py));
       else group.append(svg("circle", { cx: px, cy: py, r: 3.4, fill: one.colour, stroke: "none" }));
     }
   }
   for (const point of one.seeds.flatMap((line) => line.points))
     group.append(svg("circle", { cx: x.at(point[0]) + spread, cy: y.at(point[1]), r: 1.9, class: "seed" }));
   return group;
+}
+
+// The mark of a style, in the colour of the stroke around it.
+export function markNode({ path, open }, x, y) {
+  const kind = open ? "mark open" : "mark";
+  return svg("path", { d: path, transform: `translate(${x} ${y})`, class: kind });
 }
 
 function scaleOf(axis, points, column, from, to) {

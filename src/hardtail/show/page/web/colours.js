@@ -14,7 +14,7 @@ export function stepColour(part) {
 export const DASHES = ["", "7 4", "2 3", "10 3 2 3", "5 2 1 2 1 2", "14 4", "1 5", "3 3 9 3"];
 
 // Around the origin: a circle, a square, a triangle, a diamond, a cross, a triangle upside down.
-export const MARKS = [
+const MARKS = [
   "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
   "M-3.6 -3.6h7.2v7.2h-7.2z",
   "M0 -4.8l4.6 8h-9.2z",
@@ -22,3 +22,8 @@ export const MARKS = [
   "M-1.4 -4.6h2.8v3.2h3.2v2.8h-3.2v3.2h-2.8v-3.2h-3.2v-2.8h3.2z",
   "M0 4.8l4.6 -8h-9.2z",
 ];
+
+// The mark of a style by its place: filled, or open where more styles than marks come together.
+export function markOf(place) {
+  return { path: MARKS[place % MARKS.length], open: place % (2 * MARKS.length) >= MARKS.length };
+}

@@ -2,8 +2,8 @@
 
 import { chips, el, emptyPage, svg } from "./dom.js";
 import { addressOf } from "./address.js";
-import { drawChart } from "./chart.js";
-import { DASHES, MARKS } from "./colours.js";
+import { drawChart, markNode } from "./chart.js";
+import { DASHES, markOf } from "./colours.js";
 
 const QUESTIONS = {
   accuracy: "What is solved, and in which order?",
@@ -72,13 +72,13 @@ function sections(charts, state, redraw) {
     if (!held.length) return [];
     const styles = all(held, "style").filter(Boolean);
     const dash = new Map(styles.map((style, place) => [style, DASHES[place % DASHES.length]]));
-    const mark = new Map(styles.map((style, place) => [style, section === "cost" ? MARKS[place % MARKS.length] : ""]));
+    const mark = new Map(styles.map((style, place) => [style, section === "cost" ? markOf(place) : null]));
     const kept = (one) => state.groups.has(one.group) && (!one.style || state.styles.has(one.style));
     const drawn = held.map((chart) => {
       const series = chart.series.filter(kept).map((one) => ({
         ...one,
         dash: dash.get(one.style) ?? "",
-        mark: mark.get(one.style) ?? "",
+        mark: mark.get(one.style) ?? null,
       }));
       return drawChart({ ...chart, series });
     });
@@ -100,7 +100,7 @@ function legend(charts, kept, dash, mark, state, redraw) {
 
 function stroke(style, dashes, mark, state, redraw) {
   const line = svg("line", { x1: 0, x2: 26, y1: 6, y2: 6, "stroke-width": 2.4, "stroke-dasharray": dashes });
-  const drawn = mark ? svg("path", { d: mark, transform: "translate(6 6)", fill: "currentcolor" }) : line;
+  const drawn = mark ? markNode(mark, 6, 6) : line;
   const sample = svg("svg", { width: mark ? 12 : 26, height: 12, class: "stroke", "aria-hidden": "true" }, drawn);
   const change = () => {
     if (!state.styles.delete(style)) state.styles.add(style);
