@@ -11,7 +11,7 @@ from hardtail.show.page.curves import charts_as_json
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
 from tests.conftest import BROWSER, NO_BROWSER
-from tests.page_toys import Open
+from tests.page_toys import SIZES, Open
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason=NO_BROWSER)
 
@@ -43,12 +43,14 @@ def test_marks_stay_at_their_stratum_however_many_models_there_are(opened: Open,
         assert min(centres, key=lambda centre: abs(centre - mark)) == centres[place % len(STRATA)]
 
 
-def test_ten_policies_have_ten_marks(opened: Open, tmp_path: Path) -> None:
+def test_ten_policies_have_ten_marks_and_fit_a_phone(opened: Open, tmp_path: Path) -> None:
     names = ["top1", *(f"ladder,hide=comb,parts=3,splits=1,limit=0.00{n}1,again=2" for n in range(9))]
     series = [(Series(f"m · {name}", "m", name, group="m"), Line("", (Point(0, 0.5),))) for name in names]
     path = written(tmp_path / "policies.html", drawn("cost", series))
-    page = opened("#curves", path=path)
-    for holder in (".legend", ".plot"):
-        marks = page.locator(f"{holder} .mark").all()
-        looks = {(mark.get_attribute("d"), mark.get_attribute("class")) for mark in marks}
-        assert len(looks) == len(marks) == len(names)
+    for size, (width, _) in SIZES.items():
+        page = opened("#curves", path=path, size=size)
+        for holder in (".legend", ".plot"):
+            marks = page.locator(f"{holder} .mark").all()
+            looks = {(mark.get_attribute("d"), mark.get_attribute("class")) for mark in marks}
+            assert len(looks) == len(marks) == len(names)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
