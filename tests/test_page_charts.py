@@ -54,3 +54,18 @@ def test_ten_policies_have_ten_marks_and_fit_a_phone(opened: Open, tmp_path: Pat
             looks = {(mark.get_attribute("d"), mark.get_attribute("class")) for mark in marks}
             assert len(looks) == len(marks) == len(names)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_names_of_axes_and_their_numbers_do_not_cover_each_other(opened: Open, tmp_path: Path) -> None:
+    axes, words = (Axis("stratum", ("natural", "chain>=28")), Axis("share of states", log=True)), ("States", "", "")
+    series = grouped([(Series("m", "m", "top1", group="m"), Line("", (Point(0, 0.00001), Point(1, 1.0))))])
+    path = written(tmp_path / "log.html", Chart("coverage", *words, "addition", *axes, series))
+    texts = opened("#curves", path=path).locator(".plot .axes text")
+    found = texts.evaluate_all("""texts => texts.map((text) => {
+        const { left, right, top, bottom } = text.getBoundingClientRect();
+        return [left, right, top, bottom];
+    })""")
+    for place, (left, right, top, bottom) in enumerate(found):
+        for other in found[:place]:
+            assert right <= other[0] or other[1] <= left or bottom <= other[2] or other[3] <= top
+    assert {"0.001", "natural", "chain ≥ 28", "share of states"} <= set(texts.all_text_contents())

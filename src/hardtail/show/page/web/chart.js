@@ -5,7 +5,7 @@ import { clamp, el, hideTip, showTip, shown, svg } from "./dom.js";
 const WIDE = 430;
 const NARROW = 350; // on a phone, so that text keeps its size
 const HIGH = 216;
-const ROOM = { left: 52, right: 14, top: 10, bottom: 44 };
+const ROOM = { left: 60, right: 14, top: 10, bottom: 44 };
 
 export function drawChart(given) {
   const chart = { ...given, wide: innerWidth < 760 ? NARROW : WIDE };
@@ -135,7 +135,7 @@ function axes(chart, x, y) {
   rule(bottom, "base");
   write((left + right) / 2, HIGH - 4, chart.x.label, { class: "label" });
   const middle = (ROOM.top + bottom) / 2;
-  write(14, middle, chart.y.label, { class: "label", transform: `rotate(-90 14 ${middle})` });
+  write(12, middle, chart.y.label, { class: "label", transform: `rotate(-90 12 ${middle})` });
   return group;
 }
 
@@ -143,7 +143,8 @@ function axes(chart, x, y) {
 function shortened(names) {
   const start = names.find((name) => name.includes(">="))?.split(">=")[0];
   const same = start && names.filter((name) => name.startsWith(`${start}>=`)).length > 2;
-  return names.map((name) => (same && name.startsWith(`${start}>=`) ? `≥ ${name.slice(start.length + 2)}` : name));
+  const plain = (name) => (same && name.startsWith(`${start}>=`) ? name.slice(start.length) : name);
+  return names.map((name) => plain(name).replaceAll(">=", " ≥ ").trim());
 }
 
 function hover(event, plot, chart, visible, x, cursor) {
