@@ -69,3 +69,13 @@ def test_names_of_axes_and_their_numbers_do_not_cover_each_other(opened: Open, t
         for other in found[:place]:
             assert right <= other[0] or other[1] <= left or bottom <= other[2] or other[3] <= top
     assert {"0.001", "natural", "chain ≥ 28", "share of states"} <= set(texts.all_text_contents())
+
+
+def test_a_plot_says_what_it_counts_to_who_has_no_mouse(opened: Open) -> None:
+    page = opened("#curves?of=addition%2C%20runs", size="phone")
+    plot = page.locator('[data-chart^="Right commits by readiness"]')
+    note = plot.get_by_text("Free cells wait for nothing")
+    assert not note.is_visible()
+    plot.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert note.is_visible()

@@ -15,9 +15,15 @@ export function drawChart(given) {
   return el(
     "figure",
     { class: "card chart", "data-chart": chart.title },
-    el("figcaption", {}, el("p", { class: "what", title: chart.note, text: chart.title }), el("h3", { text: chart.answer })),
+    el("figcaption", {}, what(chart), el("h3", { text: chart.answer })),
     plot,
   );
+}
+
+// The plot's name, which opens to say what is counted.
+function what({ title, note }) {
+  if (!note) return el("p", { class: "what", text: title });
+  return el("details", { class: "what" }, el("summary", { text: title }), el("p", { class: "note", text: note }));
 }
 
 function drawPlot(plot, chart, visible) {
