@@ -1,6 +1,7 @@
 """The page's plots in a real browser: what is drawn where, and that it can be read."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -79,3 +80,17 @@ def test_a_plot_says_what_it_counts_to_who_has_no_mouse(opened: Open) -> None:
     plot.locator("summary").focus()
     page.keyboard.press("Enter")
     assert note.is_visible()
+
+
+def test_a_plot_of_what_is_hidden_is_not_drawn_empty(opened: Open, tmp_path: Path) -> None:
+    """Its heading would be about curves that are not there."""
+    line = Line("", (Point(0, 0.5),))
+    shown, hidden = (Series(name, name, "top1", shown=name == "a", group=name) for name in "ab")
+    charts = [drawn("cost", [(shown, line)]), replace(drawn("cost", [(hidden, line)]), title="About b")]
+    page = opened("#curves", path=written(tmp_path / "hidden.html", *charts))
+    assert page.locator(".chart").count() == 1
+    page.get_by_text("Nothing is chosen in 1 more plot.").wait_for()
+    page.get_by_text("Showing 1 of 2 runs and models").click()
+    page.get_by_label("b", exact=True).check()
+    page.locator('[data-chart="About b"] .mark').wait_for()
+    assert page.get_by_text("Nothing is chosen").count() == 0

@@ -1,6 +1,6 @@
 // The view of plots: one task's decodes or runs at a time, a question a screen. One chooser says which arms and models all plots show.
 
-import { chips, el, emptyPage, svg } from "./dom.js";
+import { chips, el, emptyPage, plural, svg } from "./dom.js";
 import { addressOf } from "./address.js";
 import { drawChart, markNode } from "./chart.js";
 import { DASHES, markOf } from "./colours.js";
@@ -74,16 +74,13 @@ function sections(charts, state, redraw) {
     const dash = new Map(styles.map((style, place) => [style, DASHES[place % DASHES.length]]));
     const mark = new Map(styles.map((style, place) => [style, section === "cost" ? markOf(place) : null]));
     const kept = (one) => state.groups.has(one.group) && (!one.style || state.styles.has(one.style));
-    const drawn = held.map((chart) => {
-      const series = chart.series.filter(kept).map((one) => ({
-        ...one,
-        dash: dash.get(one.style) ?? "",
-        mark: mark.get(one.style) ?? null,
-      }));
-      return drawChart({ ...chart, series });
-    });
+    const look = (one) => ({ ...one, dash: dash.get(one.style) ?? "", mark: mark.get(one.style) ?? null });
+    const chosenOf = held.map((chart) => ({ ...chart, series: chart.series.filter(kept).map(look) }));
+    const drawn = chosenOf.filter((chart) => chart.series.length).map(drawChart);
     const parts = [el("h2", { text: question }), legend(held, kept, dash, mark, state, redraw)];
-    return [el("section", { class: "question" }, ...parts, el("div", { class: "grid" }, ...drawn))];
+    const more = held.length - drawn.length;
+    const note = more ? el("p", { class: "note rest", text: `Nothing is chosen in ${plural(more, "more plot")}.` }) : null;
+    return [el("section", { class: "question" }, ...parts, el("div", { class: "grid" }, ...drawn), note)];
   });
 }
 
