@@ -86,6 +86,10 @@ def test_a_chart_of_training_says_how_it_ends() -> None:
     )
     assert answer("hard", drawn) == "papl ends at 57 % by confidence, 100 % in logical order"
     assert answer("natural", drawn) == "papl ends at 78 %; 1 of 2 at 99 % or more"
+    worse = chart(_series("puma", 0.64, style="confidence"), _series("puma", 0.16, style="logical order"))
+    assert answer("hard", worse) == "puma ends at 64 % by confidence, 16 % in logical order"
+    alike = chart(_series("puma", 0.5, style="confidence"), _series("puma", 0.499, style="logical order"))
+    assert answer("hard", alike) == "In the end the two orders differ by less than 1 %"
     losses = chart(_series("papl", 2.0, 0.25), _series("puma", 2.0, 0.5))
     assert answer("loss", losses) == "papl ends lowest, at 0.25"
     assert answer("guessed", losses) == "puma still guesses 0.5 cells at the end"

@@ -67,10 +67,10 @@ def _hard_tail(chart: Drawn, series: Sequence[Series]) -> str:
     both = by_way[CONFIDENCE].keys() & by_way[LOGICAL].keys()
     if not both:
         return _learned(chart, series)
-    group = max(sorted(both), key=lambda name: by_way[LOGICAL][name] - by_way[CONFIDENCE][name])
+    group = max(sorted(both), key=lambda name: abs(by_way[LOGICAL][name] - by_way[CONFIDENCE][name]))
     confidence, logical = by_way[CONFIDENCE][group], by_way[LOGICAL][group]
-    if logical - confidence < 0.01:
-        return "In the end the logical order gains less than 1 %"
+    if abs(logical - confidence) < 0.01:
+        return "In the end the two orders differ by less than 1 %"
     return f"{group} ends at {percent(confidence)} by confidence, {percent(logical)} in logical order"
 
 
