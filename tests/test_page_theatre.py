@@ -145,6 +145,43 @@ def test_a_cell_that_is_written_again_plays_as_a_replacement(opened: Open, tmp_p
     assert f"{after} instead of {before} in step {TASK.answer_len + 1}" in page.locator(".told").inner_text()
 
 
+CONTRAST = """node => {
+    const light = (colour) => {
+        const [red, green, blue] = colour.match(/[0-9.]+/g).map((part) => part / 255);
+        const linear = (part) => (part <= 0.04 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue) + 0.05;
+    };
+    const box = light(getComputedStyle(node.querySelector(".box")).fill);
+    const written = [...node.querySelectorAll("text")].filter((text) => text.textContent);
+    const ink = written.map((text) => light(getComputedStyle(text).fill));
+    return Math.min(...ink.map((one) => Math.max(one, box) / Math.min(one, box)));
+}"""
+"""How far what is written on a tile stands out from it, from 1 to 21, as WCAG defines it."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_written_on_a_tile_can_be_read(opened: Open, tmp_path: Path, scheme: str) -> None:
+    """From the first commit, dark, to the last, light; wrong ones, struck out ones and small numbers too."""
+    path = tmp_path / "read.html"
+    write_page(path, *page_content(None, [], [rewritten_trace(), _recited("sudoku")]))
+    page = opened("#theatre", path=path, scheme=scheme)
+
+    def least() -> float:
+        return min(tile.evaluate(CONTRAST) for tile in page.locator(".tile:not(.given):not(.hidden)").all())
+
+    page.get_by_label("Task").select_option(label="addition")
+    page.locator(SLIDER).fill(str(TASK.answer_len))
+    page.wait_for_selector(".tile.wrong")
+    assert least() > 4
+    for task, at_the_end in (("addition", ".tile.replaced"), ("sudoku", ".tile.now .level")):
+        page.get_by_label("Task").select_option(label=task)
+        page.locator("main").focus()
+        page.keyboard.press("End")
+        page.wait_for_selector(at_the_end)
+        page.wait_for_function("() => !document.querySelector('.tile.hidden')")
+        assert least() > 4
+
+
 def test_every_task_has_its_drawing(opened: Open, tmp_path: Path) -> None:
     traces = [_recited(name) for name in ("maze", "listops", "countdown", "sudoku")]
     path = tmp_path / "tasks.html"

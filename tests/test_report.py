@@ -156,7 +156,7 @@ def test_the_page_knows_every_verdict() -> None:
     """A claim with another one would leave the study's tab empty."""
     table = re.findall(r"^export const VERDICTS = {(.*?)^};", (WEB / "ledger.js").read_text(), re.DOTALL | re.MULTILINE)
     assert re.findall(r'^  "?([^":]+)"?: \[', table[0], re.MULTILINE) == list(Verdict)
-    exported = {"palette": {"STEP_RAMP"}}
+    exported = {"palette": {"STEP_RAMP", "WHITE_UNTIL"}}
 
     def check(text: str, folder: str) -> None:
         imports = re.findall(rf'^import \{{([^}}]*)\}} from "{folder}/(\w+)\.js";$', text, re.MULTILINE)

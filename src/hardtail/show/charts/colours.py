@@ -16,6 +16,8 @@ SCHEME_TITLES = {"random": "Random", "papl": "PAPL α=1", "puma": "PUMA", "papl5
 OTHER_COLOURS = ("#56b4e9", "#cc79a7", "#d55e00", "#8c8c8c", "#0072b2", "#e69f00", "#009e73")
 STEP_RAMP = ((18, 64, 128), (38, 110, 175), (96, 160, 208), (162, 203, 231), (219, 234, 246))
 """From a decode's first commit, dark, to its last, light: red, green, blue."""
+WHITE_UNTIL = 0.35
+"""Up to this part of the ramp white letters are easier to read on it than dark ones."""
 
 
 def scheme_in(name: str) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
-from hardtail.show.charts.colours import STEP_RAMP
+from hardtail.show.charts.colours import STEP_RAMP, WHITE_UNTIL
 from hardtail.tasks.parts import Scene
 
 SCRIPTS = (
@@ -69,7 +69,8 @@ def page_of(content: Mapping[str, Any], arrays: str) -> str:
 
 def bundle(scenes: Sequence[str]) -> str:
     """Join the page's ES modules and the tasks' scenes into one script, after the palette shared with Python."""
-    texts = {"palette": f"export const STEP_RAMP = {json.dumps(STEP_RAMP)};\n"}
+    palette = {"STEP_RAMP": STEP_RAMP, "WHITE_UNTIL": WHITE_UNTIL}
+    texts = {"palette": "".join(f"export const {name} = {json.dumps(held)};\n" for name, held in palette.items())}
     texts |= {name: _text(f"{name}.js") for name in SCRIPTS}
     modules = {name: _as_function(text, f"const from_{name} = ") for name, text in texts.items()}
     modules["scenes"] += "".join(map(_as_function, scenes))

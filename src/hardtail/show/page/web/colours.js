@@ -1,6 +1,6 @@
 // The ramp of commit steps and the strokes of charts. `page.py` writes the palette from `charts/colours.py`.
 
-import { STEP_RAMP } from "./palette.js";
+import { STEP_RAMP, WHITE_UNTIL } from "./palette.js";
 
 // The fill of a commit, from dark (first) to light (last), and a legible colour for text on it.
 export function stepColour(part) {
@@ -8,7 +8,7 @@ export function stepColour(part) {
   const low = Math.min(Math.floor(at), STEP_RAMP.length - 2);
   const [from, to] = [STEP_RAMP[low], STEP_RAMP[low + 1]];
   const mixed = from.map((channel, i) => Math.round(channel + (to[i] - channel) * (at - low)));
-  return { fill: `rgb(${mixed.join(" ")})`, ink: part < 0.5 ? "#ffffff" : "#0b1f33" };
+  return { fill: `rgb(${mixed.join(" ")})`, ink: part < WHITE_UNTIL ? "#ffffff" : "#0b1f33" };
 }
 
 export const DASHES = ["", "7 4", "2 3", "10 3 2 3", "5 2 1 2 1 2", "14 4", "1 5", "3 3 9 3"];

@@ -30,8 +30,7 @@ export class Tile {
     this.old.textContent = look.replaced ?? ""; // what stood here before
     const colour = kind === "right" ? stepColour(look.part) : null;
     this.box.style.fill = colour ? colour.fill : "";
-    this.sign.style.fill = colour ? colour.ink : "";
-    this.bar.style.fill = colour ? colour.ink : "";
+    this.node.style.color = colour ? colour.ink : ""; // of everything that is written on it
     this.bar.setAttribute("width", look.hidden || look.given ? 0 : (this.room * look.prob).toFixed(1));
   }
 }
