@@ -1,19 +1,21 @@
 """The page's theatre in a real browser: stepping through decodes, choosing problems, drawings."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hardtail.core.types import Trace
 from hardtail.show.page.data import page_content
 from hardtail.show.page.page import write_page
 from hardtail.traces.canvases import canvases_of, trace_of_canvases
 from tests.conftest import BROWSER, NO_BROWSER
 from tests.page_toys import SLIDER, N, Open, filled, steps
-from tests.report_toys import TASK, rewritten_trace, wide_trace
+from tests.report_toys import TASK, addition_traces, rewritten_trace, wide_trace
 
 if TYPE_CHECKING:
-    pass
+    from playwright.sync_api import FloatRect, Locator
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason=NO_BROWSER)
 
@@ -91,6 +93,28 @@ def test_opens_on_a_problem_that_only_one_decoder_solves_at_its_first_wrong_comm
     assert "waits for 10^" in told
     assert pane.locator(".tile.parent").count() == 1
     assert page.locator(".tile.inspected").count() == 2  # the same cell, outlined in both
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1366, 720), (820, 1180), (1024, 768)])
+def test_both_decoders_are_seen_whole_and_level(opened: Open, tmp_path: Path, size: tuple[int, int]) -> None:
+    """However long a name is, next to each other or, as with 32 digits, one below the other."""
+    named = [about(one, policy="a_rather_long_name_of_a_policy") for one in addition_traces(2)[1:2]]
+    wide = [about(wide_trace(), policy=name) for name in ("one", "other")]
+    path = tmp_path / "level.html"
+    write_page(path, *page_content(None, [], [*addition_traces(2)[:1], *named, *wide]))
+    page = opened("#theatre", path=path)
+    width, height = size
+    page.set_viewport_size({"width": width, "height": height})
+    for task in range(2):
+        page.goto(f"{path.as_uri()}#theatre?stage={task}")
+        page.wait_for_function("task => document.querySelector('[name=task]').value === String(task)", arg=task)
+        below = box_of(page.locator(".transport .row"))["y"]
+        assert below + 30 <= height, "with the slider"
+        for strip in page.locator(".pane .strip").all():
+            held = box_of(strip)
+            assert held["y"] + held["height"] <= below
+        first, second = map(box_of, page.locator(".pane .scene").all())
+        assert first["x"] == second["x"] or first["y"] == second["y"]
 
 
 def test_the_address_restores_a_view(opened: Open) -> None:
@@ -210,6 +234,18 @@ def test_unknown_probabilities_are_not_shown_as_zero(opened: Open, tmp_path: Pat
     told = page.locator(".told").inner_text()
     assert ("in step 1; " in told, "probability" in told) == (True, False)
     assert "NaN" not in page.content()
+
+
+def box_of(node: "Locator") -> "FloatRect":
+    """Where a node is."""
+    found = node.bounding_box()
+    assert found is not None
+    return found
+
+
+def about(trace: Trace, **more: Any) -> Trace:
+    """The trace with other words about it."""
+    return replace(trace, about={**trace.about, **more})
 
 
 def _recited(name: str) -> Any:

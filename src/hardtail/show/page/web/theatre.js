@@ -35,8 +35,8 @@ export class Theatre {
     }
     this.choice.read(query);
     this.controls = el("form", { class: "controls", "aria-label": "What is shown" });
-    const phone = matchMedia("(max-width: 760px)").matches; // there the drawings come first
-    const folded = el("details", { class: "choosing", open: !phone }, el("summary", { text: "Choose" }), this.controls);
+    const small = matchMedia("(max-width: 1100px), (max-height: 600px)").matches; // there the drawings come first
+    const folded = el("details", { class: "choosing", open: !small }, el("summary", { text: "Choose" }), this.controls);
     this.list = el("div", { class: "problems", role: "listbox", "aria-label": "Problems" });
     this.list.addEventListener("click", (event) => {
       const entry = event.target.closest("[data-problem]");
