@@ -68,6 +68,17 @@ def test_a_failure_plays_by_itself_and_can_be_paused(opened: Open) -> None:
     assert page.locator(".theatre .because").first.inner_text() == failed
 
 
+def test_a_link_to_another_view_keeps_the_keyboard_in_the_page(opened: Open) -> None:
+    """The link is gone with its view; the next press of Tab must not begin at the top."""
+    page = opened()
+    page.locator(".player").get_by_role("link", name="theatre").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".theatre .pane")
+    assert page.locator("main:focus").count() == 1
+    page.keyboard.press("Tab")
+    assert page.locator(".theatre :focus").count() == 1
+
+
 def test_who_asks_for_less_motion_sees_the_mistake_at_once(browser: "Browser", page_file: Path) -> None:
     context = browser.new_context(reduced_motion="reduce")
     page = context.new_page()

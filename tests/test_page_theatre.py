@@ -38,6 +38,22 @@ def test_the_slider_and_the_keys_step_through_the_trace(opened: Open) -> None:
     page.wait_for_function("() => document.querySelectorAll('.pane:first-child .tile:not(.hidden)').length >= 2")
 
 
+def test_the_list_of_problems_is_one_stop_for_the_keyboard(opened: Open) -> None:
+    page = opened("#theatre")
+    chosen, focused = page.locator(".problems [aria-selected=true]"), page.locator(":focus")
+    before = int(chosen.get_attribute("data-problem") or 0)
+    page.get_by_label("First wrong role").focus()
+    page.keyboard.press("Tab")
+    assert focused.get_attribute("data-problem") == str(before)
+    page.keyboard.press("ArrowDown")
+    assert focused.get_attribute("data-problem") == chosen.get_attribute("data-problem") == str(before + 1)
+    for _ in range(2):
+        page.keyboard.press("ArrowUp")
+    assert focused.get_attribute("data-problem") == chosen.get_attribute("data-problem") == str(before - 1)
+    page.keyboard.press("Tab")
+    assert page.locator(".middle :focus, .middle:focus").count() == 1, "past it, without a stop for each problem"
+
+
 def test_two_decoders_stay_in_step_on_one_problem(opened: Open) -> None:
     page = opened("#theatre")
     for step in ("3", "9", "4"):

@@ -47,7 +47,7 @@ export function problemEntries(choice, problems) {
     const rows = decoders.map((decoder) => decoder.rowOf.get(problem));
     const signs = rows.map((row, place) => (decoders[place].exact[row] ? "✓" : "✗")).join("");
     const roles = decoders.map((decoder, place) => choice.firstRole(decoder, rows[place], problem));
-    const chosen = { "data-problem": problem, "aria-selected": String(problem === choice.problem) };
+    const chosen = { "data-problem": problem, "aria-selected": String(problem === choice.problem), tabindex: -1 };
     return el(
       "button",
       { type: "button", role: "option", title: stage.strata[problem], ...chosen },

@@ -36,8 +36,10 @@ function show(content, theatre) {
     else link.removeAttribute("aria-current");
   }
   const main = document.getElementById("main");
+  const within = main.contains(document.activeElement); // of what is replaced
   const views = { overview: overviewView, curves: curvesView, study: studyView };
   main.replaceChildren(known === "theatre" ? theatre.view(query) : views[known](content, query));
+  if (within) main.focus({ preventScroll: true });
   const wanted = known === "study" ? partOf(query) : null;
   if (wanted) document.querySelector(wanted)?.scrollIntoView({ block: "start" });
   else scrollTo(0, 0);

@@ -42,6 +42,7 @@ export class Theatre {
       const entry = event.target.closest("[data-problem]");
       if (entry) this.go(Number(entry.dataset.problem));
     });
+    this.list.addEventListener("keydown", (event) => this.walkList(event));
     this.count = el("p", { class: "count", role: "status" });
     this.paneRow = el("div", { class: "panes" });
     this.keyNode = el("p", { class: "key colours" });
@@ -98,7 +99,18 @@ export class Theatre {
     const entry = this.list.querySelector(`[data-problem="${choice.problem}"]`);
     this.list.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
     entry?.setAttribute("aria-selected", "true");
+    this.list.querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
+    (entry ?? this.list.firstElementChild)?.setAttribute("tabindex", "0"); // the list is one stop on the way
     requestAnimationFrame(() => entry && keepInSight(this.list, entry)); // not before the list is in the page
+  }
+
+  // The arrow keys choose in the list, and the keyboard focus goes with them.
+  walkList(event) {
+    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    this.walk(by);
+    this.list.querySelector('[tabindex="0"]')?.focus();
   }
 
   go(problem) {
