@@ -81,15 +81,16 @@ export class Pane {
     requestAnimationFrame(() => this.follow()); // not before the pane is in the page
   }
 
-  // Where the drawing is wider than its frame, as on a phone, keep this step's commit in sight.
+  // Where the drawing is larger than its frame, as on a phone, keep this step's commit in sight.
   follow() {
     const frame = this.scene.node.parentElement;
-    if (frame.scrollWidth <= frame.clientWidth) return;
     const cell = this.scene.node.querySelector(".tile.now");
     if (!cell) return;
     const [box, sight] = [cell.getBoundingClientRect(), frame.getBoundingClientRect()];
-    if (box.left >= sight.left && box.right <= sight.right) return;
-    frame.scrollLeft += box.left + box.width / 2 - sight.left - sight.width / 2;
+    if (box.left < sight.left || box.right > sight.right)
+      frame.scrollLeft += box.left + box.width / 2 - sight.left - sight.width / 2;
+    if (box.top < sight.top || box.bottom > sight.bottom)
+      frame.scrollTop += box.top + box.height / 2 - sight.top - sight.height / 2;
   }
 
   // Describe one cell's commit in a line of text.

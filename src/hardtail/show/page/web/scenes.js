@@ -3,25 +3,38 @@
 import { Scene, Tile } from "./tiles.js";
 import { promptOf } from "./replay.js";
 
-const WIDTH = 30;
-const HEIGHT = 40;
-const ACROSS = 24;
+const ROW = 740; // as wide as 24 cells of one character
+const HIGH = 40;
+const LETTER = 12; // of the prompt
+const LINE = 26;
 
-// The drawing of a task without its own: its prompt as text, its answer as rows of cells.
+// The drawing of a task without its own: its prompt as text, its answer as rows of cells as wide as its words.
 class PlainScene extends Scene {
   constructor(stage, problem) {
-    const prompt = promptOf(stage, problem).join("");
-    const lines = prompt.match(/.{1,60}/gsu) ?? [""];
-    const rows = Math.ceil(stage.cells / ACROSS);
-    super(40 + Math.min(stage.cells, ACROSS) * WIDTH + 320, 24 + lines.length * 22 + rows * (HEIGHT + 6), 360);
+    const longest = Math.min(Math.max(...stage.signs.map((sign) => sign.length)), 10);
+    const cell = longest === 1 ? 30 : 18 + LETTER * longest;
+    const row = innerWidth < 760 ? ROW / 2 : ROW;
+    const across = Math.min(Math.floor(row / cell), stage.cells);
+    const lines = folded(promptOf(stage, problem).join(longest === 1 ? "" : " "), Math.floor(row / LETTER));
+    const top = 12 + lines.length * LINE;
+    const high = top + Math.ceil(stage.cells / across) * (HIGH + 6) + 4;
+    const wide = 20 + Math.max(across * cell, ...lines.map((line) => line.length * LETTER));
+    super(wide, high, Math.min(wide, 300));
+    this.node.style.maxWidth = `${wide}px`;
     this.stacked = false;
-    lines.forEach((line, number) => this.write(10, 24 + number * 22, line, "prompt", 16));
-    const top = 14 + lines.length * 22;
-    for (let cell = 0; cell < stage.cells; cell++) {
-      const [row, column] = [Math.floor(cell / ACROSS), cell % ACROSS];
-      this.add(new Tile(cell, 10 + column * WIDTH, top + row * (HEIGHT + 6), WIDTH - 3, HEIGHT));
+    if (high > row) this.grow();
+    lines.forEach((line, number) => this.write(10, 24 + number * LINE, line, "prompt", 20));
+    for (let at = 0; at < stage.cells; at++) {
+      const [down, right] = [Math.floor(at / across), at % across];
+      this.add(new Tile(at, 10 + right * cell, top + down * (HIGH + 6), cell - 3, HIGH));
     }
   }
+}
+
+// A text in lines of at most so many characters, broken at spaces where there are any.
+function folded(text, most) {
+  const line = new RegExp(`.{1,${most}}(?:\\s|$)|.{1,${most}}`, "gu");
+  return text.split("\n").flatMap((one) => one.match(line) ?? [""]);
 }
 
 const registered = new Map();

@@ -6,11 +6,12 @@ import { stepColour } from "./colours.js";
 export class Tile {
   constructor(cell, x, y, wide, high, small = false) {
     this.box = svg("rect", { x, y, width: wide, height: high, rx: 4, class: "box" });
-    const size = small ? high * 0.5 : high * 0.58;
-    this.sign = svg("text", { x: x + wide / 2, y: y + high * 0.48, class: "sign", "font-size": size });
+    this.size = small ? high * 0.5 : high * 0.58;
+    this.sign = svg("text", { x: x + wide / 2, y: y + high * 0.48, class: "sign" });
     this.bar = svg("rect", { x: x + 3, y: y + high - 5, width: 0, height: 3, class: "sure" });
     this.room = wide - 6;
-    const corner = `M${x + wide} ${y}h${-wide * 0.34}l${wide * 0.34} ${wide * 0.34}z`;
+    const side = Math.min(wide, high) * 0.34;
+    const corner = `M${x + wide} ${y}h${-side}l${side} ${side}z`;
     this.flag = svg("path", { d: corner, class: "flag" });
     this.old = svg("text", { x: x + 3, y: y + high * 0.3, class: "old", "font-size": Math.max(8, high * 0.3) });
     const parts = [this.box, this.sign, this.bar, this.flag, this.old];
@@ -27,6 +28,8 @@ export class Tile {
     if (look.replaced) classes.push("replaced");
     this.node.setAttribute("class", classes.filter(Boolean).join(" "));
     this.sign.textContent = look.given || !look.hidden ? look.sign : "";
+    const room = this.room / (0.62 * Math.max(look.sign.length, 1)); // for each character of a monospaced word
+    this.sign.setAttribute("font-size", Math.min(this.size, room).toFixed(1));
     this.old.textContent = look.replaced ?? ""; // what stood here before
     const colour = kind === "right" ? stepColour(look.part) : null;
     this.box.style.fill = colour ? colour.fill : "";
@@ -49,6 +52,13 @@ export class Scene {
     if (this.square) this.node.classList.add("square");
     this.tiles = [];
     this.marked = [];
+  }
+
+  // Not to be made to fit: its frame scrolls.
+  grow() {
+    this.square = false;
+    this.node.classList.remove("square");
+    this.node.classList.add("long");
   }
 
   add(tile) {
