@@ -1,4 +1,4 @@
-"""The page's drawing of a task that has none of its own: words and long texts."""
+"""The page's drawing of a task that has none of its own: words, long texts, spaces."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,3 +99,11 @@ def test_a_long_text_stays_legible_and_follows_its_commits(opened: Open, tmp_pat
     page.wait_for_function(seen)
     page.locator(SLIDER).fill("1")
     page.wait_for_function(seen)
+
+
+def test_a_space_can_be_seen(opened: Open, tmp_path: Path) -> None:
+    page = page_of(Copied(text="to be or not"), opened, tmp_path / "space.html")
+    assert page.locator(".because").inner_text().startswith("AFailed. In step 1 of 12 it writes ␣ into c1 ")
+    page.locator(".tile").nth(2).hover()
+    assert "A␣ in step 3, probability" in page.locator(".told").inner_text()
+    assert page.locator(".tile .sign").nth(2).text_content() == "␣"

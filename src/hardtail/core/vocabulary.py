@@ -105,6 +105,10 @@ class Vocabulary:
     def decode(self, tokens: NDArray[np.integer]) -> str:
         return self.separator.join(self._array[tokens].ravel().tolist())
 
+    def name(self, token: int) -> str:
+        """A sign as it is called in a sentence, where a space could not be seen."""
+        return self.signs[token] if self.signs[token].strip() else "␣"
+
     def signs_of(self, tokens: NDArray[np.integer]) -> list[str]:
         """The sign of each token."""
         found: list[str] = self._array[tokens].tolist()

@@ -47,7 +47,7 @@ def failures(task: Task, trace: Trace) -> list[Failure]:
             parents = [int(parent) for parent in trace.instances.parents_NAE[row, cell] if parent >= 0]
             hidden = [parent for parent in parents if not revealed_KA[k, parent]]
             waiting, based = bool(hidden), _missing(task, hidden, len(parents))
-        written, gold = (task.vocabulary.decode(np.array([token])) for token in (first.token_K[k], first.gold_K[k]))
+        written, gold = (task.vocabulary.name(token) for token in (int(first.token_K[k]), int(first.gold_K[k])))
         step, ends = int(first.step_K[k]), int(wrong_NA[row].sum())
         prob = None if np.isnan(first.prob_K[k]) else float(first.prob_K[k])
         sure = "" if prob is None else f" with probability {probability(prob)}"

@@ -29,7 +29,7 @@ export class Replay {
       look.event = event;
       look.hidden = look.token === stage.mask;
       if (look.hidden) continue;
-      if (look.written !== undefined && look.written !== look.token) look.replaced = stage.signs[look.written];
+      if (look.written !== undefined && look.written !== look.token) look.replaced = seen(stage.signs[look.written]);
       look.written = look.token;
     }
     for (const look of looks) this.finish(look, step);
@@ -39,8 +39,8 @@ export class Replay {
   finish(look, step) {
     const { stage, decoder } = this;
     look.gold = this.gold[look.cell];
-    look.sign = look.hidden ? "" : stage.signs[look.token];
-    look.goldSign = stage.signs[look.gold];
+    look.sign = look.hidden ? "" : seen(stage.signs[look.token]);
+    look.goldSign = seen(stage.signs[look.gold]);
     look.meant = (this.flags[look.cell] & 4) !== 0;
     if (look.event < 0) return;
     look.now = decoder.step[look.event] === step - 1;
@@ -85,6 +85,11 @@ export class Replay {
       };
     });
   }
+}
+
+// A sign that can be seen; a space could not be told from nothing.
+function seen(sign) {
+  return sign.trim() ? sign : "␣";
 }
 
 // A probability; null if the decoder's are unknown.
