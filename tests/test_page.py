@@ -68,6 +68,15 @@ def test_a_failure_plays_by_itself_and_can_be_paused(opened: Open) -> None:
     assert page.locator(".theatre .because").first.inner_text() == failed
 
 
+def test_one_way_of_decoding_is_not_called_both(opened: Open, tmp_path: Path) -> None:
+    path = tmp_path / "one.html"
+    write_page(path, *page_content(None, [], addition_traces(N)[::2]))
+    page = opened(path=path)
+    assert page.locator(".player h2").first.inner_text() == "One failure, step by step"
+    assert page.locator(".player .pane").count() == 1
+    assert opened().locator(".player h2").first.inner_text() == "One failure, both ways in step"
+
+
 def test_a_link_to_another_view_keeps_the_keyboard_in_the_page(opened: Open) -> None:
     """The link is gone with its view; the next press of Tab must not begin at the top."""
     page = opened()

@@ -253,7 +253,8 @@ def _sentence(
         worse = first.right / first.n < easy.right / easy.n - CLEARLY
         joined = " and " if not worse else " but only " if first.right else " but "
         begun += (Phrase(easy.text, 0), Phrase(f" of {strata[0].words}{joined}"))
-    begun += (Phrase(first.text if first.right else "none", first.way), Phrase(f" of {tail}"))
+    share, of = (first.text, "of") if first.right else ("none", "of the")
+    begun += (Phrase(share, first.way), Phrase(f" {of} {tail}"))
     if second is None:
         return (*begun, Phrase("."))
     other = ways[1].words

@@ -32,7 +32,7 @@ export class Player {
       el(
         "div",
         { class: "headline" },
-        el("h2", { text: "One failure, both ways in step" }),
+        el("h2", { text: decoders.length > 1 ? "One failure, both ways in step" : "One failure, step by step" }),
         el("p", { class: "buttons" }, this.button, el("a", { href, text: "Step through it in the theatre" })),
       ),
       el("div", { class: kinds }, ...this.panes.map((pane) => pane.node)),

@@ -48,7 +48,7 @@ export class Theatre {
     this.keyNode = el("p", { class: "key colours" });
     this.node = el(
       "section",
-      { class: "theatre" },
+      { class: "theatre", "aria-label": "Decoder theatre" },
       folded,
       el("aside", {}, this.count, this.list, this.keyNode),
       el("div", { class: "middle" }, this.paneRow, this.transport()),
