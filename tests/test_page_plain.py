@@ -105,5 +105,7 @@ def test_a_space_can_be_seen(opened: Open, tmp_path: Path) -> None:
     page = page_of(Copied(text="to be or not"), opened, tmp_path / "space.html")
     assert page.locator(".because").inner_text().startswith("AFailed. In step 1 of 12 it writes ␣ into c1 ")
     page.locator(".tile").nth(2).hover()
-    assert "A␣ in step 3, probability" in page.locator(".told").inner_text()
+    told = page.locator(".told").inner_text()
+    assert "A␣ in step 3, probability" in told
+    assert "prerequisites" not in told + page.locator(".key.colours").inner_text(), "nothing is known of them"
     assert page.locator(".tile .sign").nth(2).text_content() == "␣"

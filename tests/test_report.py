@@ -110,7 +110,7 @@ def test_bare_instances_are_shown_without_annotations(traces: list[Trace]) -> No
     bare = replace(traces[0], instances=traces[0].instances.bare())
     content, _ = page_content(None, [], [bare])
     assert content["stages"][0]["roleNames"] == []
-    assert content["stages"][0]["parentSlots"] == 0
+    assert content["stages"][0]["parentSlots"] is None
 
 
 # -- the file ---------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
         "cells": problems.answer_len,
         "cellNames": [task.cell_name(cell) for cell in range(problems.answer_len)],
         "roleNames": [name.replace("_", " ") for name in found.names],
-        "parentSlots": 0 if parents_PAE is None else parents_PAE.shape[2],
+        "parentSlots": None if parents_PAE is None else parents_PAE.shape[2],
         "strata": stage.stratum_P.tolist(),
         "axes": {axis: _rounded(problems.strata[axis]) for axis in task.axes if axis in problems.strata},
         "tokens": pack.add_tokens(problems.tokens_NL),

@@ -60,13 +60,13 @@ export function problemEntries(choice, problems) {
   return more > 0 ? [...entries, el("p", { class: "note", text: `and ${plural(more, "problem")} more` })] : entries;
 }
 
-// What the colours of a task's drawing mean; `replaces`: whether a decoder on the stage rewrites cells.
-export function colourKey(task, replaces) {
+// What the colours of a stage's drawings mean; `replaces`: whether a decoder on the stage rewrites cells.
+export function colourKey({ task, parentSlots }, replaces) {
   const swatch = (kind, words) => el("span", {}, el("i", { class: `swatch ${kind}` }), words);
   return [
     ...sceneOf(task).legend(swatch),
-    swatch("key-flag", "before its prerequisites"),
-    swatch("key-parent", "what the cell waits for"),
+    ...(parentSlots === null ? [] : [swatch("key-flag", "before its prerequisites")]),
+    ...(parentSlots ? [swatch("key-parent", "what the cell waits for")] : []),
     ...(replaces ? [swatch("key-replaced", "replaced; the old token is struck out")] : []),
   ];
 }

@@ -103,8 +103,9 @@ export class Pane {
     const sure = (prob) => (prob === null ? "" : `, probability ${probability(prob)}`); // other tools' canvases have none
     const rank = commit.goldProb === null ? "" : ` ranked ${commit.goldRank + 1}`;
     const gold = `; gold ${look.goldSign}${rank}${sure(commit.goldProb)}`;
-    const ready = commit.ready ? "after its prerequisites" : "before its prerequisites";
+    const { parentSlots } = this.replay.stage; // null: nothing is known of what cells wait for
+    const ready = parentSlots === null ? "" : `; ${commit.ready ? "after" : "before"} its prerequisites`;
     const instead = look.replaced ? ` instead of ${look.replaced}` : "";
-    return `${look.sign}${instead} in step ${commit.step}${sure(commit.prob)}${look.wrong ? gold : ""}; ${ready}`;
+    return `${look.sign}${instead} in step ${commit.step}${sure(commit.prob)}${look.wrong ? gold : ""}${ready}`;
   }
 }

@@ -89,7 +89,7 @@ export class Theatre {
     this.paneRow.classList.toggle("stacked", this.panes.some((one) => one.scene.stacked));
     this.watchCells();
     const replaces = this.panes.some((one) => one.replay.events().some((event) => event.replaced));
-    this.keyNode.replaceChildren(...colourKey(choice.stage.task, replaces));
+    this.keyNode.replaceChildren(...colourKey(choice.stage, replaces));
     this.because.replaceChildren(...explanation(choice.stage, choice.problem, this.panes));
     this.last = Math.max(0, ...this.panes.map((one) => one.replay.steps));
     this.slider.max = this.last;
