@@ -234,6 +234,7 @@ def test_every_task_has_its_drawing(opened: Open, tmp_path: Path) -> None:
         cells = page.locator(".scene [data-cell]")
         assert cells.count() == trace.instances.answer_len
         page.wait_for_function("() => !document.querySelector('.tile.hidden, .room.unknown')")
+        assert page.locator(".key-dot").count() == (trace.about["task"] == "maze"), "its mark, not a corner"
         assert "✓ solved" in page.locator(".state").first.inner_text()
 
 

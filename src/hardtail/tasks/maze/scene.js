@@ -48,6 +48,10 @@ class MazeScene extends Scene {
     ];
   }
 
+  static get flag() {
+    return "key-dot";
+  }
+
   constructor(stage, problem) {
     const side = Math.round(Math.sqrt(stage.cells));
     super(side * SIZE, side * SIZE, 260);

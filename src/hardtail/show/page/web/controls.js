@@ -65,7 +65,8 @@ export function colourKey({ task, parentSlots }, replaces) {
   const swatch = (kind, words) => el("span", {}, el("i", { class: `swatch ${kind}` }), words);
   return [
     ...sceneOf(task).legend(swatch),
-    ...(parentSlots === null ? [] : [swatch("key-flag", "before its prerequisites")]),
+    swatch("key-now", "written in this step"),
+    ...(parentSlots === null ? [] : [swatch(sceneOf(task).flag, "before its prerequisites")]),
     ...(parentSlots ? [swatch("key-parent", "what the cell waits for")] : []),
     ...(replaces ? [swatch("key-replaced", "replaced; the old token is struck out")] : []),
   ];

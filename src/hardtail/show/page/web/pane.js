@@ -41,17 +41,21 @@ export class Pane {
     this.marks = events;
     this.cursor = svg("rect", { y: 0, height: STRIP + 8, width: 1, class: "place" });
     const frame = { viewBox: `0 0 ${Math.max(events.length, 1)} ${STRIP + 8}`, preserveAspectRatio: "none" };
-    const node = svg("svg", { class: "strip", ...frame, "aria-hidden": "true" }, this.cursor);
+    const words = svg("title", { text: "All commits in time, as high as they were sure; choose one to go there" });
+    const node = svg("svg", { class: "strip", ...frame, "aria-hidden": "true" }, words);
+    const apart = events.length > 150 ? 0 : 0.08; // gaps narrower than a pixel would only pale the colours
+    if (!apart) node.setAttribute("shape-rendering", "crispEdges");
     events.forEach((event, place) => {
       const high = event.again ? 3 : 3 + (STRIP - 3) * event.prob;
-      const bar = { x: place + 0.08, width: 0.84, y: STRIP + 8 - high, height: high };
+      const bar = { x: place + apart, width: 1 - 2 * apart, y: STRIP + 8 - high, height: high };
       const kind = event.again ? "again" : event.replaced ? "replaced" : event.wrong ? "wrong" : "right";
       const mark = svg("rect", { ...bar, class: kind });
       if (kind === "right")
         mark.style.fill = stepColour(this.replay.steps > 1 ? event.step / (this.replay.steps - 1) : 0).fill;
       node.append(mark);
-      if (event.unready) node.append(svg("rect", { x: place + 0.08, width: 0.84, y: 0, height: 4, class: "flag" }));
+      if (event.unready) node.append(svg("rect", { ...bar, y: 0, height: 4, class: "flag" }));
     });
+    node.append(this.cursor);
     node.addEventListener("click", (click) => {
       const box = node.getBoundingClientRect();
       const place = Math.floor(((click.clientX - box.left) / box.width) * events.length);

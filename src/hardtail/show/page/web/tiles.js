@@ -44,6 +44,11 @@ export class Scene {
     return [swatch("key-ramp", "first to last commit"), swatch("key-wrong", "wrong"), swatch("key-bar", "probability")];
   }
 
+  // How it marks a commit that came before its prerequisites.
+  static get flag() {
+    return "key-flag";
+  }
+
   constructor(wide, high, least) {
     this.node = svg("svg", { class: "scene", viewBox: `0 0 ${wide} ${high}`, role: "img" });
     this.node.style.minWidth = `${least}px`;
