@@ -133,6 +133,20 @@ def test_both_decoders_are_seen_whole_and_level(opened: Open, tmp_path: Path, si
         assert first["x"] == second["x"] or first["y"] == second["y"]
 
 
+def test_decoders_can_be_told_apart_whatever_their_model_is_called(opened: Open, tmp_path: Path) -> None:
+    name = "an-organisation/a-model-with-a-very-long-name-that-was-trained-further-for-100000-steps"
+    path = tmp_path / "names.html"
+    write_page(path, *page_content(None, [], [about(one, model=name) for one in addition_traces(2)[:2]]))
+    page = opened("#theatre", path=path)
+    chosen = "boxes => boxes.map((box) => box.selectedOptions[0].text)"
+    assert page.locator(".controls .long select").evaluate_all(chosen) == ["top1", "lsb"]
+    for pane in page.locator(".pane").all():
+        letter, title = box_of(pane.locator(".letter")), box_of(pane.locator("h2"))
+        assert letter["y"] < title["y"] + 24
+        assert letter["x"] + letter["width"] < title["x"]
+        assert pane.locator("h2").inner_text() == name
+
+
 def test_the_address_restores_a_view(opened: Open) -> None:
     page = opened("#theatre")
     page.get_by_label("Decoder A").select_option(label="addition-random · top1")

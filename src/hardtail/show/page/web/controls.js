@@ -10,7 +10,7 @@ const LISTED = 1000;
 export function pickers(choice, changed) {
   const { stage, stages, stories } = choice;
   const tasks = stages.map((_, place) => [place, stories.find((one) => one.stage === place).title]);
-  const decoders = stage.decoders.map((decoder, place) => [place, decoder.name]);
+  const decoders = namesOf(stage.decoders).map((name, place) => [place, name]);
   const plain = (names) => [["", "any"], ...names.map((name) => [name, name])];
   const take = (name, read) => (value) => {
     choice[name] = read(value);
@@ -28,6 +28,13 @@ export function pickers(choice, changed) {
     picker("Stratum", "stratum", plain([...new Set(stage.strata)]), choice.stratum, take("stratum", String)),
     picker("First wrong role", "role", plain(choice.roles()), choice.role, take("role", String)),
   ];
+}
+
+// The names of decoders, without the model where all have the same: there is not much room, and the policy comes last.
+function namesOf(decoders) {
+  const model = `${decoders[0].model} · `;
+  const same = decoders.every((decoder) => decoder.name.startsWith(model));
+  return decoders.map((decoder) => (same ? decoder.name.slice(model.length) : decoder.name));
 }
 
 function picker(label, name, options, chosen, change) {

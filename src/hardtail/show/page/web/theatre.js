@@ -9,13 +9,23 @@ import { Pane } from "./pane.js";
 import { parentsOf, roleOf } from "./replay.js";
 
 const PER_SECOND = 6;
-const KEYS = "← → step · space play · n p next problem · f next failure · , . walk through cells";
+const KEYS = {
+  step: ["←", "→"],
+  play: ["space"],
+  "next or previous problem": ["n", "p"],
+  "next failure": ["f"],
+  "cells in the order of commits": [",", "."],
+};
 
 // Scroll a list, and nothing else, until an entry is in it.
 function keepInSight(list, entry) {
   const [frame, box] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
   list.scrollTop += Math.min(0, box.top - frame.top) + Math.max(0, box.bottom - frame.bottom);
   list.scrollLeft += Math.min(0, box.left - frame.left) + Math.max(0, box.right - frame.right);
+}
+
+function keyNode([words, keys]) {
+  return el("span", {}, ...keys.map((text) => el("kbd", { text })), words);
 }
 
 export class Theatre {
@@ -207,7 +217,8 @@ export class Theatre {
     for (const pane of this.panes) pane.scene.mark(cell, parents);
     if (cell === null)
       return this.facts.replaceChildren(
-        el("p", { class: "note" }, "Choose a cell to see its commit. ", el("span", { class: "keys", text: KEYS })),
+        el("p", { class: "note", text: "Choose a cell to see its commit." }),
+        el("p", { class: "note keys" }, ...Object.entries(KEYS).map(keyNode)),
       );
     const names = parents.map((parent) => stage.cellNames[parent]).join(", ");
     const waits = stage.parentSlots ? `waits for ${names || "nothing"}` : "";
