@@ -35,6 +35,10 @@ def test_opens_from_a_file_with_the_story_of_its_decodes(opened: Open) -> None:
     numbers = [text.split() for text in page.locator(".dots .figure.way-1").all_inner_texts()]
     assert numbers == [["100", "%"]] * 4, "in logical order everything is right"
     assert page.locator("h1").bounding_box()["y"] < page.locator(".dots").bounding_box()["y"] < SIZES["desktop"][1] / 2  # type: ignore[index]
+    ring = "node => getComputedStyle(node).backgroundColor"
+    ordinary, hard = (page.locator(".dots .panel").nth(place).locator(".dot.way-1") for place in range(2))
+    assert ordinary.evaluate(ring) == "rgba(0, 0, 0, 0)", "both marks are seen where both orders solve the same share"
+    assert hard.evaluate(ring) == "rgb(255, 255, 255)"
     assert page.locator(".three b").first.inner_text() == "100 %"
     page.get_by_role("link", name="addition-puma").click()
     page.wait_for_selector(".pane")

@@ -3,6 +3,7 @@
 import { el, percent } from "./dom.js";
 
 const TICKS = [0, 50, 100];
+const NEAR = 4; // per cent, about half a mark
 
 export function picture(story, address) {
   const heads = story.strata.map(([, words], place) =>
@@ -40,8 +41,12 @@ function panel(story, model, stratum) {
   for (const score of scores) {
     const [low, high] = score.interval;
     track.append(placed(el("i", { class: `range way-${score.way}` }), 100 * low, 100 * (high - low)));
-    track.append(placed(el("i", { class: `dot way-${score.way}` }), shareOf(score)));
   }
+  // The second mark is a ring; where it would cover the first, one sees through it.
+  const [first, second] = scores.map(shareOf);
+  const near = scores.length === 2 && Math.abs(first - second) < NEAR;
+  for (const score of scores)
+    track.append(placed(el("i", { class: `dot way-${score.way}${near ? " near" : ""}` }), shareOf(score)));
   const numbers = scores.map((score) =>
     el("span", {
       class: `figure way-${score.way}`,
