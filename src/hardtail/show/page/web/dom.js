@@ -34,7 +34,8 @@ export function emptyPage(title, reason) {
 // Links, each as `[address, text, current]`.
 export function chips(label, links) {
   const entry = ([href, text, current]) => el("a", { href, "aria-current": current ? "true" : null, text });
-  return el("nav", { class: "chips", "aria-label": label }, ...links.map(entry));
+  const words = el("span", { class: "note", "aria-hidden": "true", text: label });
+  return el("nav", { class: "chips", "aria-label": label }, words, ...links.map(entry));
 }
 
 export function scrolling(node) {

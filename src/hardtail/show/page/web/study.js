@@ -50,6 +50,7 @@ function measuredTables(judged) {
 function counted(ledger, weights) {
   const facts = Object.keys(VERDICTS).map((verdict) => {
     const count = ledger.claims.filter((claim) => claim.verdict === verdict).length;
+    if (!count) return null;
     const href = addressOf("study", { verdict, weights });
     return el("a", { class: "fact", href }, el("b", { text: count }), verdict);
   });
