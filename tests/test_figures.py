@@ -243,6 +243,8 @@ def test_names_of_no_scheme_take_free_colours_first() -> None:
     found = colours(["puma", "mine", "yours", *map(str, range(9))])
     assert found["puma"] == SCHEME_COLOURS["puma"]
     assert len({found[name] for name in ("puma", "mine", "yours", "0", "1", "2")}) == 6
+    many = colours([*map(str, range(20))])
+    assert len(set(many.values())) == 20, "no two look alike"
 
 
 def test_states_visited_least_significant_first_are_a_staircase(stage: Stage) -> None:

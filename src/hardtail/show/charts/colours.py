@@ -1,7 +1,6 @@
 """The colours of the page, figures and terminal: Okabe and Ito's palette, safe for colour-blind readers."""
 
 from collections.abc import Sequence
-from itertools import cycle
 
 SCHEME_COLOURS = {
     "papl5": "#cc79a7",
@@ -26,11 +25,12 @@ def scheme_in(name: str) -> str | None:
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """A training scheme has its colour everywhere; any other name gets the next free one."""
+    """A training scheme has its colour everywhere; any other name gets the next free one, or a shade of one."""
     known = {name: SCHEME_COLOURS[found] for name in names if (found := scheme_in(name))}
     free_first = sorted(OTHER_COLOURS, key=lambda colour: colour in known.values())
     others = [name for name in dict.fromkeys(names) if name not in known]
-    return known | dict(zip(others, cycle(free_first), strict=False))
+    places = ((name, *divmod(place, len(free_first))) for place, name in enumerate(others))
+    return known | {name: shaded(free_first[place], again) for name, again, place in places}
 
 
 def shaded(colour: str, place: int) -> str:
