@@ -228,6 +228,21 @@ def test_dark_and_light(opened: Open) -> None:
     assert opened("#theatre", scheme="dark").evaluate(ink) != opened("#theatre").evaluate(ink)
 
 
+def test_paper_has_nothing_to_press_and_nothing_cut(opened: Open) -> None:
+    for view in ("#overview", "#theatre", "#curves", "#study"):
+        page = opened(view, scheme="dark")
+        page.locator("#theme").click()
+        page.locator("#theme").click()  # dark, whatever the system prefers
+        page.emulate_media(media="print")
+        assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+        pressed = page.locator("button:not(.legend *), select, nav, input")  # those of a legend explain strokes
+        assert not any(node.is_visible() for node in pressed.all())
+        for card in page.locator(".pane, .chart").all():
+            height, whole = card.evaluate("node => [node.clientHeight, node.scrollHeight]")
+            assert height >= whole > 100
+            assert card.evaluate("node => getComputedStyle(node).breakInside") == "avoid"
+
+
 def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
     for view in ("#overview", "#curves", "#study", "#theatre"):
         page = opened(view, size="phone")

@@ -25,7 +25,7 @@ SCRIPTS = (
     *("explain", "pane", "picture", "player", "overview", "choice", "controls", "theatre", "main"),
 )
 """The modules of `web/`, each after those it imports; the tasks' scenes come after `scenes`."""
-STYLES = ("theme", "story", "study", "chart", "theatre", "scene", "phone")
+STYLES = ("theme", "story", "study", "chart", "theatre", "scene", "phone", "print")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(?:\.|hardtail)/(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
