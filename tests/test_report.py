@@ -25,6 +25,8 @@ from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.policies.named import policy_named
 from hardtail.show.page.data import page_content
+from hardtail.show.page.pack import Pack
+from hardtail.show.page.packed_stages import packed
 from hardtail.show.page.page import SCRIPTS, page_of, write_page
 from hardtail.show.stages import ready_events, stages
 from hardtail.study.claims import Verdict
@@ -104,6 +106,15 @@ def test_the_first_wrong_commit_is_known(content: tuple[dict[str, Any], bytes]) 
     np.testing.assert_array_equal(wrong_N >= 0, failed_N)
     roles = {stage["roleNames"][role] for role in role_PA[row_N[failed_N], wrong_N[failed_N]]}
     assert roles <= {"g", "k"}  # the planted shortcut guesses there, and nowhere else
+
+
+def test_a_page_tells_a_hundred_thousand_problems_apart(traces: list[Trace]) -> None:
+    (stage,) = stages(traces[:1])
+    pack = Pack()
+    far = replace(stage, rows=(stage.rows[0] + 100_000,))
+    (decoder,) = packed(far, pack)["decoders"]
+    raw = gzip.decompress(base64.b64decode(pack.text()))
+    np.testing.assert_array_equal(unpacked(decoder["row"], raw), far.rows[0])
 
 
 def test_bare_instances_are_shown_without_annotations(traces: list[Trace]) -> None:

@@ -67,7 +67,7 @@ def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack
         "policy": decoder.policy,
         "about": {key: said[key] for key in kept if said[key] not in ("", None)},
         "failures": sentences,
-        "row": pack.add(row_N, "u2"),
+        "row": pack.add(row_N, "u4"),
         "end": pack.add(end_N, "u4"),
         "exact": pack.add(trace.exact_N, "u1"),
         "firstWrong": pack.add(first_wrong_N, "i2"),
