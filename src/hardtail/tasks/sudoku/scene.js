@@ -9,7 +9,7 @@ const SIZE = 46;
 
 class SudokuScene extends Scene {
   static legend(swatch) {
-    return [...super.legend(swatch), el("span", {}, el("b", { text: "0–4 " }), "technique level")];
+    return [...super.legend(swatch), el("span", {}, el("b", { text: "0–4 " }), "technique level, singles to search")];
   }
 
   constructor(stage, problem) {
