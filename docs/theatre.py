@@ -21,7 +21,7 @@ from hardtail.show.page.page import write_page
 from hardtail.show.sources import decoded, load_models
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import FloatRect, Page
 
 IMAGES = Path(__file__).resolve().parent / "images"
 MODEL = "zoo:addition-papl-paper"
@@ -29,6 +29,8 @@ INSTANCES = 100
 SIZE = (1280, 800)
 WIDTH = 900
 """Of the animation, in pixels."""
+MARGIN = 8
+"""Around the two decoders, in pixels."""
 STEP, AT_START, AT_MISTAKE, AT_END = 180, 800, 2800, 3600
 """How long the animation shows a step, in milliseconds."""
 MOST_BYTES = 1_500_000
@@ -41,16 +43,23 @@ def write_example(path: Path) -> None:
 
 def frames(page: "Page") -> Iterator[tuple[Image.Image, int]]:
     """The two decoders after every step, each with the time that it is shown."""
-    slider, panes = page.locator("input[type=range]"), page.locator(".panes")
-    mistake, last = int(slider.input_value()), int(slider.get_attribute("max") or 0)
-    for step in range(last + 1):
+    page.set_viewport_size({"width": SIZE[0], "height": SIZE[1] + 100})  # so that the drawings are as wide as they get
+    slider, panes = page.locator("input[type=range]"), page.locator(".pane")
+    first, last = panes.first.bounding_box(), panes.last.bounding_box()
+    assert first is not None
+    assert last is not None
+    left, top = first["x"] - MARGIN, first["y"] - MARGIN
+    wide, high = first["width"] + 2 * MARGIN, last["y"] + last["height"] + MARGIN - top
+    clip: FloatRect = {"x": left, "y": top, "width": wide, "height": high}
+    mistake, end = int(slider.input_value()), int(slider.get_attribute("max") or 0)
+    for step in range(end + 1):
         slider.fill(str(step))
         page.wait_for_function(
             "step => document.querySelector('.steps').textContent.startsWith(step)", arg=f"step {step} "
         )
-        shown = Image.open(BytesIO(panes.screenshot())).convert("RGB")
+        shown = Image.open(BytesIO(page.screenshot(clip=clip))).convert("RGB")
         height = round(shown.height * WIDTH / shown.width)
-        times = {0: AT_START, mistake: AT_MISTAKE, last: AT_END}
+        times = {0: AT_START, mistake: AT_MISTAKE, end: AT_END}
         yield shown.resize((WIDTH, height), Image.Resampling.LANCZOS), times.get(step, STEP)
 
 
