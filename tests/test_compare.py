@@ -11,7 +11,8 @@ import hardtail as ht
 from hardtail.core.types import Trace
 from hardtail.measuring.statistics import mcnemar
 from hardtail.measuring.subject import Subject
-from hardtail.show.compare import compare_tables, compared
+from hardtail.show.compare import compare_figure, compare_tables, compared
+from hardtail.show.figures.style import MARKERS
 from hardtail.show.sources import load_models, on_the_same_problems
 from hardtail.tasks.addition.task import Addition
 from hardtail.zoo import find
@@ -140,6 +141,21 @@ def test_the_command_writes_a_figure_and_tables(hardtail_command: Command, tmp_p
     before = figure.read_bytes()
     hardtail_command(*words, "--out", str(figure))
     assert figure.read_bytes() == before
+
+
+def test_a_figure_shows_every_name_whole_and_every_decoder_at_its_stratum() -> None:
+    names = [f"an-organisation/a-model-with-a-very-long-name-that-was-trained-for-{n}00000-steps" for n in range(12)]
+    figure = compare_figure(compared([decoded("top1", name=name) for name in names]))
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    legend = axes.get_legend()
+    assert legend is not None
+    whole, sheet = legend.get_window_extent(), figure.bbox
+    assert (sheet.x0 <= whole.x0, whole.x1 <= sheet.x1, sheet.y0 <= whole.y0) == (True, True, True)
+    assert [text.get_text().replace("\n", "") for text in legend.get_texts()] == [f"{name} · top1" for name in names]
+    places = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() in MARKERS]
+    assert max(places) - min(places) < 0.8
+    assert len(places) == len(set(places)) == len(names)
 
 
 def test_a_figure_of_an_unknown_kind_is_refused_before_decoding(hardtail_command: Command, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from hardtail.measuring.statistics import Interval, PairedTest, mcnemar, wilson
 from hardtail.show.figures import style
 from hardtail.show.stages import Stage, stages
 from hardtail.show.table_files import latex
+from hardtail.show.words import stratum_words
 from hardtail.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 ALONE = "there is nothing to compare; give at least two models, policies or traces of one task"
 WIDTH, HEIGHT = 3.4, 2.6
-"""Inches of one panel."""
+"""Inches of one panel, without its legend."""
+LINE, MOST_LETTERS = 0.15, 48
+"""The height of a line of the legend in inches, and how many letters of a name fit into one."""
 
 
 @dataclass(frozen=True)
@@ -142,21 +146,26 @@ def write_figure(path: Path, found: Sequence[Compared]) -> None:
 
 @style.style()
 def compare_figure(found: Sequence[Compared]) -> "Figure":
-    figure = style.sheet(WIDTH * len(found), HEIGHT)
+    labels = {name: fill(name, MOST_LETTERS) for one in found for name in one.decoders}
+    lines = max(sum(label.count("\n") + 1 for label in map(labels.get, one.decoders) if label) for one in found)
+    figure = style.sheet(WIDTH * len(found), HEIGHT + LINE * lines)
     panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
     for axes, one in zip(panels, found, strict=True):
+        colour = style.apart(len(one.decoders))
         for place, decoder in enumerate(one.decoders):
-            shift = 0.12 * (place - (len(one.decoders) - 1) / 2)  # side by side, so that intervals stay visible
+            # Side by side, so that intervals stay visible.
+            shift = min(0.12, 0.7 / len(one.decoders)) * (place - (len(one.decoders) - 1) / 2)
             scores = [score for score in one.scores if score.decoder == decoder]
             x = [one.strata.index(score.stratum) + shift for score in scores]
             y = [score.right / score.n for score in scores]
             ends = [[value - score.interval.low for value, score in zip(y, scores, strict=True)]]
             ends += [[score.interval.high - value for value, score in zip(y, scores, strict=True)]]
-            axes.errorbar(x, y, yerr=np.maximum(ends, 0), fmt="o", markersize=4, capsize=2, label=decoder)
-        axes.set_xticks(range(len(one.strata)), one.strata)
+            look = {"color": colour[place], "marker": style.MARKERS[place % len(style.MARKERS)], "linestyle": "none"}
+            axes.errorbar(x, y, yerr=np.maximum(ends, 0), markersize=4, capsize=2, label=labels[decoder], **look)
+        axes.set_xticks(range(len(one.strata)), map(stratum_words, one.strata))
         axes.set_xlim(-0.5, len(one.strata) - 0.5)
         axes.set_title(one.title)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
+        axes.legend(loc="upper left", bbox_to_anchor=(0, -0.1))
     panels[0].set_ylim(-0.03, 1.03)
     panels[0].set_ylabel("exact match")
     return figure

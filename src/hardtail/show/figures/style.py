@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
 from hardtail.core.types import Trace
-from hardtail.show.charts.colours import STEP_RAMP, WHITE_UNTIL
+from hardtail.show.charts.colours import STEP_RAMP, WHITE_UNTIL, colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,6 +111,11 @@ def ramp(part: float) -> tuple[tuple[float, float, float], str]:
     pairs = zip(STEP_RAMP[low], STEP_RAMP[low + 1], strict=True)
     red, green, blue = ((one + (other - one) * (at - low)) / 255 for one, other in pairs)
     return (red, green, blue), "white" if part < WHITE_UNTIL else "#0b1f33"
+
+
+def apart(count: int) -> list[str]:
+    """So many colours that do not mean a training scheme."""
+    return list(colours([*map(str, range(count))]).values())
 
 
 def slug(*words: object) -> str:
