@@ -8,6 +8,7 @@ import io
 import re
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.charts.accuracy import recorded_accuracy
 from hardtail.show.charts.answers import LOGICAL
+from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
 from hardtail.show.charts.colours import SCHEME_COLOURS, colours
 from hardtail.show.charts.states import trained_and_visited
 from hardtail.show.charts.training import training
@@ -191,6 +193,29 @@ def test_accuracy_is_drawn_with_intervals_beside_what_the_paper_prints(runs: lis
     ((xs, ys),) = series(panel, SCHEME_COLOURS["papl"])[:1]
     assert list(zip(xs, ys, strict=True)) == [(x, y) for x, y, _, _ in top1["papl", False]]
     assert "printed in the paper" in words(figure)
+
+
+def alike(*places: str, policies: tuple[str, ...] = ("top1", "lsb")) -> Chart:
+    """Accuracy of two arms of one scheme by each policy, on these strata."""
+    line = Line("", tuple(Point(place, 0.5) for place in range(len(places))))
+    arms = [f"puma{more}" for more in ("", "-mine")]
+    held = [(Series(f"{arm} · {name}", "puma", name, group=arm), line) for arm in arms for name in policies]
+    axes = Axis("stratum", places), SHARE
+    return Chart("accuracy", "Accuracy", "Accuracy", "", "addition", *axes, grouped(held), marks=True)
+
+
+@pytest.mark.parametrize("names", [("natural", "tier=hard"), tuple(f"tier=number_{n}" for n in range(8))])
+def test_names_of_strata_do_not_lie_on_each_other(names: tuple[str, ...]) -> None:
+    figure = charts_figure(by_policy(alike(*names)))
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        labels = axes.get_xticklabels()
+        assert [label.get_text() for label in labels] == list(names)
+        found = [label.get_window_extent() for label in labels]
+        apart = all(one.x1 < other.x0 for one, other in pairwise(found))
+        assert apart or {label.get_rotation() for label in labels} == {35}
+        assert min(box.y0 for box in found) >= 0
+        assert axes.bbox.height > 0.5 * figure.dpi, "and leave room for the curves"
 
 
 def test_strata_that_are_no_numbers_stand_in_a_row() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series
 from hardtail.show.charts.colours import colours, titles
 from hardtail.show.figures.style import COLUMN, MARKERS, PAGE, SOFT, STROKES, sheet, style
+from hardtail.show.words import stratum_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 PANEL_HEIGHT, LEGEND_HEIGHT = 1.3, 0.16
 """Heights in inches of a row of panels and of a line of the legend."""
+SLANT = 0.4
+"""What names of places that are written aslant add to the height of a panel."""
 MOST_IN_A_COLUMN = 4
 """A figure with more panels than this is as wide as the page."""
 MOST_SIDE_BY_SIDE = 5
@@ -37,11 +40,12 @@ def charts_figure(charts: Sequence[Chart]) -> "Figure":
     rows = ceil(len(charts) / columns)
     marks, printed = any(chart.marks for chart in charts), any(one.printed for one in series)
     entries, across = _packed(_legend(hues, strokes, marks, printed), width)
-    height = PANEL_HEIGHT * rows * (1.3 if columns == 1 else 1)
+    aslant = any(_aslant(chart, width / columns) for chart in charts)
+    height = (PANEL_HEIGHT * (1.3 if columns == 1 else 1) + SLANT * aslant) * rows
     figure = sheet(width, height + LEGEND_HEIGHT * (len(entries) // across) + 0.05)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for place, (axes, chart) in enumerate(zip(panels, charts, strict=False)):
-        _panel(axes, chart, colours(hues), strokes)
+        _panel(axes, chart, colours(hues), strokes, aslant=_aslant(chart, width / columns))
         below = place + columns < len(charts) and charts[place + columns].x == chart.x
         axes.set_xlabel("" if below else axes.get_xlabel())
     for axes in panels[len(charts) :]:
@@ -91,7 +95,13 @@ def _packed(rows: list[list[tuple[Any, str]]], width: float) -> tuple[list[tuple
 # -- one panel --------------------------------------------------------------------------------------------------------
 
 
-def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str, int]) -> None:
+def _aslant(chart: Chart, width: float) -> bool:
+    """Whether the names of a chart's places would touch in a panel of this width in inches."""
+    names = chart.x.categories or ()
+    return max(map(len, names), default=0) * 0.058 + 0.05 > (width - 0.4) / max(len(names), 1)
+
+
+def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str, int], *, aslant: bool) -> None:
     axes.set_title(chart.panel)
     axes.set_xlabel(chart.x.label if chart.x.label_on_paper is None else chart.x.label_on_paper)
     log = chart.y.log or chart.y.log_on_paper
@@ -113,7 +123,8 @@ def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str
                 _line(axes, points, colour[one.hue], strokes[one.style], chart.marks, joined=not apart)
     _limits(axes, chart)
     if chart.x.categories:
-        axes.set_xticks(range(len(chart.x.categories)), chart.x.categories)
+        turned: Any = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if aslant else {}
+        axes.set_xticks(range(len(chart.x.categories)), map(stratum_words, chart.x.categories), **turned)
         axes.set_xlim(-0.5, len(chart.x.categories) - 0.5)
         axes.grid(visible=False, axis="x")
     else:
