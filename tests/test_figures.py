@@ -218,6 +218,18 @@ def test_names_of_strata_do_not_lie_on_each_other(names: tuple[str, ...]) -> Non
         assert axes.bbox.height > 0.5 * figure.dpi, "and leave room for the curves"
 
 
+def test_a_legend_names_arms_of_one_scheme_once() -> None:
+    panels = by_policy(alike("natural", "chain>=4"))
+    named = alike("natural", policies=("top1",))
+    unnamed = replace(named, series=tuple(replace(one, name=one.group) for one in named.series))
+
+    def entries(*charts: Chart) -> list[str]:
+        return [text.get_text() for text in charts_figure(charts).legends[0].get_texts() if text.get_text()]
+
+    assert entries(*panels) == ["PUMA", "puma", "puma-mine"], "the titles of the panels are the policies"
+    assert sorted(entries(named, unnamed)) == ["PUMA", "puma · top1", "puma-mine · top1"]
+
+
 def test_strata_that_are_no_numbers_stand_in_a_row() -> None:
     axis, places = difficulty(["natural", "tier=easy", "rating>=106"])
     assert axis.categories == ("natural", "tier=easy", "rating>=106")

@@ -58,10 +58,16 @@ def _distinct(chart: Chart) -> Chart:
     """Give series of the same colour and style a style of their own, under their names."""
     looks = [(one.hue, one.style, one.printed) for one in chart.series]
     series = (
-        one if looks.count(look) == 1 else replace(one, style=f"{one.name} {one.style}")
+        one if looks.count(look) == 1 else replace(one, style=_named(one))
         for one, look in zip(chart.series, looks, strict=True)
     )
     return replace(chart, series=tuple(series))
+
+
+def _named(one: Series) -> str:
+    """What a series is called in the legend, the same in every panel: its name, and its style once."""
+    name = one.name.removesuffix(one.style).rstrip(" ·")
+    return " · ".join(filter(None, (name, one.style)))
 
 
 def _legend(hues: Sequence[str], strokes: dict[str, int], marks: bool, printed: bool) -> list[list[tuple[Any, str]]]:
@@ -73,7 +79,8 @@ def _legend(hues: Sequence[str], strokes: dict[str, int], marks: bool, printed: 
     second = []
     for name, place in strokes.items() if len(strokes) > 1 else ():
         marker = MARKERS[place % len(MARKERS)] if marks else None
-        second.append((Line2D([], [], color=SOFT, linestyle=STROKES[place % len(STROKES)], marker=marker), name))
+        if name:  # without one, colour says it all
+            second.append((Line2D([], [], color=SOFT, linestyle=STROKES[place % len(STROKES)], marker=marker), name))
     if printed:
         second.append((Line2D([], [], **_OPEN_MARK, markeredgecolor=SOFT), "printed in the paper"))
     return [row for row in (first, second) if row]
@@ -169,7 +176,8 @@ def by_policy(chart: Chart) -> list[Chart]:
 
     panels: dict[str, list[Series]] = {}
     for one in chart.series:
-        panels.setdefault(one.style, []).append(replace(one, style="", lines=tuple(map(placed, one.lines))))
+        name = one.name.removesuffix(f" · {one.style}")  # the panel's title says it
+        panels.setdefault(one.style, []).append(replace(one, name=name, style="", lines=tuple(map(placed, one.lines))))
     return [replace(chart, panel=policy, x=axis, series=tuple(series)) for policy, series in panels.items()]
 
 
