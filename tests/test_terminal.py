@@ -1,10 +1,13 @@
 """What reaches a terminal: codes are shown instead of obeyed, and messages have an end."""
 
 import io
+import sys
+
+import pytest
 
 from hardtail import HardtailError
 from hardtail.core.errors import LONGEST, MOST_QUOTED, quoted
-from hardtail.core.terminal import MOST_OF_AN_ERROR, Screen, shortened, visible, wrapped
+from hardtail.core.terminal import MOST_OF_AN_ERROR, Screen, console, screens, shortened, visible, wrapped
 
 
 def test_what_a_terminal_would_obey_is_shown() -> None:
@@ -16,6 +19,15 @@ def test_what_a_terminal_would_obey_is_shown() -> None:
     screen.guarding, screen.wrapping = True, False
     screen.writelines(["\x1b[1mplain", "\n"])
     assert stream.getvalue() == "\x1b[1mbold\x1b[0m\\u001b[2J\\u001b[1mplain\n"
+
+
+def test_a_terminal_of_few_characters_shows_the_others_as_json_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1", write_through=True))
+    with screens():
+        print("α × 2")
+        console(width=20).print("━━ ¹")
+    assert written.getvalue().decode("latin-1") == "\\u03b1 × 2\n\\u2501\\u2501 ¹\n"
 
 
 def test_messages_have_an_end() -> None:

@@ -5,6 +5,8 @@ runs, `Screen` replaces standard output and standard error and writes such chara
 JSON writes them. Colours come from consoles (`console`) only: they clean each piece of text before they style it.
 """
 
+import codecs
+import io
 import re
 import shutil
 import sys
@@ -37,6 +39,14 @@ def _escaped(match: re.Match[str]) -> str:
     if code < 0x10000:
         return f"\\u{code:04x}"
     return f"\\u{0xD800 + ((code - 0x10000) >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def _unwritable(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)  # only writing meets it
+    return re.sub(".", _escaped, error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("hardtail", _unwritable)
 
 
 def shortened(sentence: str) -> str:
@@ -105,8 +115,14 @@ class Screen:
 
 @contextmanager
 def screens() -> Iterator[None]:
-    """Put screens before standard output and standard error; what they get is help until `guard` is called."""
+    """Put screens before standard output and standard error; what they get is help until `guard` is called.
+
+    A character that the encoding of a stream lacks is also written as `\\uXXXX`.
+    """
     before = sys.stdout, sys.stderr
+    for stream in before:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="hardtail")
     sys.stdout, sys.stderr = Screen(before[0]), Screen(before[1])
     try:
         yield
