@@ -60,8 +60,10 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
             refuse_special(path)  # a device that took the name meanwhile stays
             part.replace(path)  # before the file is closed: without its lock it could be taken for a dead writer's
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say where
+            error.filename = str(path)
         raise
 
 
