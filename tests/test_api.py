@@ -193,11 +193,12 @@ def test_what_a_loaded_model_is_called_and_what_it_is_not() -> None:
     with pytest.raises(ht.HardtailError, match=r"its task has digits=4, but .*digits=5.* was given"):
         ht.load(loaded, "addition,digits=5")
     assert ht.load(loaded, device="cpu:0") is loaded
+    assert ht.load("zoo:addition-random", device=torch.device("cpu")).device == "cpu"  # type: ignore[arg-type]
     with pytest.raises(ht.HardtailError, match="--device gpu: there is no such device"):
         ht.load(loaded, device="gpu")
     with pytest.raises(ht.HardtailError, match="computes on cuda:1, not on cpu"):
         ht.load(replace(loaded, device="cuda:1"), device="cpu")
-    with pytest.raises(ht.HardtailError, match="can be chosen for runs and weights only"):
+    with pytest.raises(ht.HardtailError, match=r"^carries_ignored: .* can be chosen for runs and weights only"):
         ht.load(loaded, precision="bf16")
     odd: Any = {"precision": "fp64", "checkpoint": "best", "device": 0, "template": 3}  # fp64 was computed in fp32
     for name, value in odd.items():
@@ -217,6 +218,8 @@ def test_a_single_name_is_a_list_of_one() -> None:
     [
         (lambda: ht.evaluate(carries_ignored, TASK, n="5"), "n is '5'; give a whole number"),  # type: ignore[arg-type]
         (lambda: ht.evaluate(carries_ignored, TASK, policies=[3]), "3 is not a policy"),  # type: ignore[list-item]
+        (lambda: ht.evaluate(carries_ignored, TASK, policies=Top1), "is not a policy; .* such as Top1()"),  # type: ignore[arg-type]
+        (lambda: ht.decode(carries_ignored, ["12+34"], task=TASK), r"\['12\+34'\] cannot be decoded; draw"),  # type: ignore[arg-type]
         (lambda: TASK.sample(-1, "natural"), "addition: -1 instances cannot be drawn"),
         (lambda: ht.report([], "x.html"), "nothing to show"),
         (lambda: ht.report("nowhere.npz", "page.txt"), "must end in .html"),
@@ -281,7 +284,9 @@ def test_models_of_the_zoo_and_runs_are_named() -> None:
     [
         (("zoo:nothing",), "the zoo has no model 'nothing'"),
         ((carries_ignored,), "does not say its task; give it, for example as task='addition'"),
+        ((Module(),), "Module does not say its task"),  # and not all of its layers
         ((carries_ignored, "adition"), "did you mean 'addition'?"),
+        ((carries_ignored, type(TASK)), "Addition'> is not a task; give a name, such as 'addition', or a Task"),
         ((carries_ignored, "addition,digit=4"), "'digit=4' does not set a field"),
         ((3, TASK), "3 cannot be decoded; give a function"),
         ((Module, TASK), "cannot be decoded"),

@@ -1,5 +1,6 @@
 """Models: load one, decode it, measure it."""
 
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hardtail.models.precision import Precision
 from hardtail.policies.base import Commit, Policy
 from hardtail.policies.named import name_of, policy_named
 from hardtail.tasks.base import Task
-from hardtail.tasks.named import task_named
+from hardtail.tasks.named import task_given
 
 Given = str | Policy
 """A decoding order: by its name, or as it is."""
@@ -44,7 +45,7 @@ def load(
     `template`    the text around a problem for an hf: model, such as "Add: {prompt}\\n{answer}"
     `trust_remote_code`  whether code that comes with an hf: model may run
     """
-    own = task_named(task) if isinstance(task, str) else task
+    own = None if task is None else task_given(task)
     reading = Reading(template, trust_remote_code)
     return subject_of(model, own, name=name, kind=checkpoint, device=device, precision=precision, reading=reading)
 
@@ -77,7 +78,7 @@ def evaluate(
     seed = subject.seed if data_seed is None else data_seed
     found = evaluate_all(
         subject,
-        _policies([policies] if isinstance(policies, Given) else policies, subject.task),
+        _policies([policies] if isinstance(policies, Given | type) else policies, subject.task),
         chosen_strata(subject.task, [strata] if isinstance(strata, str) else strata),
         n,
         Decoding(Commit(each), batch, subject.device),
@@ -111,6 +112,11 @@ def decode(
 
 def _refuse_others(subject: Subject, instances: Instances) -> None:
     """Refuse instances of another task than the model's, or of another size."""
+    if not isinstance(instances, Instances):
+        raise HardtailError(
+            f"{reprlib.repr(instances)} cannot be decoded; draw problems, as model.task.sample(10), or read them, as "
+            "model.task.parse([PROMPT])"
+        )
     task, cells = subject.task, (instances.tokens_NL.shape[1], instances.answer_len)
     own, fault = (task.seq_len, task.answer_len), ""
     if cells != own:
@@ -128,7 +134,7 @@ def _policies(given: Sequence[Given], task: Task) -> dict[str, Policy]:
     found: dict[str, Policy] = {} if given else chosen_policies(task, ())
     for each in given:
         if not isinstance(each, Given):
-            raise HardtailError(f"{each!r} is not a policy; give a name, such as 'top1', or a Policy")
+            raise HardtailError(f"{each!r} is not a policy; give a name, such as 'top1', or a Policy, such as Top1()")
         policy = each if isinstance(each, Policy) else policy_named(each, task.order_names)
         name = name_of(each) if isinstance(each, Policy) else spelled(each)
         if found.setdefault(name, policy) != policy:

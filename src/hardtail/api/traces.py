@@ -12,7 +12,7 @@ from hardtail.show.page.data import page_content
 from hardtail.show.page.page import refuse_odd_name, write_page
 from hardtail.study.store import Store, default_results
 from hardtail.tasks.base import Task
-from hardtail.tasks.named import task_named
+from hardtail.tasks.named import task_given
 from hardtail.tasks.recorded import read_canvases
 
 Given = Trace | str | Path
@@ -26,7 +26,7 @@ def load_trace(path: str | Path) -> Trace:
 
 def load_canvases(path: str | Path, task: Task | str) -> Trace:
     """The trace of a decode that another tool recorded, canvas by canvas (docs/models.md)."""
-    return read_canvases(Path(path), task_named(task) if isinstance(task, str) else task)
+    return read_canvases(Path(path), task_given(task))
 
 
 def diagnose(first: Given, *others: Given) -> Explanation:

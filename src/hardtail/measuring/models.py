@@ -49,7 +49,7 @@ class Reading(Checked):
     template: str | None = None
     trust_remote_code: bool = False
 
-    def refuse_for(self, model: object) -> None:
+    def refuse_for(self, model: str) -> None:
         """Refuse these options for a model that is not another project's."""
         given = {"template": self.template is not None, "trust_remote_code": self.trust_remote_code}
         if wrong := [name for name, set_ in given.items() if set_]:
@@ -85,7 +85,8 @@ def subject_of(
     Runs and weights name their task; a function, a module or `hf:…` needs its `task`. Without `device`, files are
     computed on a GPU if there is one, and objects where their weights are. `name` is what tables call it.
     """
-    found = _Asked(task, kind, device, precision, compiled, reading).find(model)
+    where = str(device) if isinstance(device, torch.device) else device
+    found = _Asked(task, kind, where, precision, compiled, reading).find(model)
     return found if name is None else replace(found, name=name)
 
 
@@ -109,19 +110,20 @@ class _Asked:
                 return self._of_another_project(model)
             self.reading.refuse_for(model)
             return self._of_ours(found)
-        self.reading.refuse_for(model)
+        called = _called(model)
+        self.reading.refuse_for(called)
         if isinstance(model, str | Path) and not (isinstance(model, str) and is_own_object(model)):
             return self._of_file(str(model))
         if (self.checkpoint, self.precision, self.compiled) != (None, "fp32", False):
             raise HardtailError(
-                f"{model}: a checkpoint, a precision or compiling can be chosen for runs and weights only"
+                f"{called}: a checkpoint, a precision or compiling can be chosen for runs and weights only"
             )
         name = None
         if isinstance(model, str):
             name, model = model.rpartition(":")[2], MODELS.load(model)
         if isinstance(model, Subject):
             return self._as_it_is(model)
-        task = self._task_of(name or repr(model))
+        task = self._task_of(called)
         where = _place(model) if self.device is None else usable_device(self.device)
         return Subject(task, denoiser_of(model, task.vocabulary, where), name or name_of(model), device=where)
 
@@ -178,6 +180,13 @@ class _Asked:
                 f"{model} does not say its task; give it, for example as task='addition' (--task addition)"
             )
         return self.task
+
+
+def _called(model: object) -> str:
+    """What messages call a model; a module would print all of its layers."""
+    if isinstance(model, str | Path):
+        return str(model)
+    return model.name if isinstance(model, Subject) else name_of(model)
 
 
 def _place(model: object) -> str:

@@ -36,6 +36,15 @@ def task_named(text: str, preset: str | None = None, **fields: object) -> Task:
     return kind.preset(preset, **read, **fields)
 
 
+def task_given(task: Task | str) -> Task:
+    """The task that a caller gives, by its name or as it is."""
+    if isinstance(task, str):
+        return task_named(task)
+    if not isinstance(task, Task):
+        raise HardtailError(f"{task!r} is not a task; give a name, such as 'addition', or a Task, such as Mine(size=4)")
+    return task
+
+
 def task_from_json(said: object) -> Task:
     """The registered task that a file names, with its fields."""
     if not isinstance(said, dict) or not isinstance(said.get("fields", {}), dict):
