@@ -79,12 +79,13 @@ def test_names_are_listed_and_imported_when_used() -> None:
 
 def test_instances_are_those_of_the_command(hardtail_command: Command) -> None:
     ours = ht.task("addition", digits=4).sample(3, "chain>=2", seed=7)
-    words = ["sample", "addition", "--set", "digits=4", "--stratum", "chain>=2", "-n", "3", "--seed", "7", "--json"]
-    _, out, _ = hardtail_command(*words)
-    assert [line.split('"')[3] for line in out.splitlines()] == TASK.render(ours)
+    for named in (["addition", "--set", "digits=4"], ["addition,digits=4"]):
+        _, out, _ = hardtail_command("sample", *named, "--stratum", "chain>=2", "-n", "3", "--seed", "7", "--json")
+        assert [line.split('"')[3] for line in out.splitlines()] == TASK.render(ours)
+    assert ht.task("addition, digits=4") == TASK
     assert np.array_equal(TASK.sample(3, stratum="chain>=2", seed=7).tokens_NL, ours.tokens_NL)
     assert ht.task("addition,digits=4") == TASK
-    with pytest.raises(ht.HardtailError, match="both set digits"):
+    with pytest.raises(ht.HardtailError, match="addition: digits is set after the name and by an argument"):
         ht.task("addition,digits=4", digits=5)
 
 

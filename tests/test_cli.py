@@ -103,8 +103,9 @@ def test_what_reads_as_a_problem_is_one(shell: Shell, tmp_path: Path, monkeypatc
 
 
 def test_set_fields_are_kept(shell: Shell) -> None:
-    assert shell("solve", "addition", "1+2", "--set", "digits=8", "--json") == 0
-    assert shell.json()[0]["answer"] == "000000003"
+    for words in (("addition", "1+2", "--set", "digits=8"), ("addition,digits=8", "1+2")):
+        assert shell("solve", *words, "--json") == 0
+        assert shell.json()[0]["answer"] == "000000003"
 
 
 def test_solve_files(shell: Shell, tmp_path: Path) -> None:

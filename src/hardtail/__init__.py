@@ -68,9 +68,9 @@ def task(name: str, preset: str | None = None, **fields: object) -> "Task":
 
     Fields can also follow the name, as in every command: `task("addition,digits=8")`.
     """
-    from hardtail.tasks.named import task_named
+    from hardtail.tasks.named import make_task
 
-    return task_named(name, preset, **fields)
+    return make_task(name, preset, **fields)
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and so notices a wrong one

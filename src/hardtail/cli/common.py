@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional
 
-from hardtail import task as make_task
 from hardtail.cli.options import flag_of, option, unread
 from hardtail.cli.progress import counted_lines, plain_lines
 from hardtail.core.errors import HardtailError
@@ -30,7 +29,10 @@ if TYPE_CHECKING:
     from hardtail.models.precision import Precision
     from hardtail.tasks.base import Task
 
-TaskName = Annotated[Positional[str], option("a name from `hardtail tasks`, or package.module:Class", "TASK")]
+TaskName = Annotated[
+    Positional[str],
+    option("a name from `hardtail tasks`, or package.module:Class; fields after commas: addition,digits=8", "TASK"),
+]
 Prompt = Annotated[Positional[str], option("a problem, a file of problems, or - for standard input", "PROMPT")]
 Preset = Annotated[str | None, option("a named configuration of the task, such as paper [the task's first]", "NAME")]
 Fields = Annotated[tuple[str, ...], option("change fields of the task, e.g. --set digits=8", "FIELD=VALUE", name="set")]
@@ -97,10 +99,12 @@ USUAL_LIMIT = MOST_TEXT >> 20
 
 
 def chosen_task(name: str, preset: str | None, fields: tuple[str, ...]) -> "Task":
-    from hardtail.core.fields import read_fields
+    """The task that is named, with the fields that follow its name or are set by `--set`."""
+    from hardtail.core.fields import read_fields, spelled
 
+    name, *words = spelled(name).split(",")
     kind = TASKS.load(name)
-    return make_task(name, preset, **read_fields(kind, fields, kind.name))
+    return kind.preset(preset, **read_fields(kind, (*words, *fields), kind.name))
 
 
 def usable_device(given: str | None) -> str:

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from hardtail.tasks.base import Task
 
 
+def _any_size(task: str, fields: tuple[str, ...]) -> bool:
+    """Whether problems may have sizes of their own; not if a field of the task was set."""
+    return not fields and "," not in task
+
+
 def _show(task: "Task", instances: "Instances", i: int, title: str, as_json: bool) -> None:
     from hardtail.show import instances as show
 
@@ -88,7 +93,7 @@ def solve(
     from hardtail.tasks import reading
 
     chosen = chosen_task(task, preset, fields)
-    solved = reading.problems(chosen, prompt, not fields, memory(limit))
+    solved = reading.problems(chosen, prompt, _any_size(task, fields), memory(limit))
     with busy("solving"):
         first = next(solved)
     for number, item in enumerate(chain([first], solved), start=1):
@@ -112,7 +117,7 @@ def check(
 
     chosen = chosen_task(task, preset, fields)
     with busy("solving"):
-        found = list(islice(reading.problems(chosen, prompt, not fields, memory(limit)), 2))
+        found = list(islice(reading.problems(chosen, prompt, _any_size(task, fields), memory(limit)), 2))
     if len(found) != 1:
         raise HardtailError(f"{prompt} has more than one problem; check one at a time")
     if not answer.strip():

@@ -10,7 +10,7 @@ from typing import Any
 
 from hardtail.core.describe import described_fields, described_name, registered_name
 from hardtail.core.errors import HardtailError, quoted
-from hardtail.core.fields import read_fields
+from hardtail.core.fields import read_fields, spelled
 from hardtail.core.registry import TASKS
 from hardtail.tasks.base import Task
 
@@ -22,18 +22,22 @@ def task_to_json(task: Task) -> dict[str, Any]:
 
 
 def make_task(name: str, preset: str | None = None, **fields: object) -> Task:
-    """The task `name` in one of its readings, with these fields changed."""
-    return TASKS.load(name).preset(preset, **fields)
-
-
-def task_named(text: str, preset: str | None = None, **fields: object) -> Task:
-    """The task that a user names, with fields after commas: `addition`, `addition,digits=8`, `my_tasks:Mine,size=4`."""
-    name, *words = (part.strip() for part in text.split(","))
-    kind = TASKS.admit(name)
+    """The task `name`, which may have fields after commas, in one of its readings, with these fields changed."""
+    name, *words = spelled(name).split(",")
+    kind = TASKS.load(name)
     read = read_fields(kind, words, name)
     if twice := sorted(read.keys() & fields.keys()):
-        raise HardtailError(f"{text!r} and an argument both set {', '.join(twice)}; give it once")
+        raise HardtailError(f"{name}: {', '.join(twice)} is set after the name and by an argument; give it once")
     return kind.preset(preset, **read, **fields)
+
+
+def task_named(text: str) -> Task:
+    """The task that a user names, with fields after commas: `addition`, `addition,digits=8`, `my_tasks:Mine,size=4`.
+
+    A class of the user's own is known from then on.
+    """
+    TASKS.admit(spelled(text).partition(",")[0])
+    return make_task(text)
 
 
 def task_given(task: Task | str) -> Task:
