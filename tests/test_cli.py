@@ -250,6 +250,13 @@ def test_an_interrupted_build_leaves_nothing(number: signal.Signals, tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
+def test_a_wrong_line_of_a_file_for_data_is_named(shell: Shell, tmp_path: Path) -> None:
+    source = tmp_path / "sums.txt"
+    source.write_text("1+2\n\n3*4\n")
+    assert shell("data", "addition", "--from", str(source), "--out", str(tmp_path / "out.npz")) == 2
+    assert f"{source}: problem 2: addition: '3*4' is not a sum" in shell.err
+
+
 def test_data_from_a_file(shell: Shell, tmp_path: Path) -> None:
     source = tmp_path / "puzzles.txt"
     source.write_text(f"{PAPER_SUDOKU}\n{PAPER_SUDOKU.replace('.', '0')}\n")

@@ -129,7 +129,7 @@ def test_a_file_without_strata_has_only_natural_problems(tmp_path: Path) -> None
 def test_a_text_that_cannot_be_read_is_named_with_what_is_wrong_in_it(tmp_path: Path) -> None:
     path = tmp_path / "sums.txt"
     path.write_text("12+34\nno sum\n")
-    with pytest.raises(HardtailError, match=r"sums\.txt: addition: 'no sum' is not a sum"):
+    with pytest.raises(HardtailError, match=r"sums\.txt: problem 2: addition: 'no sum' is not a sum"):
         GivenProblems.read(TASK, path)
     path.unlink()
     with pytest.raises(HardtailError, match=rf"^{path} cannot be read: No such file or directory$"):

@@ -208,6 +208,18 @@ class Task(ABC):
     def parse(self, prompts: Sequence[str]) -> Instances:
         """The given problems, solved and annotated; raises `HardtailError` for a text that is not a problem."""
 
+    def parse_numbered(self, prompts: Sequence[str], numbers: Sequence[int]) -> Instances:
+        """What `parse` returns; its error begins with the number of the problem that is at fault, if that has one."""
+        try:
+            return self.parse(prompts)
+        except HardtailError:
+            for number, prompt in zip(numbers, prompts, strict=False):
+                try:
+                    self.parse([prompt])
+                except HardtailError as error:
+                    raise HardtailError(f"problem {number}: {error}") from None
+            raise
+
     def render(self, instances: Instances) -> list[str]:
         """Each problem as `parse` reads it."""
         return [self.vocabulary.decode(instances.prompt(i)).rstrip("= |") for i in range(len(instances))]
@@ -279,7 +291,8 @@ class Task(ABC):
 
         Its text may take `limit` bytes of memory.
         """
-        return self.parse(self.prompts(read_lines(path, limit)))
+        prompts = self.prompts(read_lines(path, limit))
+        return self.parse_numbered(prompts, range(1, len(prompts) + 1))
 
     def curate(self, instances: Instances, split: str, rng: Stream) -> Instances:
         """The problems of a loaded file that the study uses for a split: up to `n` of every part, drawn at random."""

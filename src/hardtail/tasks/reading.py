@@ -73,15 +73,8 @@ def solve(task: Task, prompts: Sequence[str], fit: bool = True, before: int = 0)
         groups.setdefault(task.fitted(prompt) if fit else task, []).append(number)
     solved: dict[int, Solved] = {}
     for fitted, numbers in groups.items():
-        try:
-            instances = fitted.parse([prompts[number] for number in numbers])
-        except HardtailError:
-            for number in numbers if before or len(prompts) > 1 else ():  # name the problem that is at fault
-                try:
-                    fitted.parse([prompts[number]])
-                except HardtailError as error:
-                    raise HardtailError(f"problem {before + number + 1}: {error}") from None
-            raise
+        counted = [before + number + 1 for number in numbers] if before or len(prompts) > 1 else []
+        instances = fitted.parse_numbered([prompts[number] for number in numbers], counted)
         solved |= {number: Solved(fitted, instances, i) for i, number in enumerate(numbers)}
     return [solved[number] for number in range(len(prompts))]
 

@@ -19,7 +19,6 @@ from hardtail.core.files import MOST_TEXT, read_lines
 from hardtail.core.seeds import Stream
 from hardtail.core.types import Array, Instances, Tokens
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.tasks import reading
 from hardtail.tasks.base import Part, Task
 from hardtail.tasks.countdown.solver import KINDS, OPERATIONS, draw, solve, write_chains
 from hardtail.tasks.countdown.text import NUMBERS, read_chain, read_puzzle, read_row
@@ -175,7 +174,7 @@ class Countdown(Task):
         A row's `output` becomes the gold answer; without one, gold is the first chain the search finds.
         """
         rows = [read_row(line, number) for number, line in enumerate(read_lines(path, limit), start=1)]
-        instances = reading.solve(self, [prompt for prompt, _ in rows], fit=False)[0].instances
+        instances = self.parse_numbered([prompt for prompt, _ in rows], range(1, len(rows) + 1))
         differing = {i: chain for i, (_, chain) in enumerate(rows) if chain not in ("", self.answer_text(instances, i))}
         return self._with_chains(instances, differing) if differing else instances
 
