@@ -229,9 +229,13 @@ def test_data_builds_saves_and_will_not_overwrite(shell: Shell, tmp_path: Path) 
     instances, _ = load_instances(out)
     assert len(instances) == 60
     assert not instances.orders
+    overlapping = ("data", "listops", "-n", "1", "--out", str(out), "--force", "--keep-overlap")
+    assert shell(*overlapping) == 0
+    assert "listops.npz: 1 instance, 1 distinct" in shell.out
+    assert shell.out.endswith("train and test are not kept apart\n")
     assert sorted(path.name for path in out.parent.iterdir()) == ["listops.json", "listops.npz"]
     assert shell("inspect", str(out)) == 0
-    assert "by a hash of the problem" in shell.out
+    assert "not kept apart" in shell.out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

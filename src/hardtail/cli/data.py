@@ -200,9 +200,10 @@ def data(
                 built = building.load(chosen, source, split if split != "all" else "", seed, n, limit=memory(limit))
         with busy("writing"):
             store(out, chosen, built.instances.bare() if bare else built.instances, built.manifest)
-    size = out.stat().st_size / 1e6
-    print(f"{out}: {len(built.instances):,} instances, {built.manifest.distinct:,} distinct, {size:.1f} MB")
-    print(f"train and test are kept apart: {built.manifest.train_and_test}")
+    size, count = out.stat().st_size / 1e6, common.counted(len(built.instances), "instance", "instances")
+    print(f"{out}: {count}, {built.manifest.distinct:,} distinct, {size:.1f} MB")
+    how = built.manifest.train_and_test
+    print(f"train and test are {how}" if keep_overlap else f"train and test are kept apart {how}")
 
 
 @app.command(imports=True)

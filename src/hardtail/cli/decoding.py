@@ -58,7 +58,7 @@ class ToDecode:
         check([subject.task for subject, each in zip(subjects, decodes, strict=True) for _ in each])
         total = sum(n for each in decodes for _, n in each)
         common.say_time(
-            f"{total:,} decodes of {common.counted(len(subjects), 'model', 'models')}",
+            f"{common.counted(total, 'decode', 'decodes')} of {common.counted(len(subjects), 'model', 'models')}",
             map(decode_seconds, subjects, decodes),
         )
         with common.progress_bar("decoding", total) as advance:

@@ -128,7 +128,7 @@ def evaluate(
     common.check_out(traces and traces / "trace.npz")
     common.refuse_other_records(into)
     seconds = planned.seconds(commit, trust=trust)
-    common.say_time(f"{subject.name}: {planned.total:,} decodes = {_decodes(planned)}", [seconds])
+    common.say_time(f"{subject.name}: {_decodes(planned)}", [seconds])
     with (
         passes(launcher, address, device, subject, partial(load, compiled=compiled)) as (makers, where),
         common.progress_bar(f"decoding {subject.name}", planned.total) as advance,
@@ -151,7 +151,7 @@ def evaluate(
             common.show_tables(eval_tables(subject, records))
             show_failures(common.open_console(), subject.task, found)
     if kept and not as_json:
-        print(f"{len(records)} records added to {kept}")
+        print(f"{common.counted(len(records), 'record', 'records')} added to {kept}")
 
 
 def _collected(every: "Iterable[Found]", into: Path | None) -> "list[Found]":
@@ -169,17 +169,19 @@ def _collected(every: "Iterable[Found]", into: Path | None) -> "list[Found]":
 
 
 def _decodes(plan: "Plan") -> str:
-    """`500 instances × 2 strata × 3 policies`: where the number of decodes comes from."""
+    """`3,000 decodes = 500 instances × 2 strata × 3 policies`: where the number of decodes comes from."""
+    decodes = common.counted(plan.total, "decode", "decodes")
+    asked = len(plan.policies) + (plan.subject.task.reveals if plan.given is None else 0)
+    policies = common.counted(asked, "policy", "policies")
     if plan.given is None:
-        strata = common.counted(len(plan.strata), "stratum", "strata")
-        policies = common.counted(len(plan.policies) + plan.subject.task.reveals, "policy", "policies")
-        words = f"{plan.each:,} instances × {strata} × {policies}"
+        each = common.counted(plan.each, "instance", "instances")
+        words = f"{each} × {common.counted(len(plan.strata), 'stratum', 'strata')} × {policies}"
     else:
-        words = f"{plan.instances:,} problems × {common.counted(len(plan.policies), 'policy', 'policies')}"
+        words = f"{common.counted(plan.instances, 'problem', 'problems')} × {policies}"
         words += f" + {plan.half_revealed:,} half revealed" * bool(plan.half_revealed)
     if plan.ladders:
         words += f" + {plan.calibrating:,} natural problems × {common.counted(len(plan.ladders), 'ladder', 'ladders')}"
-    return words
+    return f"{decodes} = {words}"
 
 
 def numbered_gallery(words: list[str]) -> list[str]:
@@ -253,7 +255,7 @@ def diagnose(
                 print(f"\n--- {diagnosis.policy or 'the trace'}\n")
                 common.show_tables(tables(diagnosis))
         if kept and not as_json:
-            print(f"{len(explained.diagnoses)} diagnoses added to {kept}")
+            print(f"{common.counted(len(explained.diagnoses), 'diagnosis', 'diagnoses')} added to {kept}")
 
     for name in models:
         if name in traces:
@@ -270,10 +272,11 @@ def diagnose(
             otherwise = f"the whole diagnosis takes about {duration(whole)} (-n 300)"
             common.say(f"{subject.name}: only {part.stratum}; {otherwise}")
         total = to_decode(subject.task, policies, wanted, number)
-        instances = sum(part.n for part in diagnosed(subject.task, wanted, number))
-        orders = common.counted(total // instances, "policy", "policies")
+        drawn = sum(part.n for part in diagnosed(subject.task, wanted, number))
+        decodes, instances = common.counted(total, "decode", "decodes"), common.counted(drawn, "instance", "instances")
+        orders = common.counted(total // drawn, "policy", "policies")
         seconds = explain_seconds(subject, policies, wanted, number)
-        common.say_time(f"{subject.name}: {total:,} decodes = {instances:,} instances × {orders}", [seconds])
+        common.say_time(f"{subject.name}: {decodes} = {instances} × {orders}", [seconds])
         decoding = Decoding(batch=batch, device=subject.device)
         with common.progress_bar(f"decoding {subject.name}", total) as advance:
             diagnoses = explain_model(

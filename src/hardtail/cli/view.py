@@ -70,7 +70,8 @@ def _decoded(subject: "Subject", policy: str | None, stratum: str | None, n: int
     (label,) = chosen_strata(subject.task, [stratum or subject.task.gallery()[1]])
     instances = measured_instances(subject.task, label, n or 20, subject.seed if seed is None else seed)
     seconds = decode_seconds(subject, [(chosen, len(instances))])
-    common.say_time(f"{subject.name}: {len(instances):,} decodes, to show one at a time", [seconds])
+    decodes = common.counted(len(instances), "decode", "decodes")
+    common.say_time(f"{subject.name}: {decodes}, to show one at a time", [seconds])
     with common.progress_bar(f"decoding {subject.name}", len(instances)) as advance:
         parts = list(traced(subject, name, chosen, instances, label, Decoding(device=subject.device), advance))
     return Trace.concat(parts)
