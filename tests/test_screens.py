@@ -122,6 +122,15 @@ def test_a_mistake_points_to_the_help_of_the_command(words: str, hardtail_comman
     assert (code, "hardtail eval --help" in err) == (2, True)
 
 
+def test_a_mistake_in_training_points_to_the_help_of_what_was_typed(
+    hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    for typed in ("tests.wide_toys:recipe", "addition-puma-smoke --scheme papl,alpha=2"):
+        code, _, err = hardtail_command("train", *typed.split(), "--stps", "3")
+        assert (code, f"run hardtail train {typed} --help" in err) == (2, True)
+
+
 def test_help_of_a_field_breaks_lines_where_the_screen_ends(hardtail_command: Command) -> None:
     _, out, _ = hardtail_command("train", "addition-puma-smoke", "--help")
     assert "and then one more, one less" in out

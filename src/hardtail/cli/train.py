@@ -42,7 +42,9 @@ def main(words: Sequence[str]) -> None:
     name, *rest = words
     recipe = recipe_named(name)
     text, rest = _scheme(rest)
+    typed = name
     if text is not None:
+        typed += f" --scheme {text}"
         words_of = re.sub(r"[^\w.=]+", "-", text)
         recipe = replace(recipe, scheme=scheme_named(text), name=f"{recipe.name}-{words_of}")
     title = recipe.name
@@ -87,7 +89,7 @@ def main(words: Sequence[str]) -> None:
         tyro.cli(
             command,
             args=rest,
-            prog=f"hardtail train {title}",
+            prog=f"hardtail train {typed}",
             config=(FlagCreatePairsOff,),
             description=f"Train {title}.",
             registry=RULES,
