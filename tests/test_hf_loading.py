@@ -134,8 +134,10 @@ def test_every_command_takes_a_saved_folder(hardtail_command: Command, tmp_path:
 def test_what_cannot_be_right_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(HardtailError, match="no mask token"):
         made("bert", mask=False)
-    with pytest.raises(HardtailError, match=r"writes '\+' as the ids \[1\]"):
+    with pytest.raises(HardtailError, match=r"does not know '\+', which the task needs"):
         made("bert", characters="0123456789=")
+    with pytest.raises(HardtailError, match="does not know all of the template's ' ≙ '"):
+        made("bert", template="{prompt} ≙ {answer}")
     with pytest.raises(HardtailError, match=r"must have \{prompt\} once"):
         Template.parse("add")
     with pytest.raises(HardtailError, match="prompts of different lengths"):
@@ -150,6 +152,9 @@ def test_what_cannot_be_right_is_refused_by_name(tmp_path: Path) -> None:
             family_of(SimpleNamespace(model_type=kind, **change))
     with pytest.raises(HardtailError, match=r"^hf:.*there is no config\.json"):
         load_hf(str(tmp_path), ADDITION.vocabulary)
+    (tmp_path / "config.json").touch()
+    with pytest.raises(HardtailError, match=f"not a run directory.* or hf:{tmp_path} if `transformers` saved it"):
+        subject_of(str(tmp_path))
 
 
 @pytest.mark.parametrize(

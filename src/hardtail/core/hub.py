@@ -209,8 +209,9 @@ def _speaking(address: Address) -> "Iterator[HfApi]":
     except RevisionNotFoundError as error:
         raise HardtailError(f"{name}: the repository has no such revision; give a branch, a tag or a commit") from error
     except LocalEntryNotFoundError as error:
+        here = "" if Path(address.name).exists() else f", and there is no folder {address.name} here"
         raise HardtailError(
-            f"{name}: the Hub cannot be reached, and no earlier download is complete; connect to the network"
+            f"{name}: the Hub cannot be reached, and no earlier download is complete{here}; connect to the network"
         ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code

@@ -9,7 +9,7 @@ from msgspec import Struct
 from hardtail.core.errors import HardtailError
 from hardtail.core.manifest import Seed
 from hardtail.core.parsing import converted
-from hardtail.core.pretrained import Pretrained
+from hardtail.core.pretrained import HF, Pretrained
 from hardtail.core.records import Positive, read_json
 
 RECIPE = "recipe.json"
@@ -80,8 +80,10 @@ def read_recipe(folder: Path) -> RecipeFile | None:
 def recipe_of(folder: Path) -> RecipeFile:
     """The recipe of a folder that must be a run directory."""
     if (recipe := read_recipe(folder)) is None:
-        what = (
-            f"name its traces, {folder}/*.npz" if any(folder.glob("*.npz")) else "give one that `hardtail train` wrote"
-        )
+        what = "give one that `hardtail train` wrote"
+        if (folder / "config.json").exists():
+            what += f", or {HF}{folder} if `transformers` saved it"
+        elif any(folder.glob("*.npz")):
+            what = f"name its traces, {folder}/*.npz"
         raise HardtailError(f"{folder} is not a run directory: it has no {RECIPE}; {what}")
     return recipe

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from hardtail.core.errors import HardtailError
 from hardtail.core.manifest import Count
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.models.hf.table import encoded, token_table
+from hardtail.models.hf.table import template_ids, token_table
 
 Ids = tuple[Count, ...]
 
@@ -57,7 +57,7 @@ class Layout:
         starts = [getattr(tokenizer, f"{name}_token_id", None) for name in ("cls", "bos")]
         first = [start for start in starts if start is not None][:1]  # as every text that the model has seen begins
         before, between, after = (
-            encoded(tokenizer, text) for text in (template.before, template.between, template.after)
+            template_ids(tokenizer, text) for text in (template.before, template.between, template.after)
         )
         pad, mask = ours[vocabulary.pad_id], ours[vocabulary.mask_id]
         return cls(ours, mask, pad, (*first, *before), tuple(between), tuple(after))

@@ -33,6 +33,14 @@ def encoded(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer.encode(text, add_special_tokens=False)) if text else []
 
 
+def template_ids(tokenizer: Any, text: str) -> list[int]:
+    """The ids of a part of a template, all of which the tokenizer must know."""
+    ids = encoded(tokenizer, text)
+    if _special(tokenizer, "unk") in ids:
+        raise HardtailError(f"the tokenizer does not know all of the template's {text!r}; write it with other signs")
+    return ids
+
+
 def _special(tokenizer: Any, name: str) -> int | None:
     return getattr(tokenizer, f"{name}_token_id", None)
 
@@ -47,7 +55,12 @@ def _single(tokenizer: Any, character: str, separator: str) -> int:
         before = encoded(tokenizer, "0")
         both = encoded(tokenizer, f"0{separator}{character}")
         ids = both[len(before) :] if both[: len(before)] == before else ids
-    if len(ids) != 1 or ids[0] == _special(tokenizer, "unk"):
+    if ids == [_special(tokenizer, "unk")]:
+        raise HardtailError(
+            f"the tokenizer does not know {character!r}, which the task needs; give another task, or a model that was "
+            "saved with a tokenizer that knows it"
+        )
+    if len(ids) != 1:
         raise HardtailError(
             f"the tokenizer writes {character!r} as the ids {ids}; every token of the task must be one of its own, "
             "so that a cell is one token"
