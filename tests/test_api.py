@@ -146,8 +146,9 @@ def test_a_module_that_fails_is_left_as_it_was() -> None:
             raise KeyError("x")
 
     module = Broken().train()
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError) as failed:
         ht.decode(module, TASK.sample(2, seed=0), task=TASK)
+    assert failed.value.__notes__ == ["Broken got tokens of shape [32, 15], where 12 is the mask"]
     assert module.training
 
 

@@ -72,7 +72,12 @@ class OwnModel:
 
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         with self.evaluating or nullcontext():
-            found = self.function(tokens_BL, at_BA) if self.takes_places else self.function(tokens_BL)
+            try:
+                found = self.function(tokens_BL, at_BA) if self.takes_places else self.function(tokens_BL)
+            except Exception as error:
+                name, shape = name_of(self.function), list(tokens_BL.shape)
+                error.add_note(f"{name} got tokens of shape {shape}, where {self.mask_id} is the mask")
+                raise
         logits = found if isinstance(found, Tensor) else getattr(found, "logits", None)  # as Hugging Face returns them
         if (
             not isinstance(logits, Tensor)
