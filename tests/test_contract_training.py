@@ -1,5 +1,8 @@
 """Every registered scheme and policy keeps its contract; a plug-in is tested by being registered."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,7 +14,9 @@ from hardtail.policies.base import Guess, Logits, Policy, State
 from hardtail.policies.named import policy_named
 from hardtail.schemes import Corpus, Random, Scheme, View
 from hardtail.schemes.base import Carried
+from hardtail.study.recipes import recipe_named
 from hardtail.testing import check_policy, check_scheme
+from hardtail.training.run import train
 
 
 @pytest.mark.parametrize("name", SCHEMES.names())
@@ -59,6 +64,36 @@ class Twice(Random):
 class Fixed(Random):
     def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
         return super().corrupt(state, corpus, batch, Moment(0, now.step, now.steps))
+
+
+class Absent(Random):
+    def corrupt(self, state: Carried, corpus: Corpus, batch: int, now: Moment) -> View:
+        return None  # type: ignore[return-value]
+
+
+class Apiece(Random):
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        return super().loss(logits_BAV, view)[None]
+
+
+class Constant(Random):
+    def loss(self, logits_BAV: Tensor, view: View) -> Tensor:
+        return torch.tensor(1.0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "found", "told"),
+    [
+        (Absent(), "corrupt does not return a View", "Absent: corrupt returned None; it must be a View"),
+        (Apiece(), "not a scalar", r"Apiece: loss returned a tensor \[1\]; it must be one number"),
+        (Constant(), "not depend on the logits", r"a tensor \[\] without a gradient; it must be one number"),
+    ],
+)
+def test_a_scheme_that_returns_something_else_is_told_so(scheme: Scheme, found: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=found):
+        check_scheme(scheme)
+    with pytest.raises(hardtail.HardtailError, match=told):
+        train(replace(recipe_named("addition-random-smoke"), scheme=scheme, steps=1), tmp_path / "run")
 
 
 @pytest.mark.parametrize(

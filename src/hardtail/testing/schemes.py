@@ -42,6 +42,7 @@ def _run(scheme: Scheme, corpus: Corpus, vocabulary: int, seed: int) -> list[Ten
         now = _moment(step, seed)
         with torch.no_grad(), forbid_host_reads("corrupt"):
             view = scheme.corrupt(state, corpus, BATCH, now)
+        assert isinstance(view, View), "corrupt does not return a View"
         _check_view(view, corpus)
         generator = torch.Generator().manual_seed(step)
         logits_BAV = torch.randn((*view.gold_BA.shape, vocabulary), generator=generator).requires_grad_()
@@ -82,7 +83,9 @@ def _check_view(view: View, corpus: Corpus) -> None:
 def _check_loss(scheme: Scheme, logits_BAV: Tensor, view: View) -> Tensor:
     with forbid_host_reads("loss"):
         loss = scheme.loss(logits_BAV, view)
+    assert isinstance(loss, Tensor), "the loss is not a tensor"
     assert loss.shape == (), "the loss is not a scalar"
+    assert loss.requires_grad, "the loss does not depend on the logits"
     assert loss.dtype == torch.float32, "the loss is not float32"
     assert loss.isfinite(), "the loss is not finite"
     assert scheme.loss(logits_BAV.detach().bfloat16(), view).dtype == torch.float32, "bf16 logits do not give float32"

@@ -6,12 +6,14 @@ other cells' logits are 0.
 Shapes: N instances, B batch, A answer cells, K cells to predict, V vocabulary, P parameters in all.
 """
 
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from hardtail.core.errors import HardtailError
 from hardtail.models.precision import Precision, autocast
 from hardtail.models.trainable import Trainable
 from hardtail.models.transformer import Transformer
@@ -69,6 +71,7 @@ class Autograd(Gradient):
 
     def __call__(self, view: View) -> tuple[Tensor, Tensor, Tensor]:
         loss, logits_BAV = self.loss(view)
+        refuse_loss(loss, self.scheme)
         gradient_P = flatten(torch.autograd.grad(loss, self.parameters, materialize_grads=True))
         return loss.detach(), logits_BAV.detach(), gradient_P
 
@@ -103,6 +106,7 @@ class Fused(Gradient):
             logits_BKV = self.passes.forward(view.tokens_BL, self._at(view), dropout)
         leaf_BKV = logits_BKV.requires_grad_()
         loss, logits_BAV = self._loss(leaf_BKV, view)
+        refuse_loss(loss, self.scheme)
         (gradient_BKV,) = torch.autograd.grad(loss, leaf_BKV)
         with torch.no_grad():
             return loss.detach(), logits_BAV.detach(), self.passes.backward(gradient_BKV)
@@ -117,6 +121,17 @@ class Fused(Gradient):
     def _of_logits(self, logits_BKV: Tensor, view: View) -> tuple[Tensor, Tensor]:
         logits_BAV = self.predicted.spread(logits_BKV, view)
         return self.scheme.loss(logits_BAV, view), logits_BAV
+
+
+def refuse_loss(loss: object, scheme: Scheme) -> None:
+    """Raise HardtailError unless a scheme's loss is one number that has a gradient; asks the device for nothing."""
+    if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
+        given = f"a tensor {list(loss.shape)}" if isinstance(loss, Tensor) else reprlib.repr(loss)
+        without = " without a gradient" if isinstance(loss, Tensor) and not loss.requires_grad else ""
+        raise HardtailError(
+            f"{type(scheme).__name__}: loss returned {given}{without}; it must be one number, a tensor [], that "
+            "depends on the logits (hardtail.testing.check_scheme)"
+        )
 
 
 def flatten(gradients: tuple[Tensor, ...]) -> Tensor:

@@ -7,6 +7,7 @@ Shapes: B batch, A answer cells, R logical ranks, V vocabulary.
 """
 
 import gc
+import reprlib
 import warnings
 from collections.abc import Callable
 from typing import Literal
@@ -96,6 +97,11 @@ class Step:
             now = Moment(self.seed, self.step * self.accumulate + part, self.steps * self.accumulate)
             with torch.no_grad():
                 view = self._corrupt(self.state, self.corpus, self.batch, now)
+            if not isinstance(view, View):
+                raise HardtailError(
+                    f"{type(self.scheme).__name__}: corrupt returned {reprlib.repr(view)}; it must be a View, as "
+                    "corpus.batch(…).hide(…) returns (hardtail.testing.check_scheme)"
+                )
             loss, logits_BAV, fresh_P = self._gradient(view)
             with torch.no_grad():
                 gradient_P = fresh_P if gradient_P is None else gradient_P + fresh_P
