@@ -134,9 +134,11 @@ def test_kept_instances_are_read_where_nothing_can_be_drawn(tmp_path: Path, monk
     for name, array in drawn.arrays().items():
         assert np.array_equal(draw(task, "test", Part("depth=2", 7), 1).arrays()[name], array)
     assert np.array_equal(build(task, "train", 1, 20).instances.tokens_NL, built.instances.tokens_NL)
-    for other in ((task, "test", Part("depth=2", 8), 1), (task, "test", Part("depth=2", 7), 2)):
+    mine = type("Mine", (type(task),), {})()  # a task of a user's own that goes by the same name
+    others = ((task, Part("depth=2", 8), 1), (task, Part("depth=2", 7), 2), (mine, Part("depth=2", 7), 1))
+    for other, part, seed in others:
         with pytest.raises(AssertionError, match="drawn again"):
-            draw(*other)
+            draw(other, "test", part, seed)
     monkeypatch.setattr(type(task), "edition", task.edition + 1)
     for again in (lambda: draw(task, "test", Part("depth=2", 7), 1), lambda: build(task, "train", 1, 20)):
         with pytest.raises(AssertionError, match="drawn again"):

@@ -118,7 +118,8 @@ def _kept(
     folder = os.environ.get(KEPT)
     if not folder:
         return make()
-    drawn_from = [__version__, task.name, task.config(), split, [list(part) for part in parts], seed, keep_overlap]
+    name, sizes = task_to_json(task)["name"], [list(part) for part in parts]
+    drawn_from = [__version__, name, task.config(), split, sizes, seed, keep_overlap]
     drawn_from += [task.edition] if task.edition > 1 else []
     digest = hashlib.sha256(json.dumps(drawn_from, sort_keys=True).encode()).hexdigest()[:16]
     path = Path(folder) / f"{task.name}-{split}-{digest}.npz"
