@@ -252,7 +252,7 @@ def diagnose(
             if not as_json:
                 print(verdict(explained.diagnoses, explained.task.words).text(common.open_console().width))
             for diagnosis in explained.diagnoses if full and not as_json else ():
-                print(f"\n--- {diagnosis.policy or 'the trace'}\n")
+                print(f"\n--- {diagnosis.policy or 'the trace'}; here steps count from 0\n")
                 common.show_tables(tables(diagnosis))
         if kept and not as_json:
             print(f"{common.counted(len(explained.diagnoses), 'diagnosis', 'diagnoses')} added to {kept}")
