@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -149,6 +150,14 @@ def test_a_damaged_or_foreign_trace_is_one_sentence(report: Command, tmp_path: P
     assert "events outside the answer" in report(str(tmp_path / "cells.npz"))[2]
     save_trace(tmp_path / "tokens.npz", replace(traces[0], token_NT=traces[0].token_NT + np.uint8(99)))
     assert "tokens that it cannot have" in report(str(tmp_path / "tokens.npz"))[2]
+
+
+def test_damaged_records_are_refused_before_anything_is_decoded(report: Command, trained: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    with (run / "log.jsonl").open("a") as file:
+        file.write('{"step": ')
+    code, _, err = report(str(run), "-n", "3")
+    assert (code, err.count("\n"), "not valid JSON" in err) == (2, 1, True)
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(report: Command, tmp_path: Path) -> None:

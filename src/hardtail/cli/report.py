@@ -48,6 +48,8 @@ def report(
         raise HardtailError("nothing to report on; give a model, a run or a trace, or --study for the recorded runs")
     with busy("reading"):
         traces = sources.load_traces(given.traces)
+        for run in given.runs:
+            run.read()
     traces += decoding.traces_of(given.models, own)
     with busy("writing the page"):
         content, arrays = page_content(store, given.runs, traces)

@@ -126,6 +126,10 @@ class Run:
         stem = in_a_name(Path(record.plainly_decoded_from).stem)
         return bool(self.test_file) and stem == self.test_file and record.stratum != "natural"
 
+    def read(self) -> None:
+        """Read all of its records now, so that damaged ones are refused before other work is done."""
+        _ = self.log, self.evaluations, self.diagnoses, self.coverage
+
     @property
     def accuracies(self) -> list[Accuracy]:
         return [record for record in self.measured.values() if isinstance(record, Accuracy)]
