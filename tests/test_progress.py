@@ -1,4 +1,4 @@
-"""Progress in a pipe: a plain line every second, with what is done so far; and threads that do not spin."""
+"""Progress in a pipe: plain lines with what is done so far; and threads that do not spin."""
 
 import os
 import subprocess
@@ -16,13 +16,14 @@ class _Soon:
 
     def __init__(self, lines: int) -> None:
         self.left = lines
+        self.waited: list[float] = []
 
     def __call__(self) -> "_Soon":
         return self
 
     def wait(self, seconds: float) -> bool:
-        assert seconds == 1
         self.left -= 1
+        self.waited.append(seconds)
         return self.left < 0
 
     def set(self) -> None:
@@ -33,6 +34,18 @@ class _Soon:
 def lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(progress.SWITCH)
     monkeypatch.setattr(progress, "Event", _Soon(2))
+
+
+def test_long_work_does_not_fill_a_log(
+    lines: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event, clock = _Soon(4), iter([0.0, 1.0, 30.0, 500.0, 510.0])
+    monkeypatch.setattr(progress, "Event", event)
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
+    with progress.plain_lines(lambda: "training"):
+        pass
+    assert event.waited == [1, 1, 3, 10, 10]
+    assert capsys.readouterr().err.splitlines()[-1] == "training, 510 s"
 
 
 @pytest.mark.parametrize(

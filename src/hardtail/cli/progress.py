@@ -1,4 +1,4 @@
-"""Progress where nobody sees a bar: plain lines on standard error, one every second."""
+"""Progress where nobody sees a bar: plain lines on standard error, one every second, less often in long work."""
 
 import os
 import sys
@@ -11,13 +11,13 @@ from hardtail.show.words import duration
 
 SWITCH = "HARDTAIL_PROGRESS"
 """The environment variable that turns the lines off with the value `off`."""
-EVERY = 1.0
-"""Seconds between two lines; shorter work prints none."""
+EVERY, SELDOM, SHARE = 1.0, 10.0, 0.1
+"""Seconds between two lines, at first and at most, and as a share of the time so far; shorter work prints none."""
 
 
 @contextmanager
 def plain_lines(words: Callable[[], str], left: Callable[[float], str] = lambda so_far: "") -> Iterator[None]:
-    """Print what `words` returns and the time so far every second, however long the work itself is silent.
+    """Print what `words` returns and the time so far again and again, however long the work itself is silent.
 
     `left` gets the seconds so far and says what is left, if it knows.
     """
@@ -28,7 +28,8 @@ def plain_lines(words: Callable[[], str], left: Callable[[float], str] = lambda 
 
     def talk() -> None:
         with suppress(OSError, ValueError):  # nobody reads standard error any longer
-            while not ended.wait(EVERY):
+            so_far = 0.0
+            while not ended.wait(min(max(EVERY, SHARE * so_far), SELDOM)):
                 so_far = monotonic() - began
                 print(f"{words()}, {so_far:.0f} s{left(so_far)}", file=sys.stderr, flush=True)
 
@@ -43,7 +44,7 @@ def plain_lines(words: Callable[[], str], left: Callable[[float], str] = lambda 
 
 @contextmanager
 def counted_lines(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Print how many of `total` are done every second, and give the function that counts them."""
+    """Print how many of `total` are done, and give the function that counts them."""
     done = 0
 
     def advance(made: int) -> None:

@@ -1,4 +1,4 @@
-"""What a person sees of long work: a bar on a terminal, a plain line every second elsewhere, log lines in both."""
+"""What a person sees of long work: a bar on a terminal, plain lines elsewhere, log lines in both."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
