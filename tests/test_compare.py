@@ -1,6 +1,8 @@
 """`hardtail compare`: a person's own models and traces next to each other, and nothing else."""
 
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,6 +121,24 @@ def test_a_model_or_a_trace_in_two_spellings_is_refused(hardtail_command: Comman
         odd = f"{tmp_path}/./{twice.name}/" if twice.is_dir() else f"{tmp_path}/../{tmp_path.name}/{twice.name}"
         code, _, err = hardtail_command("compare", str(twice), odd)
         assert (code, err) == (2, f"hardtail: {twice} is given more than once; name every run and trace once\n")
+
+
+def test_progress_is_that_of_one_model_at_a_time(
+    hardtail_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A maze takes a hundred times as long as a sum: what is left cannot be told from both together."""
+    shown: list[tuple[str, int | None]] = []
+
+    @contextmanager
+    def bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        shown.append((words, total))
+        yield lambda made: None
+
+    monkeypatch.setattr("hardtail.cli.common.progress_bar", bar)
+    few = ("--policy", "top1", "--strata", "natural", "chain>=2", "-n", "2", "--out", str(tmp_path / "page.html"))
+    code, _, err = hardtail_command("report", "zoo:addition-random", "zoo:addition-puma", *few)
+    assert code == 0, err
+    assert shown == [("decoding addition-random", 4), ("decoding addition-puma", 4)]
 
 
 def test_models_of_two_readings_get_the_same_problems() -> None:

@@ -61,9 +61,12 @@ class ToDecode:
             f"{common.counted(total, 'decode', 'decodes')} of {common.counted(len(subjects), 'model', 'models')}",
             map(decode_seconds, subjects, decodes),
         )
-        with common.progress_bar("decoding", total) as advance:
-            traces = sources.decoded(subjects, *chosen, seed=self.data_seed, batch=self.batch, progress=advance)
-            return list(traces)
+        seed = subjects[0].seed if self.data_seed is None else self.data_seed
+        found: list[Trace] = []
+        for subject, each in zip(subjects, decodes, strict=True):  # a bar each: a problem of another takes another time
+            with common.progress_bar(f"decoding {subject.name}", sum(n for _, n in each)) as advance:
+                found += sources.decoded([subject], *chosen, seed=seed, batch=self.batch, progress=advance)
+        return found
 
 
 Decoded = Annotated[ToDecode, OmitArgPrefixes]
