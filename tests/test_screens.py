@@ -44,6 +44,13 @@ def test_a_screen_is_what_it_was(words: str, hardtail_command: Command) -> None:
     compared(words.replace(" ", "-"), out)
 
 
+def test_a_narrow_screen_loses_nothing_of_the_tasks(hardtail_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "56")
+    code, out, _ = hardtail_command("tasks")
+    assert (code, "…" in out) == (0, False)
+    assert {name in out for name in ("addition", "countdown", "884", "corridor>=", "10,000")} == {True}
+
+
 def test_a_verdict_and_its_tables(hardtail_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     about = {"task": {"name": "addition", "fields": SMALL.config()}, "model": "mine", "policy": "top1"}

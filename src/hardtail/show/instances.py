@@ -22,7 +22,8 @@ def task_table(names: Sequence[str], make: Callable[[str], Task]) -> Table:
     """List tasks with their shapes, strata, splits and orders, or the reason why one cannot be loaded."""
     table = Table(caption="L sequence, A answer cells, V vocabulary", caption_justify="left", show_lines=True)
     for heading in ("task", "L", "A", "V", "axes, strata, splits", "orders"):
-        table.add_column(heading, justify="right" if len(heading) == 1 else "left", no_wrap=heading == "orders")
+        short = heading in ("task", "L", "A", "V")  # the others share what a narrow screen leaves
+        table.add_column(heading, justify="right" if len(heading) == 1 else "left", no_wrap=short, overflow="fold")
     for name in names:
         try:
             task = make(name)
