@@ -112,12 +112,18 @@ def ship(name: str, raw: bytes, listed: dict[str, Any]) -> None:
 def of_run(words: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     """The weights of a run, and what the zoo lists of them."""
     task = load_subject(str(words.run), kind=words.checkpoint).task
-    accuracy: dict[str, dict[str, float]] = {stratum: {} for stratum in ("natural", words.hard or task.gallery()[1])}
+    strata = "natural", words.hard or task.gallery()[1]
+    accuracy: dict[str, dict[str, float]] = {stratum: {} for stratum in strata}
+    n: dict[str, dict[str, int]] = {stratum: {} for stratum in strata}
+    precisions: set[str] = set()
     for run in Store(Path("results")).runs():
         for record in run.accuracies if run.name == words.run.name else ():
             known = record.stratum in accuracy and record.policy in policies_of(task)
             if record.checkpoint == words.checkpoint and known:
                 accuracy[record.stratum][record.policy] = record.exact_match
+                n[record.stratum][record.policy] = record.n
+                precisions.add(record.decode_precision)
+    (precision,) = precisions or {"fp32"}
     return words.run / f"{words.checkpoint}.safetensors", {
         "run": words.run.name,
         "task": task.name,
@@ -125,6 +131,8 @@ def of_run(words: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
         "kind": words.checkpoint,
         "about": words.about,
         "accuracy": accuracy,
+        "n": n,
+        "decode_precision": precision,
         "licence": "Apache-2.0",
     }
 

@@ -22,14 +22,18 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_accuracies_are_those_of_the_record() -> None:
     store = Store(Path(__file__).parent.parent / "results")
     recorded = {
-        (run.name, record.checkpoint, record.stratum, record.policy): record.exact_match
+        (run.name, record.checkpoint, record.stratum, record.policy): record
         for run in store.runs()
         for record in run.accuracies
     }
     for model in zoo.models():
         zoo.find(model.name)  # the file that is listed
         for stratum, of in model.accuracy.items():
-            assert {policy: recorded[model.run, model.kind, stratum, policy] for policy in of} == of
+            held = {policy: recorded[model.run, model.kind, stratum, policy] for policy in of}
+            assert {policy: record.exact_match for policy, record in held.items()} == of
+            assert {policy: record.n for policy, record in held.items()} == model.n[stratum]
+            assert {record.decode_precision for record in held.values()} == {model.decode_precision}
+            assert {record.data_seed for record in held.values()} <= {None, 42}
 
 
 def test_models_of_a_task_are_listed_with_the_same_problems() -> None:

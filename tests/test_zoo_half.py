@@ -73,7 +73,8 @@ def planted(weights: Weights) -> Path:
     entry = {"run": "r", "task": "addition", "kind": "last", "about": "a toy", "licence": "Apache-2.0"}
     accuracy = {"natural": {"top1": 0.5}, HARD: {"top1": 0.25}}
     sha256 = file_hash(written(zoo.FOLDER / "toy.safetensors", weights))
-    (zoo.FOLDER / "zoo.json").write_text(json.dumps({"toy": entry | {"accuracy": accuracy, "sha256": sha256}}))
+    measured = {"accuracy": accuracy, "n": {"natural": {"top1": 4}, HARD: {"top1": 8}}, "decode_precision": "fp32"}
+    (zoo.FOLDER / "zoo.json").write_text(json.dumps({"toy": entry | measured | {"sha256": sha256}}))
     return zoo.FOLDER
 
 
@@ -123,6 +124,7 @@ def test_a_shipped_model_is_rounded_if_no_answer_changes(
         to=half, strata=("natural", HARD), policies=("top1", "lsb"), n=6, sha256=before.sha256
     )
     assert (after.accuracy, after.about, after.scheme) == (before.accuracy, before.about, before.scheme)
+    assert (after.n, after.decode_precision) == (before.n, before.decode_precision)
     held = load_file(after.path)
     assert read_tensors(after.path)[1] == header
     assert {str(tensor.dtype) for tensor in held.values()} == {f"torch.{half}"}

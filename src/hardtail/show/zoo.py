@@ -1,6 +1,6 @@
 """The shipped models in a terminal: a table of all, and all that is known about one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from hardtail.core.pretrained import ZOO
@@ -31,14 +31,17 @@ def hard_strata(models: Sequence[Model], width: int = SCREEN) -> str:
 
 def zoo_text(model: Model, width: int = SCREEN) -> str:
     """Everything about a model in a few lines."""
-    measured = [
-        f"  {stratum}: " + ", ".join(f"{policy} {value:.3f}" for policy, value in of.items())
-        for stratum, of in model.accuracy.items()
-    ]
+    measured = [f"  {stratum}: {_shares(of, model.n[stratum])}" for stratum, of in model.accuracy.items()]
+    how = f"  on problems of the run's own seed, decoded in {model.decode_precision} (results/)"
     about = fill(f"{model.about}.", width, initial_indent="  ", subsequent_indent="  ")
     origin = f"  run {model.run}, {model.kind} weights, {model.licence}"
     rounded = [] if model.rounded is None else [f"  {rounded_text(model.rounded)}"]
-    return "\n".join([f"{ZOO}{model.name}", about, *measured, origin, *rounded, f"  sha256 {model.sha256}"])
+    return "\n".join([f"{ZOO}{model.name}", about, *measured, how, origin, *rounded, f"  sha256 {model.sha256}"])
+
+
+def _shares(right: Mapping[str, float], n: Mapping[str, int]) -> str:
+    """`top1 0.572 of 500, lsb 1.000 of 500`."""
+    return ", ".join(f"{policy} {share:.3f} of {n[policy]:,}" for policy, share in right.items())
 
 
 def rounded_text(rounded: Rounded) -> str:

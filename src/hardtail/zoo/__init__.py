@@ -57,7 +57,11 @@ class Listed(Struct, frozen=True, kw_only=True):
     """Which of the run's weights: `last` or `best_probe`."""
     about: str
     accuracy: dict[str, dict[str, Share]]
-    """Exact match by stratum and policy, as recorded."""
+    """Exact match by stratum and policy, as recorded for the instances of the run's own seed."""
+    n: dict[str, dict[str, Count]]
+    """Over how many instances each of these is."""
+    decode_precision: str
+    """In which precision they were decoded."""
     licence: str
     sha256: str
     rounded: Rounded | None = None
