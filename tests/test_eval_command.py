@@ -70,6 +70,7 @@ def test_eval_prints_a_list_of_records_and_keeps_them(run: Path, words: Words) -
     assert kept == records
     again = words("eval", str(run), "--policies", "top1", "--strata", "natural", "-n", "20")
     assert "exact match" in again.stdout
+    assert f"instances of data seed {records[0]['data_seed']}, decoded in fp32 on CPU" in again.stdout
     assert len((run / "evaluations.jsonl").read_text().splitlines()) == len(kept) + 2
 
 
@@ -248,7 +249,7 @@ def test_the_gallery_draws_one_failure_unless_told(run: Path, words: Words) -> N
         assert done.stdout.count("top1 on natural") == drawn, said
         lines = done.stdout.splitlines()
         told = [line for before, line in pairwise(lines) if before.startswith("  the digit")]
-        assert all(line.startswith(("  ", "╭", "2 records")) for line in told), "a reason keeps its indent"
+        assert all(line.startswith(("  ", "╭", "instances of")) for line in told), "a reason keeps its indent"
 
 
 def test_traces_of_another_model_are_not_replaced(run: Path, tmp_path: Path, words: Words) -> None:

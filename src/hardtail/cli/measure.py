@@ -98,7 +98,7 @@ def evaluate(
     from hardtail.measuring.given import GivenProblems
     from hardtail.measuring.plan import Plan
     from hardtail.policies.base import Commit
-    from hardtail.show.scoreboard import eval_tables, show_failures
+    from hardtail.show.scoreboard import eval_tables, measured_how, show_failures
 
     if each is not None and steps is not None:
         raise HardtailError(f"--each {each} and --steps {steps} exclude each other; give one of them")
@@ -150,6 +150,7 @@ def evaluate(
         else:
             common.show_tables(eval_tables(subject, records))
             show_failures(common.open_console(), subject.task, found)
+            print(measured_how(records[0], common.open_console().width))
     if kept and not as_json:
         print(f"{common.counted(len(records), 'record', 'records')} added to {kept}")
 

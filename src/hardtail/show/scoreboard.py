@@ -46,6 +46,12 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     return found
 
 
+def measured_how(record: Measurement, width: int = SCREEN) -> str:
+    """What a record shares with the others of its evaluation, for a person who measures again."""
+    drawn = "" if record.data or record.data_seed is None else f"instances of data seed {record.data_seed}, "
+    return wrapped(f"{drawn}decoded in {record.decode_precision} on {record.device}", width)
+
+
 def _stratum(record: Measurement) -> str:
     """Its name; `natural` problems of a file are all problems of it, or the first."""
     if record.data is None or record.stratum != "natural":
