@@ -164,7 +164,9 @@ def test_used_by_path_where_it_is_not_installed(tmp_path: Path) -> None:
     words += ["--policies", "hardtail_toy.training:EndsFirst"]
     assert '"task": "parity"' in run([*words, "--task", "hardtail_toy.task:Parity"], environment)
     pushed = ["hardtail", "push", folder, "hf:someone/parity", "--dry-run", "--task", "hardtail_toy.task:Parity"]
-    assert "files: README.md" in run(pushed, environment)
+    card = run(pushed, environment)
+    assert "files: README.md" in card
+    assert 'ht.load("hf:someone/parity", "hardtail_toy.task:Parity,bits=8")' in card
     refused = subprocess.run([sys.executable, "-m", *words], env=environment, capture_output=True, text=True)
     assert refused.returncode == 2
     assert "--task package.module:Class" in refused.stderr

@@ -16,6 +16,7 @@ from hardtail.measuring.diagnosis import Diagnosis, verdict
 from hardtail.measuring.subject import Subject
 from hardtail.show.zoo import rounded_text
 from hardtail.tasks.base import Task
+from hardtail.tasks.named import task_to_json
 from hardtail.zoo import Model
 
 ABOUT = (
@@ -73,7 +74,7 @@ def model_card(
         parts.append(_table("Exact match by stratum and decoding order", by))
     if diagnoses:
         parts.append(f"```text\n{verdict(diagnoses, task.words).text()}\n```")
-    call = f'model = ht.load("{HF}{name}")  # at a commit: "{HF}{name}@COMMIT"'
+    call = f'model = ht.load("{HF}{name}"{_own(task)})  # at a commit: "{HF}{name}@COMMIT"'
     parts.append(_python("hub", call, "print(ht.evaluate(model, n=100))"))
     return "\n\n".join(parts) + "\n"
 
@@ -171,6 +172,13 @@ def _table(title: str, by: Mapping[str, Mapping[str, float]]) -> str:
         for stratum, of in by.items()
     )
     return Table(title, ("stratum", *columns), rows).markdown().strip()
+
+
+def _own(task: Task) -> str:
+    """The argument that names a task that is not registered, and so not found by its name in a file."""
+    named = task_to_json(task)
+    fields = (f"{key}={value}" for key, value in named["fields"].items())
+    return f', "{",".join([named["name"], *fields])}"' if ":" in named["name"] else ""
 
 
 def _named(described: Any) -> str | None:
