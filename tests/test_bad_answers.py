@@ -269,28 +269,23 @@ def test_the_probe_joins_the_only_table_of_accuracy_where_it_fits() -> None:
     assert passes.texts() == [["natural", f"{ADDITION.most_hidden}.0", f"{ADDITION.most_hidden}.0"]]
 
 
-def test_results_that_cannot_be_kept_are_shown(tmp_path: Path) -> None:
-    words = [
-        "eval",
-        "zoo:addition-puma",
-        "--policies",
-        "l2r",
-        "--strata",
-        "natural",
-        "-n",
-        "2",
-        "--each",
-        "33",
-        "--json",
-    ]
-    out = tmp_path / "torn.jsonl"
+def test_results_that_cannot_be_kept_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hardtail_command: Command
+) -> None:
+    def full(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    few = ("--policies", "l2r", "--strata", "natural", "-n", "2", "--each", "33", "--json")
+    out = tmp_path / "out.jsonl"
     out.write_text('{"kind":')  # the middle of a line: nothing may be added after it
-    done = subprocess.run(
-        [sys.executable, "-m", "hardtail", *words, "--out", str(out)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert json.loads(done.stdout)[0]["n"] == 2
-    assert "ends in the middle of a line" in done.stderr.splitlines()[-1]
+    code, shown, err = hardtail_command("eval", "zoo:addition-puma", *few, "--out", str(out))
+    assert (code, shown) == (2, "")
+    assert err == f"hardtail: {out} ends in the middle of a line; fix or move it, then try again\n"
+    out.unlink()
+    monkeypatch.setattr("os.fsync", full)
+    code, shown, err = hardtail_command("eval", "zoo:addition-puma", *few, "--out", str(out))
+    assert (code, json.loads(shown)[0]["n"]) == (2, 2)
+    assert "No space left on device" in err.splitlines()[-1]
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

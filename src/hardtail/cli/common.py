@@ -15,7 +15,7 @@ from hardtail.cli.options import flag_of, option, unread
 from hardtail.cli.progress import counted_lines, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
-from hardtail.core.files import MOST_TEXT, refuse_special
+from hardtail.core.files import MOST_TEXT, refuse_special, refuse_torn
 from hardtail.core.registry import TASKS
 from hardtail.core.terminal import console
 from hardtail.show.words import duration
@@ -173,6 +173,8 @@ def refuse_other_records(path: "Path | None") -> None:
     check_out(path)
     if path is not None and path.suffix != ".jsonl":
         raise HardtailError(f"--out {path}: records are added to a file whose name ends in .jsonl; give such a name")
+    if path is not None:
+        refuse_torn(path)
 
 
 def check_out(path: "Path | None") -> None:

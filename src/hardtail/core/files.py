@@ -149,12 +149,20 @@ def _locked(lock: Path, path: Path) -> IO[bytes] | None:
 
 def append_bytes(path: Path, lines: bytes) -> None:
     """Add lines to a file: all of them or, if that fails, none."""
-    refuse_special(path)
+    refuse_torn(path)
     held = path.read_bytes() if path.exists() else b""
-    if held and not held.endswith(b"\n"):
-        raise HardtailError(f"{path} ends in the middle of a line; fix or move it, then try again")
     with atomic(path) as file:
         file.write(held + lines)
+
+
+def refuse_torn(path: Path) -> None:
+    """Refuse to add lines to what is no regular file, or ends in the middle of a line."""
+    refuse_special(path)
+    if not path.exists():
+        return
+    with open_regular(path) as file:
+        if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read() != b"\n":
+            raise HardtailError(f"{path} ends in the middle of a line; fix or move it, then try again")
 
 
 def add_line(path: Path, line: bytes) -> None:
