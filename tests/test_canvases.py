@@ -195,6 +195,11 @@ def test_every_command_reads_what_was_imported(hardtail_command: Command, tmp_pa
     code, _, err = hardtail_command("import", str(path), "--task", "addition,digits=3", "--out", trace[:-10] + ".npz")
     assert code == 2
     assert "its manifest would replace" in err
+    kept = Path(other).read_bytes()
+    second.write_text(json.dumps(recorded(model="another")))
+    code, _, err = hardtail_command("import", str(second), "--task", "addition,digits=3", "--out", other)
+    assert (code, "is a trace of other, and would be replaced" in err) == (2, True)
+    assert Path(other).read_bytes() == kept
     assert json.loads(path.read_text())["policy"] == "theirs"
 
 

@@ -23,7 +23,7 @@ def import_canvases(
     out: Annotated[Path | None, option("the trace to write (.npz) [FILE-trace.npz]", "FILE")] = None,
 ) -> None:
     """Turn a decode that another tool recorded, canvas by canvas, into a trace that all commands read."""
-    from hardtail.core.trace_files import save_trace
+    from hardtail.core.trace_files import save_trace, traced_model
     from hardtail.tasks.named import task_named
     from hardtail.tasks.recorded import read_canvases
 
@@ -38,6 +38,9 @@ def import_canvases(
     common.check_out(into)
     if manifest_path(into).resolve() == canvases.resolve():
         raise HardtailError(f"--out {into}: its manifest would replace {canvases}; give another name")
+    if into.exists() and (held := traced_model(into)) != trace.source.model:
+        what = f"a trace of {held}" if held else "not a trace"
+        raise HardtailError(f"{into} is {what}, and would be replaced; give another name as --out")
     save_trace(into, trace)
     right, steps = int(trace.exact_N.sum()), common.counted(int(trace.steps_N.max(initial=0)), "step", "steps")
     print(f"{into}: {common.counted(len(trace), 'problem', 'problems')}, {right:,} solved, {steps}")
