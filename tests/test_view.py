@@ -315,7 +315,7 @@ def test_mistakes_are_sentences(view: Command, path: Path, tmp_path: Path) -> No
         (str(damaged),): "hashes differ",
         (str(unknown),): "chess",
         (str(right), "--failures"): "no failure",
-        (str(path), "--instance", "99"): "give 0 to 14",
+        (str(path), "--instance", "99"): "trace.npz is 14",
         (str(path), "--instance", "0", "--failures"): "is right",
         (str(many), "--instance", "0", "--failures"): "give one of 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …",
     }.items():

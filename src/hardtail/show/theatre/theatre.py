@@ -22,7 +22,7 @@ def open_theatre(trace: Trace, path: str | Path, instance: int | None = None, *,
     trace = stage.decoders[0].trace
     failing = np.flatnonzero(~trace.exact_N).tolist()
     if instance is not None and instance >= len(trace):
-        raise HardtailError(f"--instance {instance}: {path} has {len(trace)} instances; give 0 to {len(trace) - 1}")
+        raise HardtailError(f"--instance {instance}: the last instance of {path} is {len(trace) - 1}")
     if failures and not failing:
         raise HardtailError(f"{path} has no failure: all {len(trace)} instances are right; leave out --failures")
     if failures and instance is not None and instance not in failing:
