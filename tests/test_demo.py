@@ -17,6 +17,7 @@ from hardtail.show import demo
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.named import task_of
 from hardtail.tasks.stored import refuse_unsolved
+from tests.conftest import Command
 from tests.planted import adder, lookahead
 
 STRATA = ("natural", "chain>=28")
@@ -73,7 +74,7 @@ def test_what_is_recorded_on_more_sums_is_said_where_it_differs() -> None:
     assert demo.compared_with_records([few, unlisted]) == (
         "1 of 1 counts are close to those of the same weights on 500 or more sums (`hardtail zoo`)."
     )
-    differs = f"addition-random, chain>=28, by confidence: 60 of 60 here, {recorded:.1%} there"
+    differs = f"addition-random, chain>=28, by confidence: 60 of 60 here, {100 * recorded:.1f} % there"
     one = demo.compared_with_records([few] * 3 + [all_right])
     assert one.startswith("3 of 4 counts are close")
     assert one.endswith(f"; the others: {differs}.")
@@ -115,14 +116,13 @@ def test_the_command_writes_its_page_and_ends_with_what_was_seen(
     assert page.stat().st_size > 100_000
 
 
-def test_a_name_that_is_no_pages_is_refused_before_anything_is_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_page_of_another_name_is_refused_before_the_decodes(
+    hardtail_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(demo, "decode_all", lambda progress: pytest.fail("it decodes for a minute"))
-    monkeypatch.setattr("sys.argv", ["hardtail", "demo", "--out", str(tmp_path / "page.txt")])
-    with pytest.raises(SystemExit):
-        main()
-    assert capsys.readouterr().err.endswith("page.txt: the name of a page must end in .html\n")
+    monkeypatch.setattr(demo, "decode_all", lambda progress: pytest.fail("it was decoded"))
+    code, out, err = hardtail_command("demo", "--out", str(tmp_path / "page.txt"))
+    assert (code, out) == (2, "")
+    assert err.endswith("page.txt: the name of a page must end in .html\n")
 
 
 def test_the_recorded_decodes_are_of_real_problems_in_two_orders() -> None:

@@ -97,7 +97,7 @@ def compared_with_records(shown: Sequence[Shown]) -> str:
         compared += 1
         low, high = item.interval
         if not low <= recorded <= high:
-            here = f"{item.right} of {len(item.trace)} here, {recorded:.1%} there"
+            here = f"{item.right} of {len(item.trace)} here, {100 * recorded:.1f} % there"
             outside.append(f"{item.model}, {item.stratum}, {_called(item.policy)}: {here}")
     said = (
         f"{compared - len(outside)} of {compared} counts are close to those of the same weights on "
