@@ -175,7 +175,8 @@ def test_a_run_that_fails_is_named_and_holds_up_no_other(
     assert f"{lost.name}: {tmp_path / 'runs' / lost.name / 'recipe.json'}: this is not valid JSON" in out
     assert "both: 1 of 2 runs recorded" in out
     failed = f"hardtail: failed, for the reason above: {lost.name}; run the same command to try again"
-    assert error.splitlines()[1:] == [failed]
+    begun = f"working on both for at most 9 minutes, recorded in {tmp_path / 'results'}; the same command continues"
+    assert error.splitlines() == [begun, failed]
     assert Store(tmp_path / "results").names() == {good.name}
 
 

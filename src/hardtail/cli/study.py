@@ -278,7 +278,8 @@ def _advance(
         raise HardtailError(f"--data {data}: {what}")
     if grid.here:
         device = common.usable_device(device)
-    common.say(f"working on {' '.join(names)} for at most {minutes:g} minutes; the same command continues")
+    where = f"at most {minutes:g} minutes, recorded in {store.depot.place}"
+    common.say(f"working on {' '.join(names)} for {where}; the same command continues")
     watcher.begin("", "preparing", 0)
     with (
         grid.launcher() as launcher,
