@@ -129,6 +129,14 @@ def test_a_mistake_points_to_the_help_of_the_command(words: str, hardtail_comman
     assert (code, "hardtail eval --help" in err) == (2, True)
 
 
+@pytest.mark.parametrize("word", ["1e3", "１２", "1_000", "x"])
+def test_what_is_no_whole_number_is_told_so_in_words(word: str, hardtail_command: Command) -> None:
+    for words in (("eval", "zoo:addition-puma", "-n"), ("train", "addition-puma-smoke", "--steps")):
+        code, _, err = hardtail_command(*words, word)
+        assert (code, f"'{word}' is not a whole number" in " ".join(err.split())) == (2, True)
+        assert "base 10" not in err
+
+
 def test_a_mistake_in_training_points_to_the_help_of_what_was_typed(
     hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

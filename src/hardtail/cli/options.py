@@ -1,5 +1,6 @@
 """How options look in help: a placeholder, a sentence, and the default, which the sentence may name in brackets."""
 
+import re
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import is_dataclass, replace
@@ -18,7 +19,7 @@ from tyro.constructors import (
     UnsupportedTypeAnnotationError,
 )
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, quoted
 from hardtail.core.fields import Bounds
 
 RULES = ConstructorRegistry()
@@ -80,6 +81,26 @@ def _reflowed(info: StructTypeInfo) -> StructConstructorSpec | None:
 def _one_line(help: str | Callable[[], str | None] | None) -> str | None:
     text = help() if callable(help) else help
     return text and " ".join(text.split())
+
+
+@RULES.primitive_rule
+def _whole(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+    """The rule for whole numbers: tyro alone passes on what Python says, and takes other scripts' digits."""
+    if info.type is not int:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: _read_whole(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def _read_whole(word: str) -> int:
+    if not re.fullmatch(r"[-+]?[0-9]{1,999}", word):
+        raise ValueError(f"{quoted(word)} is not a whole number; write one in digits, such as 1000")
+    return int(word)
 
 
 @RULES.primitive_rule
