@@ -37,6 +37,14 @@ def test_a_registry_finds_what_it_has(tmp_path: Path, monkeypatch: pytest.Monkey
     for wrong in ("..:x", ".:x", "a b:c", "math:", ":pi", "math:no_such", "no.such.module:x"):
         with pytest.raises(HardtailError, match=f"^the thing '{re.escape(wrong)}' cannot be loaded: "):
             held.load(wrong)
+    (tmp_path / "somebodys_other.py").write_text("import math\n\nmath.pie\n")
+    for wrong, told in (
+        ("somebodys_own:Thimg", r"has no attribute 'Thimg'; did you mean 'Thing'\?"),
+        ("somebodys_other:x", rf"has no attribute 'pie' \({tmp_path}/somebodys_other\.py:3\)$"),
+        ("nobodys:x", "No module named 'nobodys'; modules are also looked for in the current folder"),
+    ):
+        with pytest.raises(HardtailError, match=told):
+            held.load(wrong)
     del sys.modules["somebodys_own"]
 
 

@@ -5,15 +5,16 @@ task `my_task` once it is installed. Policies, schemes and recipes have the grou
 `hardtail.schemes` and `hardtail.recipes`.
 """
 
+import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cached_property, reduce
-from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import isabstract
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hardtail.core.errors import HardtailError
@@ -71,9 +72,8 @@ class Registry(Generic[T]):
             with _looking_in(SEARCHED if ":" in name else ()):
                 found: Any = _import(path)
         except (ImportError, AttributeError, ValueError, SyntaxError) as error:
-            own = ":" in name and isinstance(error, ModuleNotFoundError)
-            hint = "; modules are also looked for in the current folder and, with --path DIR, in DIR" if own else ""
             source = "" if path == name else f" from {path!r}"
+            hint = _place(error) or (_advice(error) if ":" in name else "")
             raise HardtailError(f"the {self.kind} {name!r} cannot be loaded{source}: {error}{hint}") from error
         if fault := self._fault(found):
             raise HardtailError(f"{path!r} is not a {self.kind}: {fault}")
@@ -105,7 +105,23 @@ def _import(path: str) -> object:
     module, _, attributes = path.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *attributes.split("."))):
         raise ValueError("it must be written as package.module:NAME")
-    return reduce(getattr, attributes.split("."), import_module(module))
+    return reduce(getattr, attributes.split("."), importlib.import_module(module))
+
+
+def _place(error: Exception) -> str:
+    """The line of the imported module that an error is from; nothing if there is none."""
+    frames = extract_tb(error.__traceback__)
+    machinery = [place for place, frame in enumerate(frames) if frame.filename == importlib.__file__]
+    lines = [frame for frame in frames[machinery[-1] + 1 :] if not frame.filename.startswith("<")] if machinery else []
+    return f" ({lines[0].filename}:{lines[0].lineno})" if lines else ""
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return "; modules are also looked for in the current folder and, with --path DIR, in DIR"
+    known = dir(error.obj) if isinstance(error, AttributeError) else []
+    close = get_close_matches(getattr(error, "name", None) or "", known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _subclass_of(base: str) -> Callable[[Any], str | None]:
