@@ -195,7 +195,7 @@ def test_what_a_loaded_model_is_called_and_what_it_is_not() -> None:
     with pytest.raises(ht.HardtailError, match=r"its task has digits=4, but .*digits=5.* was given"):
         ht.load(loaded, "addition,digits=5")
     assert ht.load(loaded, device="cpu:0") is loaded
-    assert ht.load("zoo:addition-random", device=torch.device("cpu")).device == "cpu"  # type: ignore[arg-type]
+    assert ht.load("zoo:addition-random", device=torch.device("cpu")).device == "cpu"
     with pytest.raises(ht.HardtailError, match="--device gpu: there is no such device"):
         ht.load(loaded, device="gpu")
     with pytest.raises(ht.HardtailError, match="computes on cuda:1, not on cpu"):

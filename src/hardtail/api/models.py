@@ -4,6 +4,8 @@ import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from hardtail.api.results import Evaluation
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import spelled
@@ -29,7 +31,7 @@ def load(
     *,
     name: str | None = None,
     checkpoint: Kind | None = None,
-    device: str | None = None,
+    device: str | torch.device | None = None,
     precision: Precision = "fp32",
     template: str | None = None,
     trust_remote_code: bool = False,

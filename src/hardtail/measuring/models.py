@@ -75,7 +75,7 @@ def subject_of(
     *,
     name: str | None = None,
     kind: Kind | None = None,
-    device: str | None = None,
+    device: str | torch.device | None = None,
     precision: Precision = "fp32",
     compiled: bool = False,
     reading: Reading = PLAINLY,
