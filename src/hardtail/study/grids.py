@@ -18,7 +18,7 @@ from hardtail.core.records import RunEntry
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
-from hardtail.study.names import LITTLE, ON, QUARTER, THREE, in_a_name
+from hardtail.study.names import MORE_VERSIONS, ON, THREE, in_a_name
 from hardtail.study.recipes import recipe_named
 from hardtail.training.recipe import Recipe
 
@@ -150,11 +150,11 @@ GRIDS: dict[str, Callable[[], list[Entry]]] = {
         for reading in ("", "-paper")
         for task in OTHER_TASKS
     },
-    # A run of a quarter of the steps takes minutes of a GPU instead of half an hour.
+    # Fewer steps or a smaller model: minutes of a GPU instead of half an hour.
     **{
         f"{task}{version}": partial(_schemes, task, BF16, arm=version, recipe=version, seeds=(42,))
-        for version in (QUARTER, LITTLE)
-        for task in ("countdown", "sudoku")
+        for task in OTHER_TASKS
+        for version in MORE_VERSIONS.get(task, ())
     },
     **{
         f"{task}-smoke": partial(_schemes, task, arm="-smoke", recipe="-smoke", seeds=(42,))

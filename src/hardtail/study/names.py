@@ -24,7 +24,7 @@ PUBLISHED = f"{ON}published"
 MORE_VERSIONS = {
     "addition": ("-small", "-small-paper"),
     "countdown": (QUARTER, LITTLE),
-    "sudoku": (QUARTER, LITTLE),
+    "sudoku": (QUARTER, LITTLE, LITTLE + QUARTER),
 }
 """More versions, of the tasks that have them."""
 SHIPPED = ("addition-papl-paper", "addition-random")

@@ -218,6 +218,7 @@ VERSIONS: dict[str, Version] = {
     "-small-paper": as_small_paper,
     QUARTER: as_quarter,
     LITTLE: as_little,
+    LITTLE + QUARTER: lambda arms, recipe: as_quarter(arms, as_little(arms, recipe)),
 }
 ARMS: dict[str, Callable[[], Arms]] = {
     "addition": addition,
