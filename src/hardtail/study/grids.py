@@ -18,7 +18,7 @@ from hardtail.core.records import RunEntry
 from hardtail.schemes.base import Scheme
 from hardtail.schemes.puma import Puma, official
 from hardtail.schemes.puma import paper as stochastic
-from hardtail.study.names import MORE_VERSIONS, ON, THREE, in_a_name
+from hardtail.study.names import MORE_VERSIONS, ON, QUARTER, THREE, in_a_name
 from hardtail.study.recipes import recipe_named
 from hardtail.training.recipe import Recipe
 
@@ -155,6 +155,15 @@ GRIDS: dict[str, Callable[[], list[Entry]]] = {
         f"{task}{version}": partial(_schemes, task, BF16, arm=version, recipe=version, seeds=(42,))
         for task in OTHER_TASKS
         for version in MORE_VERSIONS.get(task, ())
+    },
+    # The two remedies, to see where they help.
+    **{
+        f"{task}{version}-remedies": partial(
+            _schemes, task, BF16, arm=version, recipe=version, schemes=("mixture", "oracle"), seeds=(42,)
+        )
+        for task in OTHER_TASKS
+        for version in ("", QUARTER)
+        if version in ("", *MORE_VERSIONS.get(task, ()))
     },
     **{
         f"{task}-smoke": partial(_schemes, task, arm="-smoke", recipe="-smoke", seeds=(42,))
