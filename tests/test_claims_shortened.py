@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from hardtail.show.page.judged import ledger
 from hardtail.show.study_tables import study_tables
 from hardtail.show.table_files import study_csv, study_latex, write_tables
 from hardtail.study.claims import Judged, Results, Verdict, claim_named, judge
-from hardtail.study.claims.base import Cell
-from hardtail.study.claims.evidence import arm_of, repeats_the_paper
+from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.evidence import UNLEARNED, Reading, arm_of, endings_of, repeats_the_paper
 from hardtail.study.claims.facts import OfShipped
-from hardtail.study.claims.figures import Accuracy, Figure
+from hardtail.study.claims.figures import NO_RECORD, UNLIKE, Accuracy, Figure
 from hardtail.study.claims.ledger import as_json, counts_table, evidence_tables, ledger_table, source_named
 from hardtail.study.claims.ours.figures import Decoded
 from hardtail.study.claims.plain import Learns
@@ -61,93 +62,145 @@ def judged_by(folder: Path, *endings: str, seeds: tuple[int, ...] = (42, 43)) ->
 # -- which runs count -----------------------------------------------------------------------------------------------
 
 
+def chosen(schemes: str, recorded: str, task: str = "countdown", reading: Reading = "release") -> str:
+    """The arms whose runs are compared if these schemes are; empty if none can be."""
+    arms = {f"{task}-{arm}" for arm in recorded.split()}
+    ways = endings_of(task, schemes.split(), reading, arms)[:1]
+    found = [arm_of(task, scheme, endings, arms) for endings in ways for scheme in schemes.split()]
+    return " ".join(arm.removeprefix(f"{task}-") for arm in found if arm)
+
+
 @pytest.mark.parametrize(
-    ("recorded", "chosen"),
+    ("recorded", "compared"),
     [
-        ("random papl puma random-quarter papl-quarter puma-quarter", "random papl puma"),
-        ("random-quarter papl-quarter puma-quarter", "random-quarter papl-quarter puma-quarter"),
-        ("random random-quarter papl-quarter puma-quarter", "random-quarter papl-quarter puma-quarter"),
-        ("random papl random-quarter papl-quarter puma-quarter", "random-quarter papl-quarter puma-quarter"),
-        ("puma-quarter", "– – puma-quarter"),
-        ("random-quarter puma-quarter", "random-quarter – puma-quarter"),
-        ("random papl-quarter puma-quarter", "random – –"),
+        (f"random papl puma {SHORT}", "random papl puma"),
+        (SHORT, SHORT),
+        (f"random {SHORT}", SHORT),
+        (f"random papl {SHORT}", SHORT),
+        ("random papl-quarter puma-quarter", ""),
+        ("random-quarter puma-quarter", ""),
         ("random-tf32 papl puma-tf32", "random-tf32 papl puma-tf32"),
         ("random papl puma puma-tf32", "random papl puma"),
         ("random papl puma random-tf32 papl-tf32 puma-tf32", "random-tf32 papl-tf32 puma-tf32"),
-        ("random-tf32 papl puma-quarter", "random-tf32 papl –"),
+        ("random-tf32 papl puma-quarter", ""),
         (f"random papl puma {PUBLISHED}", PUBLISHED),
         (f"random papl puma {SHORT} {SHORT_PUBLISHED}", "random papl puma"),
         (f"{SHORT} {SHORT_PUBLISHED}", SHORT_PUBLISHED),
         (f"{SHORT_PUBLISHED} {PUBLISHED}", PUBLISHED),
         ("random papl puma puma-on-published", "random papl puma"),
         (f"{SHORT} puma-quarter-on-published", SHORT),
-        ("random-on-published papl-quarter-on-published puma-quarter", "– – puma-quarter"),
-        ("random-quarter puma-quarter-on-published", "random-quarter – –"),
-        ("random-on-mine papl-on-mine puma-on-mine", "– – –"),
+        ("random-on-published papl-quarter-on-published puma-quarter", ""),
+        ("random-on-mine papl-on-mine puma-on-mine", ""),
     ],
 )
-def test_the_three_schemes_are_of_one_length(recorded: str, chosen: str) -> None:
-    """All three have the first ending that all have; without one, no shortened run is put next to a full one.
-
-    Published problems come before generated ones of the same length, and are never compared with them.
-    """
-    arms = {f"countdown-{arm}" for arm in recorded.split()}
-    found = [arm_of("countdown", scheme, "release", arms) for scheme in ("random", "papl", "puma")]
-    assert found == [None if arm == "–" else f"countdown-{arm}" for arm in chosen.split()]
+def test_schemes_are_compared_by_runs_of_one_kind(recorded: str, compared: str) -> None:
+    """No shortened run is compared with a full one, and none on published problems with one on generated ones."""
+    assert chosen("random papl puma", recorded) == compared
 
 
 @pytest.mark.parametrize(
-    ("scheme", "recorded", "chosen"),
+    ("schemes", "recorded", "compared"),
     [
-        ("mixture", "random-quarter papl-quarter puma-quarter mixture", "mixture"),
-        ("mixture", "random-quarter papl-quarter puma-quarter mixture mixture-quarter", "mixture-quarter"),
-        ("mixture", "random papl puma mixture-quarter", None),
-        ("mixture", "random papl puma mixture-tf32", "mixture-tf32"),
-        ("mixture", "mixture-quarter", "mixture-quarter"),
-        ("puma-quarter", "random papl puma puma-quarter", "puma-quarter"),
-        ("puma-quarter", "random-quarter papl-quarter puma-quarter", "puma-quarter"),
-        ("puma-quarter", f"{SHORT} {SHORT_PUBLISHED}", "puma-quarter"),
-        ("mixture", f"{PUBLISHED} mixture mixture-quarter-on-published", None),
-        ("mixture", f"{PUBLISHED} mixture-on-published", "mixture-on-published"),
+        ("random", f"random {SHORT}", "random"),
+        ("random papl", f"random papl {SHORT}", "random papl"),
+        ("random puma", f"random papl {SHORT}", "random-quarter puma-quarter"),
+        ("puma", f"random papl {SHORT}", "puma-quarter"),
+        ("random puma", f"random-on-published puma-on-published {SHORT}", "random-on-published puma-on-published"),
+        ("papl puma", f"random-on-published puma-on-published {SHORT}", "papl-quarter puma-quarter"),
+        ("mixture puma", f"{SHORT} mixture", ""),
+        ("mixture puma", f"{SHORT} mixture mixture-quarter", "mixture-quarter puma-quarter"),
+        ("mixture puma", f"{PUBLISHED} mixture-on-published mixture", "mixture-on-published puma-on-published"),
+        ("mixture", f"{SHORT} mixture mixture-quarter", "mixture"),
     ],
 )
-def test_another_scheme_has_its_first_ending(scheme: str, recorded: str, chosen: str | None) -> None:
-    """An arm that is named with its ending is found, whichever arms represent the three schemes."""
-    arms = {f"countdown-{arm}" for arm in recorded.split()}
-    assert arm_of("countdown", scheme, "release", arms) == (chosen and f"countdown-{chosen}")
+def test_fewer_schemes_may_have_better_runs(schemes: str, recorded: str, compared: str) -> None:
+    assert chosen(schemes, recorded) == compared
 
 
 def test_a_file_that_is_called_published_stands_for_no_other_task() -> None:
-    arms = {f"maze-{arm}" for arm in PUBLISHED.split()}
-    assert arm_of("maze", "random", "release", arms) is None
-    assert arm_of("maze", "random", "release", arms | {"maze-random"}) == "maze-random"
+    assert chosen("random", PUBLISHED, task="maze") == ""
+    assert chosen("random", f"random {PUBLISHED}", task="maze") == "random"
 
 
 def test_the_text_has_no_shortened_runs() -> None:
-    arms = {f"countdown-{scheme}-quarter" for scheme in ("random", "papl", "puma")}
-    assert arm_of("countdown", "random", "paper", arms) is None
+    assert chosen("random", SHORT, reading="paper") == ""
 
 
 @pytest.mark.parametrize("task", ["countdown", "sudoku"])
 def test_the_grids_have_the_shortened_runs(task: str) -> None:
     entries = grid_named(f"{task}-quarter")
     arms = {entry.arm for entry in entries}
-    assert {arm_of(task, scheme, "release", arms) for scheme in ("random", "papl", "puma")} == arms
+    compared = chosen("random papl puma", " ".join(arm.removeprefix(f"{task}-") for arm in arms), task)
+    assert {f"{task}-{arm}" for arm in compared.split()} == arms
     assert {4 * entry.recipe.steps for entry in entries} == {entry.recipe.steps for entry in grid_named(task)}
 
 
-def test_figures_are_those_of_the_chosen_runs(tmp_path: Path) -> None:
+def judged_random(results: Results) -> tuple[str | None, str | None]:
+    """Random masking's figure, and how far it is ahead of PUMA."""
+    checks = Level(Cell(overall("random"), 0.75)), above(Cell(overall("random")), Cell(overall("puma")))
+    one, two = (check.judge(results) for check in checks)
+    assert (one.shortened, two.shortened) == ("0.25" in (one.ours or ""), "0.000" in (two.ours or ""))
+    return (one.ours or "").partition(" ")[0], (two.ours or "").partition(" ")[0]
+
+
+def test_each_check_has_the_best_runs_that_it_can_compare(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     planted(made, QUARTER, all_at(0.25), (42,))
     planted(made, FULL, {overall("random"): 0.75}, (42,))
-    samples = [overall(scheme).samples(Results(made.written())) for scheme in ("random", "papl", "puma")]
-    assert [[sample.value for sample in held] for held in samples] == [[0.25], [0.25], [0.25]]
-    planted(made, FULL, all_at(0.75), (42,))
-    samples = [overall(scheme).samples(Results(made.written())) for scheme in ("random", "papl", "puma")]
-    assert [[sample.value for sample in held] for held in samples] == [[0.75], [0.75], [0.75]]
+    assert judged_random(Results(made.written())) == ("0.750", "+0.000")
+    planted(made, FULL, {overall("puma"): 0.5}, (42,))
+    assert judged_random(Results(made.written())) == ("0.750", "+0.250")
 
 
-def test_plots_begin_with_the_runs_that_the_ledger_reads(tmp_path: Path) -> None:
+def test_a_card_has_the_records_of_every_comparison(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    planted(made, QUARTER, all_at(0.25), (42,))
+    planted(made, FULL, {overall("random"): 0.75}, (42,))
+    results = Results(made.written())
+    checks = Level(Cell(overall("random"), 0.75)), above(Cell(overall("random")), Cell(overall("puma")))
+    judged = Claim("mine", "Random masking is ahead.", "here", checks=checks).judge(results)
+    row = as_json(judged, results, evidence=True)
+    runs = [record["run"] for record in row["records"]]
+    assert runs == ["countdown-random-s42", "countdown-random-quarter-s42", "countdown-puma-quarter-s42"]
+    assert [figure["mean"] for figure in row["figures"]] == [0.75, 0.25, 0.25]
+    assert [figure["runs"] for figure in row["figures"]] == [[run] for run in runs]
+    _, _, figures, records = evidence_tables(judged, results)
+    assert (len(figures.rows), len(records.rows)) == (3, 3)
+    assert [runs[place] in str(figures.rows[place][0]) for place in range(3)] == [True, True, False]
+
+
+def test_results_can_be_read_by_one_kind_alone(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    planted(made, QUARTER, all_at(0.25), (42,))
+    planted(made, FULL, {overall("random"): 0.75, overall("puma"): 0.5}, (42,))
+    results = Results(made.written())
+    assert judged_random(results) == ("0.750", "+0.250")
+    assert judged_random(replace(results, endings=(("countdown", (QUARTER,)),))) == ("0.250", "+0.000")
+
+
+def test_what_the_best_runs_lack_is_taken_from_the_next(tmp_path: Path) -> None:
+    """A figure that full runs were not measured for is that of shortened ones; one that they fail at is not."""
+    made, hard = Planted(tmp_path), Accuracy("countdown", "random", "margin", "heldout=1")
+    planted(made, QUARTER, {hard: 0.25}, (42,))
+    planted(made, FULL, {overall("random"): 0.75}, (42,))
+    found = Level(Cell(hard, 0.25)).judge(Results(made.written()))
+    assert (found.verdict, found.shortened) == (Verdict.HOLDS, True)
+    planted(made, FULL, {overall("random"): 0.0}, (42,))
+    found = Level(Cell(overall("random"), 0.25)).judge(Results(made.written()))
+    assert (found.verdict, found.left_out) == (Verdict.UNMEASURED, (("countdown-random-s42", UNLEARNED),))
+
+
+def test_runs_that_are_not_alike_are_not_compared(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    planted(made, FULL, {overall("random"): 0.75})
+    planted(made, QUARTER, {overall("puma"): 0.25})
+    found = above(Cell(overall("random")), Cell(overall("puma"))).judge(Results(made.written()))
+    assert (found.verdict, found.remark) == (Verdict.UNMEASURED, f"{overall('random').label}: {UNLIKE}")
+    nothing = above(Cell(overall("random")), Cell(overall("papl"))).judge(Results(made.written()))
+    assert nothing.remark == f"{overall('papl').label}: {NO_RECORD}"
+
+
+def test_plots_begin_with_runs_that_can_be_compared(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     planted(made, QUARTER, all_at(0.25))
     planted(made, FULL, {overall("random"): 0.75})
@@ -276,20 +329,6 @@ def test_whether_shortened_runs_learn(task: str, shortened: bool, tmp_path: Path
     assert (found.verdict, found.shortened) == (Verdict.HOLDS, shortened)
 
 
-def test_a_full_run_next_to_a_shortened_one_is_told(tmp_path: Path) -> None:
-    """A scheme beside the three may have a full run alone; then the remark says what is compared."""
-    made = Planted(tmp_path)
-    planted(made, QUARTER, all_at(0.25))
-    planted(made, FULL, {overall("mixture"): 0.75})
-    results = Results(made.written())
-    mixed = above(Cell(overall("mixture")), Cell(overall("puma"))).judge(results)
-    assert mixed.shortened
-    assert mixed.remark == "runs of a quarter of the paper's steps, next to runs of all steps"
-    same = above(Cell(overall("random")), Cell(overall("puma"))).judge(results)
-    assert same.remark == "runs of a quarter of the paper's steps"
-    assert not Level(Cell(overall("mixture"), 0.75)).judge(results).shortened
-
-
 @pytest.mark.parametrize(
     ("arm", "shortened"), [("puma-quarter-on-mine", True), ("puma-on-a-quarter", False), ("puma-little", False)]
 )
@@ -353,12 +392,12 @@ def test_tables_say_it(ending: str, shortened: bool, tmp_path: Path) -> None:
     results = Results(made.written())
     tables = {table.task: table for table in reversed(study_tables(results))}
     countdown = tables.pop("countdown")
-    assert countdown.shortened is shortened
-    assert not any(table.shortened for table in tables.values())
+    note = "Random, PAPL, PUMA: runs of a quarter of the paper's steps"
+    assert countdown.limits == (note,) * shortened
+    assert not any(table.limits for table in tables.values())
     rows = list(csv.DictReader(io.StringIO(study_csv(countdown))))
     assert {row["shortened"] for row in rows if row["ours"]} == {str(shortened)}
     assert {row["shortened"] for row in rows if not row["ours"]} == {"False"}
-    note = "ours by runs of a quarter of the paper's steps"
     assert (note in study_latex(countdown)) is shortened
     written = [path.read_text() for path in write_tables(tmp_path / "tables", results) if path.suffix == ".md"]
     assert any(note in text for text in written) is shortened
@@ -369,7 +408,7 @@ def test_tables_have_the_caveats_of_their_runs(tmp_path: Path) -> None:
     planted(made, FULL, all_at(0.25))
     made.runs["countdown-puma-s42"]["caveat"] = "its test is known to it"
     results = Results(made.written())
-    assert {table.task for table in study_tables(results) if table.caveats} == {"countdown"}
+    assert {table.limits for table in study_tables(results)} == {(), ("PUMA: its test is known to it",)}
     paths = write_tables(tmp_path / "tables", results)
     assert any("its test is known to it" in path.read_text() for path in paths if path.suffix == ".md")
 

@@ -3,12 +3,13 @@
 A cell's agreement is the ledger's verdict on the statement "this figure is what the paper prints" (`Level`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, cycle, product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
-from hardtail.study.claims.evidence import caveats_of, is_shortened, why_left_out
+from hardtail.study.claims.evidence import OF_A_QUARTER, caveats_of, is_shortened, why_left_out
 from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import PrintedTable
@@ -41,18 +42,10 @@ class StudyTable:
     groups: tuple[str, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
+    limits: tuple[str, ...]
+    """What must be known of the runs behind ours, after the columns that it is about."""
     left_out: str
     """Runs that are left out of the means because they have not shown that they learned the task, each with why."""
-
-    @property
-    def shortened(self) -> bool:
-        """Whether some of ours are of runs of a quarter of the paper's steps."""
-        return any(cell.shortened for _, cells in self.rows for cell in cells)
-
-    @property
-    def caveats(self) -> list[str]:
-        """What must be known of the runs behind ours, each caveat once."""
-        return list(dict.fromkeys(caveat for _, cells in self.rows for cell in cells for caveat in cell.caveats))
 
     @property
     def heads(self) -> list[tuple[str, str]]:
@@ -70,23 +63,37 @@ def _table(results: Results, table: PrintedTable) -> StudyTable:
         stratum.row: [table.cell(scheme, order, stratum) for order in table.orders for scheme in table.schemes]
         for stratum in table.rows
     }
+    columns = tuple(table.schemes.values())
+    rows = tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items())
     return StudyTable(
         table.task,
         table.title,
         table.where,
         table.stub,
         tuple(order.heading for order in table.orders),
-        tuple(table.schemes.values()),
-        tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items()),
+        columns,
+        rows,
+        _limits(columns, [zip(cycle(columns), row, strict=False) for _, row in rows]),
         why_left_out(run for row in cells.values() for cell in row for run in cell.figure.left_out(results)),
     )
 
 
 def _filled(results: Results, cell: Cell) -> TableCell:
-    ours = cell.figure.estimate(results)
+    rule = Level(cell)
+    held = rule.among(results)
+    ours = cell.figure.estimate(held)
     if ours is None:
         return TableCell(None, None, None, 0, cell.paper, None)
-    verdict = Level(cell).judge(results).verdict if cell.paper is not None else None
-    runs = list(cell.figure.runs(results))
+    verdict = rule.judge(results).verdict if cell.paper is not None else None
+    runs = cell.figure.runs(held)
     limits = any(map(is_shortened, runs)), caveats_of(runs)
     return TableCell(ours.mean, ours.low, ours.high, ours.seeds, cell.paper, verdict, *limits)
+
+
+def _limits(columns: tuple[str, ...], rows: Iterable[Iterable[tuple[str, TableCell]]]) -> tuple[str, ...]:
+    """Each limit of the runs once, after the columns in which it occurs."""
+    found: dict[str, set[str]] = {}
+    for column, cell in chain(*rows):
+        for limit in (*[OF_A_QUARTER] * cell.shortened, *cell.caveats):
+            found.setdefault(limit, set()).add(column)
+    return tuple(f"{', '.join(filter(held.__contains__, columns))}: {limit}" for limit, held in found.items())

@@ -57,9 +57,7 @@ def _write(folder: Path, name: str, markdown: str, tex: str, comma: str) -> list
 
 
 def _limits(table: StudyTable) -> str:
-    shortened = "; ours by runs of a quarter of the paper's steps" if table.shortened else ""
-    caveats = "".join(f"; ours with a caveat: {caveat}" for caveat in table.caveats)
-    return shortened + caveats + (f"; left out: {table.left_out}" if table.left_out else "")
+    return "".join(f"; {limit}" for limit in (*table.limits, *[f"left out: {table.left_out}"] * bool(table.left_out)))
 
 
 def _together(cell: TableCell) -> str:

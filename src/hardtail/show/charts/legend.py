@@ -1,12 +1,14 @@
 """The series of arms and decoders: their colour and stroke, and which of them the page shows at first."""
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 from hardtail.show.charts.chart import Series
 from hardtail.show.charts.colours import schemes
 from hardtail.show.stages import Decoder, Stage
-from hardtail.study.claims.evidence import UNLEARNED, arm_of, gate_of
+from hardtail.study.claims.evidence import UNLEARNED, arm_of, endings_of, gate_of
 from hardtail.study.claims.figures import SCHEMES
+from hardtail.study.names import THREE
 from hardtail.study.runs import Run
 
 NOT_MEASURED = "not measured"
@@ -56,9 +58,12 @@ def arm_series(arm: str, style: str, at_first: Collection[str], *, name: str = "
 
 
 def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:
-    """The arms of the runs `asked` for by name and those that the ledger reads; if there are none, all arms."""
+    """The arms of the runs `asked` for by name, and of the three schemes' runs that can be compared with each other; if
+    there are none, all arms."""
     arms = {run.arm: run.entry.arm for run in runs}
-    read = {arm_of(task, scheme, "release", arms.values()) for scheme in SCHEMES}
+    together = endings_of(task, THREE, "release", arms.values())[:1]
+    ways = {scheme: together or endings_of(task, [scheme], "release", arms.values()) for scheme in SCHEMES}
+    read = {arm_of(task, scheme, chain(*endings), arms.values()) for scheme, endings in ways.items()}
     return {run.arm for run in runs if run.name in asked or arms[run.arm] in read} or set(arms)
 
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import groupby
+from itertools import chain, groupby
 from typing import ClassVar
 
-from hardtail.study.claims.evidence import LeftOut, Results, caveats_of, limit_of_steps, why_left_out
+from hardtail.study.claims.evidence import OF_A_QUARTER, LeftOut, Results, caveats_of, is_shortened, why_left_out
 from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure
 from hardtail.study.runs import Run
 
@@ -99,17 +99,35 @@ class Check(ABC):
         """What the paper reports, where that is a single number."""
         return None
 
+    def among(self, results: Results) -> Results:
+        """The results as this check reads them: by runs that can be compared with each other and have all its figures.
+
+        Where several kinds of runs do, by the best; where none does, by the best that can be compared.
+        """
+        figures = [cell.figure for cell in self.cells]
+        for task in sorted({task for figure in figures for task, _ in figure.schemes}):
+            of_task = [figure for figure in figures if any(of == task for of, _ in figure.schemes)]
+            schemes = {scheme for figure in of_task for of, scheme in figure.schemes if of == task}
+            ways = results.alike(task, schemes)
+            measured = (held for held in ways if all(figure.recorded(held) for figure in of_task))
+            if ways:
+                results = next(chain(measured, ways))
+            elif all(results.runs(task, scheme) for scheme in schemes):
+                results = results.without(task)
+        return results
+
     def judge(self, results: Results) -> Finding:
         """Judge the results; the remark also names the runs that were left out, and the limits of runs and figures."""
+        results = self.among(results)
         finding = self._unmeasured(results) or self._found(results)
         left_out = tuple(dict.fromkeys(self._left_out(results)))
         others = f"left out: {why_left_out(left_out)}" if left_out else ""
         limits = dict.fromkeys(cell.figure.limits(results) for cell in self.cells)
         runs = self._runs(results)
-        shortened = limit_of_steps(runs)
-        remark = "; ".join(filter(None, (finding.remark, others, shortened, *limits)))
+        shortened = any(map(is_shortened, runs))
+        remark = "; ".join(filter(None, (finding.remark, others, OF_A_QUARTER * shortened, *limits)))
         seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
-        behind = replace(finding, left_out=left_out, shortened=bool(shortened), caveats=caveats_of(runs))
+        behind = replace(finding, left_out=left_out, shortened=shortened, caveats=caveats_of(runs))
         return replace(behind, remark=remark, seeds=seeds)
 
     def _runs(self, results: Results) -> list[Run]:

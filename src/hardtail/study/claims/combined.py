@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from hardtail.study.claims.evidence import LeftOut, Results, Sample, Value
+from hardtail.study.claims.evidence import LeftOut, Results, Sample, Schemes, Value
 from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure, Profiled
 
 PART_MISSING = "its seed lacks another part of the figure"
@@ -21,6 +21,10 @@ class Combined(Figure):
     @property
     def label(self) -> str:
         return self.name
+
+    @property
+    def schemes(self) -> Schemes:
+        return frozenset().union(*(part.schemes for part in self.parts))
 
     def left_out(self, results: Results) -> list[LeftOut]:
         barred = [run for part in self.parts for run in part.left_out(results)]

@@ -8,26 +8,29 @@ records of a run count.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from hardtail.core import records
 from hardtail.measuring.statistics import Interval, t_interval, wilson
-from hardtail.study.names import ON, PUBLISHED, QUARTER, THREE
+from hardtail.study.names import ON, PUBLISHED, QUARTER
 from hardtail.study.runs import Run
 from hardtail.study.store import Fact, Store
 
+Schemes = frozenset[tuple[str, str]]
+"""Tasks, each with a scheme."""
 Reading = Literal["release", "paper"]
 Checkpoint = Literal["last", "best_probe"]
 UNIT = Interval(0.0, 1.0)
 ENOUGH = 10
 """A figure is about at least this many cases, over all seeds together."""
 SHORTENED = (f"{QUARTER}{PUBLISHED}", QUARTER)
-VARIANTS: dict[Reading, tuple[str, ...]] = {
-    "release": ("-tf32", PUBLISHED, "", *SHORTENED),
-    "paper": ("-paper",),
+KINDS: dict[Reading, tuple[tuple[str, ...], ...]] = {
+    "release": ((PUBLISHED,), ("-tf32", ""), *((ending,) for ending in SHORTENED)),
+    "paper": (("-paper",),),
 }
-"""The endings of the arms that can represent a scheme, the first one first: for addition, tf32 before fp32; published
-problems, as in the study, before generated ones; shortened runs last."""
+"""Kinds of runs, each by the endings of its arms; runs are compared within a kind. Published problems, as in the study,
+come before generated ones, full runs before shortened ones and, for addition, tf32 before fp32."""
 FROM_LISTS = ("countdown", "sudoku")
 """The tasks whose problems the study took from published lists."""
 
@@ -184,18 +187,41 @@ class Results:
     `checkpoint`  the weights of all figures; None uses those of the paper: the selected ones for tables, the last ones
                   for addition's wrong commits (docs/study.md §1.5), and the last ones throughout in the reading
                   `paper`, whose text has no selection
+    `endings`     tasks, each with the endings of the arms whose runs are read; for the others, every check chooses the
+                  best runs that it can compare
     """
 
     store: Store
     reading: Reading = "release"
     checkpoint: Checkpoint | None = None
+    endings: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def weights(self, usual: Checkpoint) -> Checkpoint:
         return self.checkpoint or ("last" if self.reading == "paper" else usual)
 
+    def alike(self, task: str, schemes: Iterable[str]) -> "list[Results]":
+        """The same, read by runs of these schemes that can be compared with each other, by those of the best kind
+        first; the same alone if its runs have been chosen."""
+        if task in dict(self.endings):
+            return [self]
+        plain = [scheme for scheme in schemes if "-" not in scheme]
+        ways = endings_of(task, plain, self.reading, self._arms) if plain else [("",)]
+        return [self._by(task, endings) for endings in ways]
+
+    def without(self, task: str) -> "Results":
+        """The same without any run of this task."""
+        return self._by(task, ())
+
+    def _by(self, task: str, endings: tuple[str, ...]) -> "Results":
+        found = replace(self, endings=(*self.endings, (task, endings)))
+        vars(found).update(_runs=self._runs)  # read once
+        return found
+
     def runs(self, task: str, scheme: str) -> list[Run]:
         """The runs of the arm that represents a scheme, whether or not they have learned the task."""
-        arm = arm_of(task, scheme, self.reading, {run.entry.arm for run in self._runs})
+        chosen = dict(self.endings).get(task)
+        endings = chain(*endings_of(task, [scheme], self.reading, self._arms)) if chosen is None else chosen
+        arm = arm_of(task, scheme, endings, self._arms)
         return [run for run in self._runs if run.entry.arm == arm]
 
     def run(self, name: str) -> Run | None:
@@ -223,25 +249,31 @@ class Results:
     def _runs(self) -> list[Run]:
         return self.store.runs()
 
+    @property
+    def _arms(self) -> set[str]:
+        return {run.entry.arm for run in self._runs}
 
-def arm_of(task: str, scheme: str, reading: Reading, recorded: Collection[str]) -> str | None:
-    """The arm that represents a scheme, if one is recorded.
 
-    Schemes are compared with each other, so the first ending under which all three are recorded comes first. If there
-    is none, each scheme has its own first ending. Shortened runs count only if they are such a set, or if none of the
-    three schemes has a full run: a shortened PUMA is not compared with a full random masking. Runs on published
-    problems count only as such a set, and then no others do: they are measured on other problems.
+def endings_of(
+    task: str, schemes: Collection[str], reading: Reading, recorded: Collection[str]
+) -> list[tuple[str, ...]]:
+    """The endings by which runs of all these schemes can be compared with each other, those of the best kind first.
+
+    An ending that all of them have comes before several, of which each has its first.
     """
-    endings = [ending for ending in VARIANTS[reading] if ON not in ending or task in FROM_LISTS]
-    drawn = [ending for ending in endings if ON not in ending]
-    held = {ending: [f"{task}-{one}{ending}" in recorded for one in THREE] for ending in endings}
-    whole = [ending for ending in endings if all(held[ending])]
-    partly = [ending for ending in drawn if any(held[ending])]
-    first = (whole or partly)[:1]
-    others = [ending for ending in drawn if ending not in SHORTENED or not first]
-    if first and first[0] not in drawn and "-" not in scheme:  # an arm that is named with its ending is meant as it is
-        others = []
-    arms = (f"{task}-{scheme}{ending}" for ending in (*first, *others))
+    found: list[tuple[str, ...]] = []
+    for kind in KINDS[reading]:
+        held = [{ending for ending in kind if f"{task}-{scheme}{ending}" in recorded} for scheme in schemes]
+        if all(held) and (task in FROM_LISTS or ON not in kind[0]):
+            common = set(kind).intersection(*held)
+            found += [(ending,) for ending in kind if ending in common] or [kind]
+    return found
+
+
+def arm_of(task: str, scheme: str, endings: Iterable[str], recorded: Collection[str]) -> str | None:
+    """The first recorded arm of a scheme with one of these endings; one that is named with its ending is meant as it
+    is."""
+    arms = [f"{task}-{scheme}{ending}" for ending in ([""] if "-" in scheme else endings)]
     return next((arm for arm in arms if arm in recorded), None)
 
 
@@ -250,13 +282,8 @@ def is_shortened(run: Run) -> bool:
     return run.entry.arm.partition(ON)[0].endswith(QUARTER)
 
 
-def limit_of_steps(runs: Iterable[Run]) -> str:
-    """What must be said of the steps of runs that are judged together; empty if they had all of the paper's."""
-    held = list(runs)
-    short, full = ({run.task for run in held if is_shortened(run) is of} for of in (True, False))
-    if not short:
-        return ""
-    return "runs of a quarter of the paper's steps" + (", next to runs of all steps" if short & full else "")
+OF_A_QUARTER = "runs of a quarter of the paper's steps"
+"""What must be said of the steps of shortened runs."""
 
 
 def caveats_of(runs: Iterable[Run]) -> tuple[str, ...]:
@@ -267,4 +294,4 @@ def caveats_of(runs: Iterable[Run]) -> tuple[str, ...]:
 def repeats_the_paper(variant: str) -> bool:
     """Whether arms with this ending repeat the paper's own runs, so that its numbers belong next to them."""
     ending = f"-{variant}" if variant else ""
-    return ending not in SHORTENED and any(ending in endings for endings in VARIANTS.values())
+    return ending not in SHORTENED and any(ending in kind for kinds in KINDS.values() for kind in kinds)

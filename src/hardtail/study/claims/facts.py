@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hardtail import zoo
 from hardtail.measuring.diagnosis.coverage import RARE
-from hardtail.study.claims.evidence import UNIT, Gate, LeftOut, Results, Sample, gate_of
+from hardtail.study.claims.evidence import UNIT, Gate, LeftOut, Results, Sample, Schemes, gate_of
 from hardtail.study.claims.figures import Figure, PerRun, none_counts, scheme_words
 from hardtail.study.runs import Run
 
@@ -21,6 +21,10 @@ class Unseen(PerRun):
 
     share = False
     bounds = UNIT
+
+    @property
+    def schemes(self) -> Schemes:
+        return super().schemes | {(self.task, "random")}
 
     @property
     def label(self) -> str:

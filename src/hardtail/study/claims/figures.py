@@ -19,6 +19,7 @@ from hardtail.study.claims.evidence import (
     LeftOut,
     Results,
     Sample,
+    Schemes,
     Value,
     cases,
 )
@@ -30,6 +31,7 @@ MAX_LOGIT = ("addition", "listops", "countdown")
 """Where the authors' code ranks by the largest logit, though the text says probability."""
 NO_RECORD = "no record"
 NO_SEED = "no seed has all of these figures"
+UNLIKE = "its runs cannot be compared with the others: other problems, or other shares of the steps"
 NOTHING_FAILED = "diagnosed, but nothing failed that it could describe"
 NOT_LEARNED, NOT_SHOWN = "no run has learned the task", "no run has shown that it learned the task"
 OTHER_READINGS = {
@@ -73,6 +75,11 @@ class Figure(ABC):
     bounds = Interval(0.0, inf)
     """The range of its possible values; steps, losses and shares are not negative."""
 
+    @property
+    def schemes(self) -> Schemes:
+        """The schemes whose runs the ledger chooses for it, each with its task."""
+        return frozenset()
+
     @abstractmethod
     def samples(self, results: Results) -> list[Sample]:
         """Every recorded number that goes in."""
@@ -88,6 +95,10 @@ class Figure(ABC):
     def why_missing(self, results: Results) -> str:
         """Why there is no figure, if `values` is empty."""
         return NO_RECORD
+
+    def recorded(self, results: Results) -> bool:
+        """Whether there is a record of it, whether or not that counts."""
+        return bool(self.values(results)) or self.why_missing(results) != NO_RECORD
 
     def training_seeds(self, results: Results) -> int:
         """How many training seeds the values rest on."""
@@ -124,6 +135,10 @@ class PerRun(Figure):
     usual: Checkpoint = field(default="best_probe", kw_only=True)
     """The weights it is about, unless `Results` names the same for all figures."""
 
+    @property
+    def schemes(self) -> Schemes:
+        return frozenset({(self.task, self.scheme)})
+
     def samples(self, results: Results) -> list[Sample]:
         found = (self._sample(results, run) for run in self._counted(results))
         return [sample for sample in found if sample is not None]
@@ -132,6 +147,8 @@ class PerRun(Figure):
         return results.left_out(self.task, self.scheme, self.usual)
 
     def why_missing(self, results: Results) -> str:
+        if (self.task, ()) in results.endings:
+            return UNLIKE
         left_out = self.left_out(results)
         return none_counts(left_out) if left_out and not self._counted(results) else super().why_missing(results)
 

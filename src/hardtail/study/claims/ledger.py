@@ -13,7 +13,7 @@ from hardtail.core.registry import Registry
 from hardtail.core.tables import Table
 from hardtail.study.claims.base import Cell, Claim, Judged, Verdict
 from hardtail.study.claims.combined import Combined
-from hardtail.study.claims.evidence import Results, Sample, why_left_out
+from hardtail.study.claims.evidence import Estimate, Results, Sample, why_left_out
 from hardtail.study.claims.figures import Accuracy, Figure
 from hardtail.study.claims.source import Paper, Source
 from hardtail.study.claims.source_file import read_source
@@ -153,15 +153,15 @@ def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[s
         "caveat": claim.caveat or None,
         "parts": [dict(zip(_PART, (*part, remark or None), strict=True)) for *part, remark in _parts(item)],
         "figures": [
-            {"figure": cell.figure.label, "paper": cell.paper, "paper_n": cell.n}
-            | (asdict(ours) if (ours := cell.figure.estimate(results)) else NOT_MEASURED)
-            for cell in _cells(claim)
+            {"figure": cell.figure.label, "paper": cell.paper, "paper_n": cell.n, "runs": list(runs)}
+            | (asdict(ours) if ours else NOT_MEASURED)
+            for cell, ours, runs in _estimates(claim, results)
         ],
     }
-    for key, figures in (("records", _figures(claim)), ("beside", _beside(claim))) if evidence else ():
+    for key, beside in (("records", False), ("beside", True)) if evidence else ():
         row[key] = [
             {"figure": label, **asdict(sample), "interval": list(sample.interval) if sample.interval else None}
-            for label, sample in _samples(figures, results)
+            for label, sample in _samples(claim, results, beside=beside)
         ]
     return row
 
@@ -174,9 +174,26 @@ def _parts(item: Judged) -> list[tuple[str | int | None, ...]]:
     ]
 
 
-def _samples(figures: Iterable[Figure], results: Results) -> list[tuple[str, Sample]]:
-    """Every record behind some figures, with its figure."""
-    return list(dict.fromkeys((figure.label, sample) for figure in figures for sample in figure.samples(results)))
+def _read(claim: Claim, results: Results) -> list[tuple[Cell, Results]]:
+    """Every figure of every check, with the results as that check reads them."""
+    return [(cell, held) for check in claim.checks for held in [check.among(results)] for cell in check.cells]
+
+
+def _estimates(claim: Claim, results: Results) -> list[tuple[Cell, Estimate | None, tuple[str, ...]]]:
+    """Every figure with ours and the runs behind it; more than once if its checks read different runs."""
+    found = [
+        (cell, cell.figure.estimate(held), tuple(run.name for run in cell.figure.runs(held)))
+        for cell, held in _read(claim, results)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _samples(claim: Claim, results: Results, *, beside: bool = False) -> list[tuple[str, Sample]]:
+    """Every record behind its figures, or behind the same `beside` them in another reading, with its figure."""
+    read = [
+        (of, held) for cell, held in _read(claim, results) for of in (cell.figure.beside() if beside else [cell.figure])
+    ]
+    return list(dict.fromkeys((figure.label, sample) for figure, held in read for sample in figure.samples(held)))
 
 
 # -- for people -------------------------------------------------------------------------------------------------
@@ -227,8 +244,8 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
         Table(f"{item.claim.id}; {_basis([item], results)}", ("", ""), tuple(about)),
         _numbered("parts", tuple(_HEADINGS.get(name, name) for name in _PART), _parts(item)),
         _figures_table(item.claim, results),
-        _records_table("records", _figures(item.claim), results),
-        _records_table("in another reading, not judged", _beside(item.claim), results),
+        _records_table("records", _samples(item.claim, results)),
+        _records_table("in another reading, not judged", _samples(item.claim, results, beside=True)),
     ]
     return [table.without_empty_columns() for table in tables if table.rows]
 
@@ -239,11 +256,13 @@ def _basis(judged: Iterable[Judged], results: Results) -> str:
 
 
 def _figures_table(claim: Claim, results: Results) -> Table:
-    """Every figure next to what the paper prints for it."""
+    """Every figure next to what the paper prints for it; with its runs if checks read it from different ones."""
+    last = {(cell.figure, runs): (cell, ours) for cell, ours, runs in _estimates(claim, results)}
+    held = Counter(figure.label for figure, _ in last)
     rows = []
-    for figure, cell in {cell.figure: cell for cell in _cells(claim)}.items():
-        ours = figure.estimate(results)
-        rows.append((figure.label, cell.paper, cell.n, ours.text() if ours else "–", ours.seeds if ours else 0))
+    for (figure, runs), (cell, ours) in last.items():
+        label = f"{figure.label} ({', '.join(runs)})" if held[figure.label] > 1 and runs else figure.label
+        rows.append((label, cell.paper, cell.n, ours.text() if ours else "–", ours.seeds if ours else 0))
     return Table("figures", ("figure", "claimed", "their n", "ours", "seeds"), tuple(rows))
 
 
@@ -252,9 +271,9 @@ def _short(commit: str | None) -> str | None:
     return commit and commit[:12] + "+" * commit.endswith("+")
 
 
-def _records_table(title: str, figures: Iterable[Figure], results: Results) -> Table:
+def _records_table(title: str, samples: Iterable[tuple[str, Sample]]) -> Table:
     rows = []
-    for label, sample in _samples(figures, results):
+    for label, sample in samples:
         between = f"{sample.interval.low:.3f}–{sample.interval.high:.3f}" if sample.interval else None
         shown = {"interval": between, "commit": _short(sample.commit)}
         rows.append((label, *(shown[name] if name in shown else getattr(sample, name) for name in _RECORD)))

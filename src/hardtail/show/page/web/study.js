@@ -107,11 +107,7 @@ function studyTable(held) {
   const body = held.rows.map(([name, cells]) =>
     el("tr", {}, el("th", { scope: "row", text: name }), ...cells.map(studyCell)),
   );
-  const notes = [`The paper's ${held.where}`];
-  const shortened = held.rows.some(([, cells]) => cells.some((cell) => cell.shortened));
-  if (shortened) notes.push("Ours by runs of a quarter of the paper's steps");
-  const caveats = held.rows.flatMap(([, cells]) => cells.flatMap((cell) => cell.caveats));
-  notes.push(...[...new Set(caveats)].map((caveat) => `Ours with a caveat: ${caveat}`));
+  const notes = [`The paper's ${held.where}`, ...held.limits];
   if (held.left_out) notes.push(`Left out: ${held.left_out}`);
   return el(
     "figure",
