@@ -15,8 +15,8 @@ THREE = ("random", "papl", "puma")
 """What the paper calls its schemes; PAPL with α = 5 is in its tables alone."""
 SCHEMES = (*THREE, "oracle", "mixture")
 VERSIONS = ("", "-paper", "-smoke")
-QUARTER, LITTLE = "-quarter", "-little"
-"""A quarter of the paper's steps, and a model small enough to be shipped."""
+QUARTER, LITTLE, TINY = "-quarter", "-little", "-tiny"
+"""A quarter of the paper's steps, and models small enough to be shipped."""
 ON = "-on-"
 """Between an arm and the file of problems that its runs were trained on."""
 PUBLISHED = f"{ON}published"
@@ -24,7 +24,7 @@ PUBLISHED = f"{ON}published"
 MORE_VERSIONS = {
     "addition": ("-small", "-small-paper"),
     "countdown": (QUARTER, LITTLE),
-    "sudoku": (QUARTER, LITTLE, LITTLE + QUARTER),
+    "sudoku": (QUARTER, LITTLE, TINY + QUARTER),
 }
 """More versions, of the tasks that have them."""
 SHIPPED = ("addition-papl-paper", "addition-random")

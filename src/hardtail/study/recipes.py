@@ -3,7 +3,8 @@
 A plain name follows the authors' code, `-paper` the text (docs/study.md §1.4–§1.8, §8). For a CPU, `-smoke` shows in
 seconds that everything works, and `-small` (addition) learns in minutes. ListOps has the paper's size;
 `listops-large-*` has the released one. Countdown and Sudoku, whose runs are the longest, also have `-quarter`, a
-quarter of the steps, and `-little`, a model that is small enough to be shipped.
+quarter of the steps, and `-little`, a model that is small enough to be shipped; Sudoku's, which was to fit next to the
+others, is `-tiny-quarter`.
 """
 
 import reprlib
@@ -22,7 +23,7 @@ from hardtail.schemes.puma import Puma, oracle_order
 from hardtail.schemes.puma import paper as puma_paper
 from hardtail.schemes.random import Random
 from hardtail.schemes.stages import Fixed, Ramp, Stages, Stairs
-from hardtail.study.names import LITTLE, QUARTER, RECIPES, recipe_parts
+from hardtail.study.names import LITTLE, QUARTER, RECIPES, TINY, recipe_parts
 from hardtail.tasks.base import Task
 from hardtail.tasks.datasets import WHOLE
 from hardtail.tasks.named import make_task
@@ -191,6 +192,13 @@ def as_little(arms: Arms, recipe: Recipe) -> Recipe:
     return replace(recipe, sizes=replace(recipe.sizes, layers=3, heads=3, width=192))
 
 
+def as_tiny(arms: Arms, recipe: Recipe) -> Recipe:
+    """A model of 3 MB, deeper and narrower than little ones, as Sudokus take steps of deduction; with the learning rate
+    of addition, whose models are as narrow."""
+    sizes = replace(recipe.sizes, layers=4, heads=4, width=128)
+    return replace(recipe, sizes=sizes, optimiser=replace(recipe.optimiser, lr=1e-3))
+
+
 def as_smoke(arms: Arms, recipe: Recipe) -> Recipe:
     """Seconds on a CPU: a tiny model, a small task, a few hundred steps."""
     smoke = _smaller(recipe, arms.smoke, Fixed(3), Watch(20, 50, 100, probe_size=100, decoded=20, save_every=50))
@@ -218,7 +226,7 @@ VERSIONS: dict[str, Version] = {
     "-small-paper": as_small_paper,
     QUARTER: as_quarter,
     LITTLE: as_little,
-    LITTLE + QUARTER: lambda arms, recipe: as_quarter(arms, as_little(arms, recipe)),
+    TINY + QUARTER: lambda arms, recipe: as_quarter(arms, as_tiny(arms, recipe)),
 }
 ARMS: dict[str, Callable[[], Arms]] = {
     "addition": addition,
