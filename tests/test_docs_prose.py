@@ -50,6 +50,7 @@ COUNTDOWN, SUDOKU = (
     {scheme: f"{task}-{scheme}-quarter-s42" for scheme in ("random", "papl", "puma")}
     for task in ("countdown", "sudoku")
 )
+MIXED, ORACLE = (f"countdown-{scheme}-quarter-s42" for scheme in ("mixture", "oracle"))
 RARE, ORDER = "coverage.rare_by_rank", "constraint_propagation"
 SAID: dict[str, Callable[[], Figures]] = {
     "Of its # failures among the 2,700 diagnosed sums (chains of 4 and more; paper: 39), # have their most significant "
@@ -101,6 +102,14 @@ SAID: dict[str, Callable[[], Figures]] = {
         *listed(COUNTDOWN["puma"], RARE, policy="step_sequential"),
         *listed(COUNTDOWN["puma"], RARE),
     ],
+    "Of the hidden cells met in the order of steps none is in a place that the mixture rarely trained (PUMA: #), nor "
+    "of those met under confidence (PUMA: #)": lambda: [
+        *listed(COUNTDOWN["puma"], RARE, policy="step_sequential"),
+        *listed(COUNTDOWN["puma"], RARE),
+    ],
+    "Trained along one order it meets nearly no other state: of the hidden cells met under confidence # are in": (
+        lambda: listed(ORACLE, RARE)
+    ),
     "Of random masking's # answers that are not the gold one, # are other solutions, # have a false equation, # are "
     "true and misuse the numbers, and # are malformed": lambda: listed(
         COUNTDOWN["random"],
@@ -123,6 +132,10 @@ SAID: dict[str, Callable[[], Figures]] = {
 @cache
 def _page() -> str:
     return " ".join((ROOT / "docs/reproduction.md").read_text().split())
+
+
+def test_the_mixture_trained_everywhere() -> None:
+    assert [listed(MIXED, RARE, policy=policy) for policy in ("top1", "step_sequential")] == [[0.0], [0.0]]
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said[:40])
