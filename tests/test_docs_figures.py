@@ -279,6 +279,16 @@ def test_whole_sudokus() -> None:
     compare(REPRODUCTION, "| | natural | easy |", expected)
 
 
+def test_the_tiny_model_of_sudoku() -> None:
+    names = ("easy", "medium", "hard", "very_hard", "extreme", "top1pct")
+    strata = ["natural", *(f"tier={name}" for name in names), "tl4>=0.95"]
+    expected = {
+        label: [right("sudoku-puma-tiny-quarter-s42", policy, stratum, "best_probe") for stratum in strata]
+        for label, policy in (("confidence", "top1"), ("propagation", "constraint_propagation"))
+    }
+    compare(REPRODUCTION, "| tiny model |", expected)
+
+
 def test_published_sudokus() -> None:
     """`natural` is all of the test file."""
     runs = {"random": "random", "papl": "papl-quarter", "puma": "puma"}
