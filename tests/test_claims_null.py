@@ -121,7 +121,7 @@ def test_the_null_loses_in_our_own_claims(accuracy: float, learned: bool, holdin
     """All decoders are equally good and take the passes of one cell a step, and no score tells anything."""
     made, value = Planted(tmp_path), {"exact_match": accuracy, "passes": 33.0, "auroc": 0.5}
     for figure in {cell.figure for claim in OWN for check in claim.checks for cell in check.cells}:
-        assert isinstance(figure, Decoded)
+        assert isinstance(figure, Decoded | Accuracy)
         made.plant(figure, value[figure.metric])
     for run in made.runs:
         made.gate(run, float(learned))

@@ -13,10 +13,12 @@ from hardtail.core.records import Accuracy, DataFile, RunEntry, Trust, append_js
 from hardtail.policies.named import policy_named
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell
+from hardtail.study.claims.figures import Accuracy as Share
 from hardtail.study.claims.ledger import source_named
 from hardtail.study.claims.ours.figures import ANY_LIMIT, DATA_SEEDS, REGISTERED, Decoded
 from hardtail.study.claims.ours.remedy import ADDITION, LATER, OTHERS
 from hardtail.study.claims.rules import above
+from hardtail.study.grids import entries_named
 from hardtail.study.store import Store
 from tests.conftest import Command
 from tests.planted_results import Planted
@@ -200,15 +202,18 @@ def test_claims_name_policies_strata_and_models_that_exist() -> None:
     weights = {model.run: model.kind for model in zoo.models()}
     figures = [cell.figure for claim in OURS.claims() for check in claim.checks for cell in check.cells]
     for figure in figures:
-        assert isinstance(figure, Decoded)
-        assert figure.usual == weights.get(figure.run, "best_probe")
-        task = hardtail.task(figure.run.partition("-")[0])
+        assert isinstance(figure, Decoded | Share)
+        if isinstance(figure, Decoded):
+            assert figure.usual == weights.get(figure.run, "best_probe")
+        else:
+            entries_named([f"{figure.task}-{figure.scheme}-s42"])
+        task = hardtail.task(figure.task if isinstance(figure, Share) else figure.run.partition("-")[0])
         policy_named(figure.policy.replace(ANY_LIMIT, ",limit=1"), task.order_names)
         assert figure.stratum in task.strata(), figure
 
 
 def test_ours_are_not_among_the_papers_claims(hardtail_command: Command) -> None:
-    assert not any(name.startswith("remedy.") for name in all_claims())
+    assert not any(name.startswith(("remedy.", "mixture.")) for name in all_claims())
     code, shown, complaint = hardtail_command("claims", "--source", "ours", "--json")
     assert not code, complaint
     assert [row["id"] for row in json.loads(shown)] == [claim.id for claim in OURS.claims()]

@@ -142,8 +142,8 @@ AFTERWARDS = {f"remedy.{kind}.{model}" for kind, model in product(("detect", "la
 
 @cache
 def ours() -> tuple[list[Judged], list[Judged]]:
-    """This project's own claims: those that were registered before the measurement, and the others."""
-    judged = judge(RESULTS, source_named("ours").claims())
+    """This project's own claims about checking: those that were registered before the measurement, and the others."""
+    judged = judge(RESULTS, [claim for claim in source_named("ours").claims() if claim.id.startswith("remedy.")])
     later = [item for item in judged if item.claim.id in AFTERWARDS]
     return [item for item in judged if item not in later], later
 
