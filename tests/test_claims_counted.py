@@ -286,7 +286,7 @@ def _figures(name: str) -> list[Figure]:
 def logged(patience: int | None, *lines: tuple[int, float | None, float | None]) -> Any:
     """A run of a hundred steps whose log has these steps, losses and accuracies."""
     log = [LogLine(step=step, loss=loss, natural=natural) for step, loss, natural in lines]
-    return SimpleNamespace(log=log, entry=SimpleNamespace(steps=100, patience=patience))
+    return SimpleNamespace(log=log, watched="", entry=SimpleNamespace(steps=100, patience=patience))
 
 
 def test_the_loss_of_a_part_of_training_includes_its_ends() -> None:

@@ -16,6 +16,7 @@ from hardtail.study.claims.base import Cell
 from hardtail.study.claims.figures import Accuracy as Share
 from hardtail.study.claims.ledger import source_named
 from hardtail.study.claims.ours.figures import ANY_LIMIT, DATA_SEEDS, REGISTERED, Decoded
+from hardtail.study.claims.ours.mixture import FAILS, LEADS
 from hardtail.study.claims.ours.remedy import ADDITION, LATER, OTHERS
 from hardtail.study.claims.rules import above
 from hardtail.study.grids import entries_named
@@ -243,3 +244,33 @@ def test_an_area_is_as_sure_as_the_rarer_kind_of_answers_is_common(wrong: int, c
     trust = Trust(policy="top1", stratum="natural", n=10, score="halves energy", passes=4, wrong=wrong)
     figure = Decoded("addition-papl-paper-s42", "top1", "natural", "auroc", "halves energy")
     assert figure._cases(trust) == cases
+
+
+@pytest.mark.parametrize(
+    ("mixture", "verdict"),
+    [
+        (0.9, Verdict.HOLDS),
+        (0.861, Verdict.WEAKER),  # within the slack of .01 of .95 times random masking's
+        (0.8, Verdict.NOT),
+        (0.69, Verdict.NOT),  # behind PUMA
+    ],
+)
+@pytest.mark.parametrize("task", FAILS)
+def test_what_the_mixture_repairs_is_judged_by_its_thresholds(
+    task: str, mixture: float, verdict: Verdict, tmp_path: Path
+) -> None:
+    made = Planted(tmp_path)
+    for scheme, value in (("random", 0.915), ("puma", 0.7), ("mixture", mixture)):
+        made.plant(Share(task, scheme, "top1", FAILS[task]), value)
+    assert claim_named(f"mixture.repairs.{task}", OURS).judge(Results(made.written())).verdict is verdict
+
+
+@pytest.mark.parametrize(("few", "some", "verdict"), [(0.3, 0.3, Verdict.HOLDS), (0.1, 0.3, Verdict.NOT)])
+def test_the_mixture_keeps_a_lead_with_few_and_with_some_solutions(
+    few: float, some: float, verdict: Verdict, tmp_path: Path
+) -> None:
+    made = Planted(tmp_path)
+    for stratum, value in zip(LEADS, (few, some), strict=True):
+        made.plant(Share("countdown", "random", "top1", stratum), 0.2)
+        made.plant(Share("countdown", "mixture", "top1", stratum), value)
+    assert claim_named("mixture.keeps.countdown", OURS).judge(Results(made.written())).verdict is verdict

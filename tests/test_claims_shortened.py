@@ -11,18 +11,19 @@ import pytest
 from hardtail.show.charts.legend import arms_at_first
 from hardtail.show.claims import MORE, ledger_lines
 from hardtail.show.page.judged import ledger
-from hardtail.show.study_tables import study_tables
+from hardtail.show.study_tables import UNLIKE_COLUMNS, study_tables
 from hardtail.show.table_files import study_csv, study_latex, write_tables
 from hardtail.study.claims import Judged, Results, Verdict, claim_named, judge
-from hardtail.study.claims.base import Cell, Claim
+from hardtail.study.claims.base import BETTER_LACK_IT, Cell, Check, Claim
 from hardtail.study.claims.evidence import UNLEARNED, Reading, arm_of, endings_of, repeats_the_paper
 from hardtail.study.claims.facts import OfShipped
-from hardtail.study.claims.figures import NO_RECORD, UNLIKE, Accuracy, Figure
+from hardtail.study.claims.figures import NO_RECORD, UNLIKE, Accuracy, Figure, Reached, failure_rate
 from hardtail.study.claims.ledger import as_json, counts_table, evidence_tables, ledger_table, source_named
 from hardtail.study.claims.ours.figures import Decoded
 from hardtail.study.claims.plain import Learns
 from hardtail.study.claims.rules import Level, above
 from hardtail.study.grids import grid_named
+from hardtail.study.names import THREE
 from tests.planted_results import Planted, as_printed, together
 
 BEHIND = claim_named("countdown.puma.overall")
@@ -135,21 +136,32 @@ def test_the_grids_have_the_shortened_runs(task: str) -> None:
     assert {4 * entry.recipe.steps for entry in entries} == {entry.recipe.steps for entry in grid_named(task)}
 
 
-def judged_random(results: Results) -> tuple[str | None, str | None]:
-    """Random masking's figure, and how far it is ahead of PUMA."""
-    checks = Level(Cell(overall("random"), 0.75)), above(Cell(overall("random")), Cell(overall("puma")))
-    one, two = (check.judge(results) for check in checks)
-    assert (one.shortened, two.shortened) == ("0.25" in (one.ours or ""), "0.000" in (two.ours or ""))
-    return (one.ours or "").partition(" ")[0], (two.ours or "").partition(" ")[0]
+def behind(check: Check, results: Results) -> list[str]:
+    """The runs behind a check, which says so where they are shortened."""
+    names = dict.fromkeys(run.name for cell in check.cells for run in cell.figure.runs(check.among(results)))
+    assert check.judge(results).shortened is any(QUARTER in name for name in names)
+    return [name.removeprefix("countdown-") for name in names]
+
+
+def own(scheme: str, policy: str = "top1") -> Level:
+    """A check of one scheme."""
+    return Level(Cell(Accuracy("countdown", scheme, policy, "heldout=1"), 0.25))
+
+
+def ahead(one: str, other: str, policy: str = "top1") -> Check:
+    figures = (Accuracy("countdown", scheme, policy, "heldout=1") for scheme in (one, other))
+    return above(*map(Cell, figures))
 
 
 def test_each_check_has_the_best_runs_that_it_can_compare(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     planted(made, QUARTER, all_at(0.25), (42,))
     planted(made, FULL, {overall("random"): 0.75}, (42,))
-    assert judged_random(Results(made.written())) == ("0.750", "+0.000")
+    results = Results(made.written())
+    assert behind(own("random"), results) == ["random-s42"]
+    assert behind(ahead("random", "puma"), results) == ["random-quarter-s42", "puma-quarter-s42"]
     planted(made, FULL, {overall("puma"): 0.5}, (42,))
-    assert judged_random(Results(made.written())) == ("0.750", "+0.250")
+    assert behind(ahead("random", "puma"), Results(made.written())) == ["random-s42", "puma-s42"]
 
 
 def test_a_card_has_the_records_of_every_comparison(tmp_path: Path) -> None:
@@ -174,8 +186,10 @@ def test_results_can_be_read_by_one_kind_alone(tmp_path: Path) -> None:
     planted(made, QUARTER, all_at(0.25), (42,))
     planted(made, FULL, {overall("random"): 0.75, overall("puma"): 0.5}, (42,))
     results = Results(made.written())
-    assert judged_random(results) == ("0.750", "+0.250")
-    assert judged_random(replace(results, endings=(("countdown", (QUARTER,)),))) == ("0.250", "+0.000")
+    shortened = replace(results, endings=(("countdown", (QUARTER,)),))
+    for check, runs in ((own("random"), ["random"]), (ahead("random", "puma"), ["random", "puma"])):
+        assert behind(check, results) == [f"{run}-s42" for run in runs]
+        assert behind(check, shortened) == [f"{run}-quarter-s42" for run in runs]
 
 
 def test_what_the_best_runs_lack_is_taken_from_the_next(tmp_path: Path) -> None:
@@ -185,6 +199,7 @@ def test_what_the_best_runs_lack_is_taken_from_the_next(tmp_path: Path) -> None:
     planted(made, FULL, {overall("random"): 0.75}, (42,))
     found = Level(Cell(hard, 0.25)).judge(Results(made.written()))
     assert (found.verdict, found.shortened) == (Verdict.HOLDS, True)
+    assert found.remark == f"runs of a quarter of the paper's steps; {BETTER_LACK_IT}"
     planted(made, FULL, {overall("random"): 0.0}, (42,))
     found = Level(Cell(overall("random"), 0.25)).judge(Results(made.written()))
     assert (found.verdict, found.left_out) == (Verdict.UNMEASURED, (("countdown-random-s42", UNLEARNED),))
@@ -198,6 +213,112 @@ def test_runs_that_are_not_alike_are_not_compared(tmp_path: Path) -> None:
     assert (found.verdict, found.remark) == (Verdict.UNMEASURED, f"{overall('random').label}: {UNLIKE}")
     nothing = above(Cell(overall("random")), Cell(overall("papl"))).judge(Results(made.written()))
     assert nothing.remark == f"{overall('papl').label}: {NO_RECORD}"
+
+
+@pytest.mark.parametrize("lacks", ["one kind of weights", "all evaluations"])
+def test_full_runs_that_were_not_measured_leave_the_check_to_shortened_ones(lacks: str, tmp_path: Path) -> None:
+    """They have not shown whether they learned the task; that they have not learned it would decide."""
+    made = Planted(tmp_path)
+    planted(made, QUARTER, all_at(0.25), (42,))
+    planted(made, FULL, all_at(0.75), (42,))
+    for scheme in THREE:
+        held = made.evaluations[f"countdown-{scheme}-s42"]
+        held[:] = [of for of in held if of["checkpoint"] == "best_probe" and lacks == "one kind of weights"]
+    of_last = Results(made.written(), checkpoint="last")
+    assert behind(own("random"), of_last) == ["random-quarter-s42"]
+    assert Learns("countdown", "random").judge(Results(made.written())).verdict is Verdict.HOLDS
+
+
+def test_runs_without_a_common_seed_leave_the_check_to_others(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    planted(made, QUARTER, all_at(0.25), (42,))
+    planted(made, FULL, {overall("random"): 0.75}, (42,))
+    planted(made, FULL, {overall("puma"): 0.75}, (43,))
+    check = ahead("random", "puma")
+    assert behind(check, Results(made.written())) == ["random-quarter-s42", "puma-quarter-s42"]
+    planted(made, FULL, {overall("puma"): 0.75}, (42,))
+    made.gate("countdown-puma-s42", 0.0)  # a seed that has not learned keeps its place
+    assert check.judge(Results(made.written())).verdict is Verdict.UNMEASURED
+
+
+def test_a_diagnosis_of_some_strata_leaves_the_check_to_others(tmp_path: Path) -> None:
+    made, failures = Planted(tmp_path), failure_rate("countdown", "random")
+    planted(made, QUARTER, {failures: 0.25}, (42,))
+    planted(made, FULL, {failures: 0.75}, (42,))
+    check = Level(Cell(failures, 0.25))
+    assert behind(check, Results(made.written())) == ["random-s42"]
+    for (run, *_), diagnosis in made.diagnoses.items():
+        if run == "countdown-random-s42":
+            diagnosis["strata"] = diagnosis["strata"][:1]
+    assert behind(check, Results(made.written())) == ["random-quarter-s42"]
+
+
+def on_published(made: Planted, figures: dict[Figure, float]) -> None:
+    """Figures of runs that were trained and measured on published problems."""
+    planted(made, "-on-published", figures, (42,))
+    for run, records in made.evaluations.items():
+        if "-on-published" in run:
+            records[:] = [
+                of | {"data": {"file": "published-test.npz", "sha256": "0" * 64, "count": 9}} for of in records
+            ]
+
+
+def test_a_log_of_decodes_from_a_file_says_nothing_of_natural_problems(tmp_path: Path) -> None:
+    made, reached = Planted(tmp_path), Reached("countdown", "random", level=0.5)
+    on_published(made, {reached: 3000.0})
+    assert behind(Level(Cell(reached, 3000.0)), Results(made.written())) == ["random-on-published-s42"]
+    watched = {"file": "published-test.npz", "sha256": "0" * 64, "count": 3300}
+    made.logs["countdown-random-on-published-s42"].insert(0, {"step": 0, "watched": watched})
+    planted(made, QUARTER, {reached: 5000.0}, (42,))
+    assert behind(Level(Cell(reached, 3000.0)), Results(made.written())) == ["random-quarter-s42"]
+
+
+def test_an_arm_that_is_named_with_its_ending_is_meant_as_it_is(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    planted(made, QUARTER, all_at(0.25), (42,))
+    planted(made, FULL, all_at(0.75), (42,))
+    results = Results(made.written())
+    found = ahead("random-quarter", "puma").judge(results)
+    assert (found.shortened, found.remark) == (
+        True,
+        "runs of a quarter of the paper's steps, next to runs of all steps",
+    )
+    assert ahead("random-quarter", "puma-quarter").judge(results).remark == "runs of a quarter of the paper's steps"
+
+
+def test_the_remark_names_published_problems(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    on_published(made, all_at(0.25))
+    assert ahead("random", "puma").judge(Results(made.written())).remark == "runs on published problems"
+
+
+def test_a_table_leaves_out_runs_of_the_kind_that_it_shows(tmp_path: Path) -> None:
+    made, random_order = Planted(tmp_path), Accuracy("countdown", "random", "random", "heldout=1,m>=11")
+    planted(made, QUARTER, {random_order: 0.25})
+    planted(made, FULL, {overall("random"): 0.75})
+    for ending in ("-quarter", ""):
+        made.gate(f"countdown-random{ending}-s43", 0.0)
+    shown = [
+        table for table in study_tables(Results(made.written())) if any(c.ours for _, row in table.rows for c in row)
+    ]
+    assert shown
+    assert all(f"countdown-random-quarter-s43 ({UNLEARNED})" in table.left_out for table in shown)
+
+
+def test_a_table_says_which_columns_cannot_be_compared(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    planted(made, QUARTER, all_at(0.25), (42,))
+    planted(made, FULL, {overall("random"): 0.75, overall("papl"): 0.75}, (42,))
+    [limits] = {table.limits for table in study_tables(Results(made.written())) if table.limits}
+    assert limits == ("PUMA: runs of a quarter of the paper's steps", UNLIKE_COLUMNS)
+
+
+def test_plots_begin_with_the_best_of_a_scheme_beside_the_three(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    for ending, schemes in (("-tf32", THREE), ("", ("papl5",))):
+        planted(made, ending, {Accuracy("addition", scheme, "lsb", "natural"): 1.0 for scheme in schemes}, (42,))
+    shown = arms_at_first("addition", made.written().runs(), ())
+    assert shown == {"random-tf32", "papl-tf32", "puma-tf32", "papl5"}
 
 
 def test_plots_begin_with_runs_that_can_be_compared(tmp_path: Path) -> None:
@@ -311,7 +432,7 @@ def test_a_part_of_another_task_is_not_said_to_be_shortened(tmp_path: Path) -> N
 
 
 def test_tasks_of_different_length_may_be_compared(tmp_path: Path) -> None:
-    """Each task has its own number of steps anyway, so that the remark names no mixture."""
+    """Each task has its own number of steps anyway, so that the remark names no other runs next to these."""
     claim, made = claim_named("discussion.readiness.sudoku"), Planted(tmp_path)
     for figure, value in together(claim, as_printed).items():
         planted(made, QUARTER if "sudoku" in figure.label else FULL, {figure: value})

@@ -18,7 +18,8 @@ def list_recipes() -> None:
     for name, ends in variants.items():
         print(f"  {name:<{wide}}  {' '.join(ends)}".rstrip())
     print("\n-paper follows the text, -smoke takes seconds on a CPU, -small learns fast,")
-    print("-quarter has a quarter of the steps, -little a smaller model.")
+    print("-quarter has a quarter of the steps, -little a smaller model, -tiny-quarter")
+    print("both.")
     print(f"MODEL-then-HOW fine-tunes a shipped model: {', '.join(SHIPPED)};")
     print(f"HOW is {', '.join(TUNED)}.")
 

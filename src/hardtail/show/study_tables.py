@@ -9,10 +9,12 @@ from itertools import chain, cycle, product
 
 from hardtail.study.claims import Results
 from hardtail.study.claims.base import Cell, Verdict
-from hardtail.study.claims.evidence import OF_A_QUARTER, caveats_of, is_shortened, why_left_out
+from hardtail.study.claims.evidence import LeftOut, caveats_of, is_shortened, kinds_of, why_left_out
 from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import PrintedTable
+
+UNLIKE_COLUMNS = "columns of other steps or problems cannot be compared with each other"
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,23 @@ def study_tables(results: Results) -> list[StudyTable]:
     return [_table(results, the_paper().table(name)) for name in the_paper().tables]
 
 
+@dataclass(frozen=True)
+class _Filled:
+    """A cell, what must be said of the steps and problems of its runs, and those that are left out of it."""
+
+    cell: TableCell
+    kinds: tuple[str, ...]
+    left_out: list[LeftOut]
+
+
 def _table(results: Results, table: PrintedTable) -> StudyTable:
-    cells = {
-        stratum.row: [table.cell(scheme, order, stratum) for order in table.orders for scheme in table.schemes]
+    rows = {
+        stratum.row: [
+            _filled(results, table.cell(scheme, order, stratum)) for order in table.orders for scheme in table.schemes
+        ]
         for stratum in table.rows
     }
     columns = tuple(table.schemes.values())
-    rows = tuple((name, tuple(_filled(results, cell) for cell in row)) for name, row in cells.items())
     return StudyTable(
         table.task,
         table.title,
@@ -72,28 +84,33 @@ def _table(results: Results, table: PrintedTable) -> StudyTable:
         table.stub,
         tuple(order.heading for order in table.orders),
         columns,
-        rows,
-        _limits(columns, [zip(cycle(columns), row, strict=False) for _, row in rows]),
-        why_left_out(run for row in cells.values() for cell in row for run in cell.figure.left_out(results)),
+        tuple((name, tuple(held.cell for held in row)) for name, row in rows.items()),
+        _limits(columns, rows.values()),
+        why_left_out(run for held in chain(*rows.values()) for run in held.left_out),
     )
 
 
-def _filled(results: Results, cell: Cell) -> TableCell:
+def _filled(results: Results, cell: Cell) -> _Filled:
     rule = Level(cell)
     held = rule.among(results)
+    left_out = cell.figure.left_out(held)
     ours = cell.figure.estimate(held)
     if ours is None:
-        return TableCell(None, None, None, 0, cell.paper, None)
-    verdict = rule.judge(results).verdict if cell.paper is not None else None
+        return _Filled(TableCell(None, None, None, 0, cell.paper, None), (), left_out)
+    verdict = rule.judge(held).verdict if cell.paper is not None else None
     runs = cell.figure.runs(held)
     limits = any(map(is_shortened, runs)), caveats_of(runs)
-    return TableCell(ours.mean, ours.low, ours.high, ours.seeds, cell.paper, verdict, *limits)
+    numbers = ours.mean, ours.low, ours.high, ours.seeds, cell.paper
+    return _Filled(TableCell(*numbers, verdict, *limits), kinds_of(runs), left_out)
 
 
-def _limits(columns: tuple[str, ...], rows: Iterable[Iterable[tuple[str, TableCell]]]) -> tuple[str, ...]:
-    """Each limit of the runs once, after the columns in which it occurs."""
+def _limits(columns: tuple[str, ...], rows: Iterable[Iterable[_Filled]]) -> tuple[str, ...]:
+    """Each limit of the runs once, after the columns in which it occurs; and whether columns can be compared."""
     found: dict[str, set[str]] = {}
-    for column, cell in chain(*rows):
-        for limit in (*[OF_A_QUARTER] * cell.shortened, *cell.caveats):
+    pairs = [pair for row in rows for pair in zip(cycle(columns), row, strict=False)]
+    measured = [(column, held) for column, held in pairs if held.cell.seeds]
+    for column, held in measured:
+        for limit in (*held.kinds, *held.cell.caveats):
             found.setdefault(limit, set()).add(column)
-    return tuple(f"{', '.join(filter(held.__contains__, columns))}: {limit}" for limit, held in found.items())
+    said = [f"{', '.join(filter(where.__contains__, columns))}: {limit}" for limit, where in found.items()]
+    return *said, *[UNLIKE_COLUMNS] * (len({held.kinds for _, held in measured}) > 1)

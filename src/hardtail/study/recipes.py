@@ -3,8 +3,8 @@
 A plain name follows the authors' code, `-paper` the text (docs/study.md §1.4–§1.8, §8). For a CPU, `-smoke` shows in
 seconds that everything works, and `-small` (addition) learns in minutes. ListOps has the paper's size;
 `listops-large-*` has the released one. Countdown and Sudoku, whose runs are the longest, also have `-quarter`, a
-quarter of the steps, and `-little`, a model that is small enough to be shipped; Sudoku's, which was to fit next to the
-others, is `-tiny-quarter`.
+quarter of the steps, and `-little`, a model that is small enough to be shipped. Sudoku also has `-tiny-quarter`, which
+is smaller still and the one that is shipped.
 """
 
 import reprlib

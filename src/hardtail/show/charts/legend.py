@@ -58,12 +58,14 @@ def arm_series(arm: str, style: str, at_first: Collection[str], *, name: str = "
 
 
 def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:
-    """The arms of the runs `asked` for by name, and of the three schemes' runs that can be compared with each other; if
-    there are none, all arms."""
+    """The arms of the runs `asked` for by name, and one of each scheme: of the three the best that can be compared with
+    each other, else its own best. If there are none, all arms."""
     arms = {run.arm: run.entry.arm for run in runs}
     together = endings_of(task, THREE, "release", arms.values())[:1]
-    ways = {scheme: together or endings_of(task, [scheme], "release", arms.values()) for scheme in SCHEMES}
-    read = {arm_of(task, scheme, chain(*endings), arms.values()) for scheme, endings in ways.items()}
+    read = set()
+    for scheme in SCHEMES:
+        own = endings_of(task, [scheme], "release", arms.values())
+        read.add(arm_of(task, scheme, chain(*together, *own), arms.values()))
     return {run.arm for run in runs if run.name in asked or arms[run.arm] in read} or set(arms)
 
 

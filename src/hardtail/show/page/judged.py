@@ -36,6 +36,8 @@ def ledger(results: Results) -> dict[str, Any]:
     claims = []
     for judged in judge(results):
         row = as_json(judged, results, evidence=True)
+        for figure in row["figures"]:
+            del figure["runs"]  # which the records name
         records = [tuple(_hashable(record[key]) for key in _RECORD) for record in row["records"]]
         found = [numbers.setdefault(record, len(numbers)) for record in records]
         claims.append({key: row[key] for key in _CLAIM} | {"records": found})

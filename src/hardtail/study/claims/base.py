@@ -8,10 +8,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import chain, groupby
+from itertools import groupby
 from typing import ClassVar
 
-from hardtail.study.claims.evidence import OF_A_QUARTER, LeftOut, Results, caveats_of, is_shortened, why_left_out
+from hardtail.study.claims.evidence import (
+    UNLEARNED,
+    LeftOut,
+    Results,
+    caveats_of,
+    is_shortened,
+    kinds_of,
+    why_left_out,
+)
 from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure
 from hardtail.study.runs import Run
 
@@ -44,6 +52,10 @@ class Cell:
     paper: float | None = None
     n: int | None = None
     """The number of instances behind the paper's number, where it is known."""
+
+
+SELECTED = "the weights that each recipe selects"
+BETTER_LACK_IT = "runs of a better kind have no record of it"
 
 
 def common_seeds(cells: Sequence[Cell], results: Results) -> list[int]:
@@ -104,29 +116,36 @@ class Check(ABC):
 
         Where several kinds of runs do, by the best; where none does, by the best that can be compared.
         """
-        figures = [cell.figure for cell in self.cells]
-        for task in sorted({task for figure in figures for task, _ in figure.schemes}):
-            of_task = [figure for figure in figures if any(of == task for of, _ in figure.schemes)]
-            schemes = {scheme for figure in of_task for of, scheme in figure.schemes if of == task}
+        return self._chosen(results)[0]
+
+    def _chosen(self, results: Results) -> tuple[Results, bool]:
+        """`among`, and whether runs of a better kind could be compared and lack a figure."""
+        lacking = False
+        chosen = {cell: cell.figure.schemes for cell in self.cells}
+        for task in sorted({task for schemes in chosen.values() for task, _ in schemes}):
+            of_task = [cell for cell in self.cells if any(of == task for of, _ in chosen[cell])]
+            schemes = {scheme for cell in of_task for of, scheme in chosen[cell] if of == task}
             ways = results.alike(task, schemes)
-            measured = (held for held in ways if all(figure.recorded(held) for figure in of_task))
+            place = next((at for at, held in enumerate(ways) if _is_settled(of_task, held)), 0)
+            lacking |= place > 0
             if ways:
-                results = next(chain(measured, ways))
+                results = ways[place]
             elif all(results.runs(task, scheme) for scheme in schemes):
                 results = results.without(task)
-        return results
+        return results, lacking
 
     def judge(self, results: Results) -> Finding:
         """Judge the results; the remark also names the runs that were left out, and the limits of runs and figures."""
-        results = self.among(results)
+        results, lacking = self._chosen(results)
         finding = self._unmeasured(results) or self._found(results)
         left_out = tuple(dict.fromkeys(self._left_out(results)))
         others = f"left out: {why_left_out(left_out)}" if left_out else ""
         limits = dict.fromkeys(cell.figure.limits(results) for cell in self.cells)
         runs = self._runs(results)
-        shortened = any(map(is_shortened, runs))
-        remark = "; ".join(filter(None, (finding.remark, others, OF_A_QUARTER * shortened, *limits)))
+        about = *kinds_of(runs), BETTER_LACK_IT * lacking, *limits
+        remark = "; ".join(filter(None, (finding.remark, others, *about)))
         seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
+        shortened = any(map(is_shortened, runs))
         behind = replace(finding, left_out=left_out, shortened=shortened, caveats=caveats_of(runs))
         return replace(behind, remark=remark, seeds=seeds)
 
@@ -152,6 +171,15 @@ class Check(ABC):
     @abstractmethod
     def _found(self, results: Results) -> Finding:
         """The finding if every figure was measured."""
+
+
+def _is_settled(cells: Sequence[Cell], results: Results) -> bool:
+    """Whether these runs decide about some figures together, if only because they have not learned the task."""
+    if not all(cell.figure.settled(results) for cell in cells):
+        return False
+    if not all(cell.figure.values(results) for cell in cells) or common_seeds(cells, results):
+        return True
+    return any(run.why == UNLEARNED for cell in cells for run in cell.figure.left_out(results))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hardtail.study.runs import Run
 from hardtail.study.store import Fact, Store
 
 Schemes = frozenset[tuple[str, str]]
-"""Tasks, each with a scheme."""
+"""Schemes, each after its task."""
 Reading = Literal["release", "paper"]
 Checkpoint = Literal["last", "best_probe"]
 UNIT = Interval(0.0, 1.0)
@@ -29,8 +29,9 @@ KINDS: dict[Reading, tuple[tuple[str, ...], ...]] = {
     "release": ((PUBLISHED,), ("-tf32", ""), *((ending,) for ending in SHORTENED)),
     "paper": (("-paper",),),
 }
-"""Kinds of runs, each by the endings of its arms; runs are compared within a kind. Published problems, as in the study,
-come before generated ones, full runs before shortened ones and, for addition, tf32 before fp32."""
+"""Kinds of runs, each by the endings of its arms, the best one first; runs are compared within a kind. All steps come
+before a quarter of them; among runs of one length published problems, as in the study, before generated ones; and for
+addition tf32 before fp32."""
 FROM_LISTS = ("countdown", "sudoku")
 """The tasks whose problems the study took from published lists."""
 
@@ -209,12 +210,16 @@ class Results:
         return [self._by(task, endings) for endings in ways]
 
     def without(self, task: str) -> "Results":
-        """The same without any run of this task."""
+        """The same without any run of this task, but for those whose arm is named with its ending."""
         return self._by(task, ())
+
+    def has_none_alike(self, task: str) -> bool:
+        """Whether there are runs of this task, none of which can be compared with the others."""
+        return dict(self.endings).get(task) == ()
 
     def _by(self, task: str, endings: tuple[str, ...]) -> "Results":
         found = replace(self, endings=(*self.endings, (task, endings)))
-        vars(found).update(_runs=self._runs)  # read once
+        vars(found).update(_runs=self._runs, facts=self.facts)  # read once
         return found
 
     def runs(self, task: str, scheme: str) -> list[Run]:
@@ -280,6 +285,25 @@ def arm_of(task: str, scheme: str, endings: Iterable[str], recorded: Collection[
 def is_shortened(run: Run) -> bool:
     """Whether a run trained for a quarter of the paper's steps, on the study's data or on other data."""
     return run.entry.arm.partition(ON)[0].endswith(QUARTER)
+
+
+def is_on_published(run: Run) -> bool:
+    """Whether a run was trained and measured on published problems."""
+    return run.entry.arm.endswith(PUBLISHED)
+
+
+def kinds_of(runs: Iterable[Run]) -> tuple[str, ...]:
+    """What must be said of the steps and problems of runs that are judged or shown together."""
+    held = list(runs)
+    found = []
+    for is_of, words, others in (
+        (is_shortened, OF_A_QUARTER, "runs of all steps"),
+        (is_on_published, "runs on published problems", "runs on generated ones"),
+    ):
+        ours, rest = ({run.task for run in held if is_of(run) is whether} for whether in (True, False))
+        if ours:
+            found.append(words + (f", next to {others}" if ours & rest else ""))
+    return tuple(found)
 
 
 OF_A_QUARTER = "runs of a quarter of the paper's steps"

@@ -96,9 +96,9 @@ class Figure(ABC):
         """Why there is no figure, if `values` is empty."""
         return NO_RECORD
 
-    def recorded(self, results: Results) -> bool:
-        """Whether there is a record of it, whether or not that counts."""
-        return bool(self.values(results)) or self.why_missing(results) != NO_RECORD
+    def settled(self, results: Results) -> bool:
+        """Whether runs show it, or show why there is none."""
+        return bool(self.values(results)) or self.why_missing(results) in (NOT_LEARNED, NOTHING_FAILED)
 
     def training_seeds(self, results: Results) -> int:
         """How many training seeds the values rest on."""
@@ -147,7 +147,7 @@ class PerRun(Figure):
         return results.left_out(self.task, self.scheme, self.usual)
 
     def why_missing(self, results: Results) -> str:
-        if (self.task, ()) in results.endings:
+        if "-" not in self.scheme and results.has_none_alike(self.task):
             return UNLIKE
         left_out = self.left_out(results)
         return none_counts(left_out) if left_out and not self._counted(results) else super().why_missing(results)
@@ -307,6 +307,8 @@ class Reached(_Logged):
         return f"{scheme_words(self.scheme)}: first step with natural accuracy of {self.level} (or the last)"
 
     def _value(self, run: Run) -> float | None:
+        if run.watched:  # it decoded problems of its test file, hard ones among them
+            return None
         decoded = [(line.step, line.natural) for line in run.log if line.natural is not None]
         reached = [step for step, natural in decoded if natural >= self.level]
         if not decoded or (not reached and run.entry.patience):  # a run that stopped early might have reached it later

@@ -135,6 +135,7 @@ _PART = ("rule", "of", "paper", "ours", "seeds", "verdict", "remark")
 def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[str, Any]:
     """A claim with its verdict as JSON; with `evidence` also every record behind it."""
     claim = item.claim
+    read = _read(claim, results)
     row: dict[str, Any] = {
         "id": claim.id,
         "claim": claim.sentence,
@@ -155,13 +156,13 @@ def as_json(item: Judged, results: Results, *, evidence: bool = False) -> dict[s
         "figures": [
             {"figure": cell.figure.label, "paper": cell.paper, "paper_n": cell.n, "runs": list(runs)}
             | (asdict(ours) if ours else NOT_MEASURED)
-            for cell, ours, runs in _estimates(claim, results)
+            for cell, ours, runs in _estimates(read)
         ],
     }
     for key, beside in (("records", False), ("beside", True)) if evidence else ():
         row[key] = [
             {"figure": label, **asdict(sample), "interval": list(sample.interval) if sample.interval else None}
-            for label, sample in _samples(claim, results, beside=beside)
+            for label, sample in _samples(read, beside=beside)
         ]
     return row
 
@@ -174,26 +175,26 @@ def _parts(item: Judged) -> list[tuple[str | int | None, ...]]:
     ]
 
 
-def _read(claim: Claim, results: Results) -> list[tuple[Cell, Results]]:
+_Read = list[tuple[Cell, Results]]
+
+
+def _read(claim: Claim, results: Results) -> _Read:
     """Every figure of every check, with the results as that check reads them."""
     return [(cell, held) for check in claim.checks for held in [check.among(results)] for cell in check.cells]
 
 
-def _estimates(claim: Claim, results: Results) -> list[tuple[Cell, Estimate | None, tuple[str, ...]]]:
+def _estimates(read: _Read) -> list[tuple[Cell, Estimate | None, tuple[str, ...]]]:
     """Every figure with ours and the runs behind it; more than once if its checks read different runs."""
     found = [
-        (cell, cell.figure.estimate(held), tuple(run.name for run in cell.figure.runs(held)))
-        for cell, held in _read(claim, results)
+        (cell, cell.figure.estimate(held), tuple(run.name for run in cell.figure.runs(held))) for cell, held in read
     ]
     return list(dict.fromkeys(found))
 
 
-def _samples(claim: Claim, results: Results, *, beside: bool = False) -> list[tuple[str, Sample]]:
-    """Every record behind its figures, or behind the same `beside` them in another reading, with its figure."""
-    read = [
-        (of, held) for cell, held in _read(claim, results) for of in (cell.figure.beside() if beside else [cell.figure])
-    ]
-    return list(dict.fromkeys((figure.label, sample) for figure, held in read for sample in figure.samples(held)))
+def _samples(read: _Read, *, beside: bool = False) -> list[tuple[str, Sample]]:
+    """Every record behind the figures, or behind the same `beside` them in another reading, with its figure."""
+    figures = [(of, held) for cell, held in read for of in (cell.figure.beside() if beside else [cell.figure])]
+    return list(dict.fromkeys((figure.label, sample) for figure, held in figures for sample in figure.samples(held)))
 
 
 # -- for people -------------------------------------------------------------------------------------------------
@@ -232,6 +233,7 @@ def counts_table(judged: Sequence[Judged]) -> Table:
 
 def evidence_tables(item: Judged, results: Results) -> list[Table]:
     """What is behind one verdict: its parts, its figures, every record, and the same in other readings."""
+    read = _read(item.claim, results)
     more = {
         "steps": "a quarter of the paper's" if item.shortened else "",
         "caveat": "; ".join(item.caveats),
@@ -243,9 +245,9 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
     tables = [
         Table(f"{item.claim.id}; {_basis([item], results)}", ("", ""), tuple(about)),
         _numbered("parts", tuple(_HEADINGS.get(name, name) for name in _PART), _parts(item)),
-        _figures_table(item.claim, results),
-        _records_table("records", _samples(item.claim, results)),
-        _records_table("in another reading, not judged", _samples(item.claim, results, beside=True)),
+        _figures_table(read),
+        _records_table("records", _samples(read)),
+        _records_table("in another reading, not judged", _samples(read, beside=True)),
     ]
     return [table.without_empty_columns() for table in tables if table.rows]
 
@@ -255,9 +257,9 @@ def _basis(judged: Iterable[Judged], results: Results) -> str:
     return f"reading {results.reading}, {f'{results.checkpoint} weights' if results.checkpoint else usual}"
 
 
-def _figures_table(claim: Claim, results: Results) -> Table:
+def _figures_table(read: _Read) -> Table:
     """Every figure next to what the paper prints for it; with its runs if checks read it from different ones."""
-    last = {(cell.figure, runs): (cell, ours) for cell, ours, runs in _estimates(claim, results)}
+    last = {(cell.figure, runs): (cell, ours) for cell, ours, runs in _estimates(read)}
     held = Counter(figure.label for figure, _ in last)
     rows = []
     for (figure, runs), (cell, ours) in last.items():

@@ -27,10 +27,20 @@ class Learns(Check):
     def about(self) -> str:
         return f"{scheme_words(self.scheme)}, {self.task}: seeds that learn the task"
 
+    def _chosen(self, results: Results) -> tuple[Results, bool]:
+        ways = results.alike(self.task, [self.scheme])
+        place = next((at for at, held in enumerate(ways) if self._measured(held)), 0)
+        return (ways[place] if ways else results), place > 0
+
+    def _measured(self, results: Results) -> int:
+        """How many seeds have shown whether they learn."""
+        left_out = results.left_out(self.task, self.scheme, USUAL)
+        return len(results.learned(self.task, self.scheme, USUAL)) + sum(run.why == UNLEARNED for run in left_out)
+
     def _found(self, results: Results) -> Finding:
         learned = len(results.learned(self.task, self.scheme, USUAL))
         left_out = results.left_out(self.task, self.scheme, USUAL)
-        measured = learned + sum(run.why == UNLEARNED for run in left_out)
+        measured = self._measured(results)
         if not measured:
             return Finding(
                 Verdict.UNMEASURED, remark=f"{self.about}: {none_counts(left_out) if left_out else NO_RECORD}"

@@ -12,7 +12,7 @@ from hardtail.core.files import read_regular
 from hardtail.core.parsing import decoded_toml
 from hardtail.core.records import HALF_REVEALED, REVEALED, Positive, Share
 from hardtail.core.registry import POLICIES, TASKS
-from hardtail.study.claims.base import Cell, Check, Claim
+from hardtail.study.claims.base import SELECTED, Cell, Check, Claim
 from hardtail.study.claims.figures import Accuracy, Metric, Reached, measured_as
 from hardtail.study.claims.plain import Elsewhere, Learns
 from hardtail.study.claims.recovery import Recovery
@@ -229,7 +229,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
         checks = tuple(rule.check for rule in self.checks) or (Elsewhere(self.elsewhere),)
         own = self.settings or ("" if self.elsewhere else settings)
         words = name, self.sentence, self.where, self.caveat, self.reports, own
-        return Claim(*words, checks=checks, weights="the weights that each recipe selects")
+        return Claim(*words, checks=checks, weights=SELECTED)
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):

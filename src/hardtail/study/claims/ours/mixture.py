@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hardtail.study.claims.base import Cell, Check, Claim
+from hardtail.study.claims.base import SELECTED, Cell, Check, Claim
 from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.ours import SOURCE
 from hardtail.study.claims.ours.rules import NotBelow
@@ -24,4 +24,4 @@ def claims() -> list[Claim]:
         mixture, puma, random = _confidence(task, stratum, "mixture", "puma", "random")
         checks[f"mixture.repairs.{task}"] = [above(mixture, puma), NotBelow(mixture, random, times=0.95)]
     checks["mixture.keeps.countdown"] = [above(*_confidence("countdown", of, "mixture", "random")) for of in LEADS]
-    return [replace(claim, whole=True, weights="best_probe") for claim in SOURCE.stated("mixture", checks)]
+    return [replace(claim, whole=True, weights=SELECTED) for claim in SOURCE.stated("mixture", checks)]

@@ -1,4 +1,4 @@
-"""The rules of our own claims: thresholds that were set before anything was measured at size."""
+"""The rules of our own claims: thresholds, most of them set before anything was measured at size."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hardtail.study.claims.rules import AT_THE_FLOOR, EPSILON, FLOOR
 
 @dataclass(frozen=True)
 class _Two(Check):
-    """A rule about one figure next to another, over the sets of instances that both were measured on."""
+    """A rule about one figure next to another, over the seeds that both were measured with."""
 
     cell: Cell
     other: Cell
