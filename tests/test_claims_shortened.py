@@ -11,7 +11,7 @@ import pytest
 from hardtail.show.charts.legend import arms_at_first
 from hardtail.show.claims import MORE, ledger_lines
 from hardtail.show.page.judged import ledger
-from hardtail.show.study_tables import UNLIKE_COLUMNS, study_tables
+from hardtail.show.study_tables import study_tables
 from hardtail.show.table_files import study_csv, study_latex, write_tables
 from hardtail.study.claims import Judged, Results, Verdict, claim_named, judge
 from hardtail.study.claims.base import BETTER_LACK_IT, Cell, Check, Claim
@@ -305,12 +305,12 @@ def test_a_table_leaves_out_runs_of_the_kind_that_it_shows(tmp_path: Path) -> No
     assert all(f"countdown-random-quarter-s43 ({UNLEARNED})" in table.left_out for table in shown)
 
 
-def test_a_table_says_which_columns_cannot_be_compared(tmp_path: Path) -> None:
+def test_a_table_says_which_columns_are_no_comparison(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     planted(made, QUARTER, all_at(0.25), (42,))
     planted(made, FULL, {overall("random"): 0.75, overall("papl"): 0.75}, (42,))
     [limits] = {table.limits for table in study_tables(Results(made.written())) if table.limits}
-    assert limits == ("PUMA: runs of a quarter of the paper's steps", UNLIKE_COLUMNS)
+    assert limits == ("PUMA: runs of a quarter of the paper's steps, not to be compared with the rest",)
 
 
 def test_plots_begin_with_the_best_of_a_scheme_beside_the_three(tmp_path: Path) -> None:

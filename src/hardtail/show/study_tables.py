@@ -14,7 +14,7 @@ from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import Level
 from hardtail.study.claims.source import PrintedTable
 
-UNLIKE_COLUMNS = "columns of other steps or problems cannot be compared with each other"
+UNLIKE = ", not to be compared with the rest"
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,15 @@ def _filled(results: Results, cell: Cell) -> _Filled:
 
 
 def _limits(columns: tuple[str, ...], rows: Iterable[Iterable[_Filled]]) -> tuple[str, ...]:
-    """Each limit of the runs once, after the columns in which it occurs; and whether columns can be compared."""
-    found: dict[str, set[str]] = {}
+    """Each limit of the runs once, after the columns in which it occurs; one of their kind that not all cells have says
+    that these are no comparison."""
     pairs = [pair for row in rows for pair in zip(cycle(columns), row, strict=False)]
     measured = [(column, held) for column, held in pairs if held.cell.seeds]
+    found: dict[str, list[str]] = {}
     for column, held in measured:
-        for limit in (*held.kinds, *held.cell.caveats):
-            found.setdefault(limit, set()).add(column)
-    said = [f"{', '.join(filter(where.__contains__, columns))}: {limit}" for limit, where in found.items()]
-    return *said, *[UNLIKE_COLUMNS] * (len({held.kinds for _, held in measured}) > 1)
+        for kind in held.kinds:
+            alone = not all(kind in other.kinds for _, other in measured)
+            found.setdefault(kind + UNLIKE * alone, []).append(column)
+        for caveat in held.cell.caveats:
+            found.setdefault(caveat, []).append(column)
+    return tuple(f"{', '.join(filter(where.__contains__, columns))}: {limit}" for limit, where in found.items())
