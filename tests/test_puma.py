@@ -11,6 +11,7 @@ from torch import Tensor
 import hardtail
 from hardtail import Streams
 from hardtail.schemes import Corpus, Puma
+from hardtail.schemes.chains import ranks
 from hardtail.schemes.puma import official, oracle_order, paper
 from hardtail.schemes.stages import Fixed, Ramp, Stages, Stairs
 from tests.test_schemes import CPU, MASK, corpus, hidden_counts, now, views
@@ -55,6 +56,14 @@ def test_release_counts() -> None:
     shown = [view.hidden_BA.sum(1) for view, _ in views(scheme, data, 7)]
     assert [int(count[0]) for count in shown] == [8, 5, 2, 8, 5, 2, 8]
     assert all((count == count[0]).all() for count in shown)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 33, 200])
+def test_places_are_those_of_a_stable_sort(cells: int) -> None:
+    score_BA = torch.randint(-3, 4, (50, cells), generator=torch.Generator().manual_seed(cells)).float()
+    score_BA[score_BA == -3] = -torch.inf
+    first_BA = score_BA.argsort(dim=1, descending=True, stable=True)
+    assert torch.equal(ranks(score_BA).gather(1, first_BA), torch.arange(cells).expand(50, cells))
 
 
 def test_the_surest_go_first_and_the_threshold_besides() -> None:
