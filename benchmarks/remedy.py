@@ -67,8 +67,8 @@ RIVALS = (
     "loo",
 )
 """The policies that decide it themselves, from fast to slow."""
-PRECISIONS: dict[str, Precision] = {"addition": "fp32", "maze": "bf16", "listops": "bf16", "countdown": "bf16"}
-"""On a GPU; all but addition were trained in bf16."""
+DECODED_IN: dict[str, Precision] = {"addition": "fp32"}
+"""On a GPU; all other tasks in bf16, as their models were trained."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Work:
 
 def works(models: list[str], seeds: list[int]) -> Iterator[Work]:
     """All of them, the most telling first: one seed after another of the models with claims, then the other models."""
-    claimed = [model for model in models if model in ADDITION | OTHERS | LATER]
+    claimed = [model for model in models if model in {*ADDITION, *OTHERS, *LATER, *RESTARTED}]
     others = [model for model in models if model not in claimed]
     for seed, model in [(seed, model) for group in (claimed, others) for seed in seeds for model in group]:
         yield from _of_model(seed, model)
@@ -178,7 +178,7 @@ def subject_on(model: str, device: str, precision: Precision | None) -> Subject:
     if device == "cpu":
         return load_subject(ZOO + model, precision=precision or "fp32")
     task = MODELS[model].task
-    chosen = precision or PRECISIONS[task]
+    chosen = precision or DECODED_IN.get(task, "bf16")
     return load_subject(ZOO + model, device=device, precision=chosen, compiled=task == "maze")
 
 
