@@ -28,6 +28,7 @@ from hardtail.study.claims.ours.remedy import (
     QUARTERS,
     RESTARTS,
     SHIPPED,
+    TINY,
 )
 from tests.docs_tables import RESULTS, ROOT, Figures, compare, right, table
 
@@ -191,6 +192,25 @@ def test_the_registered_claims_that_hold() -> None:
     for label, kind in kinds.items():
         held = [item for item in ours()[0] if item.claim.id.split(".")[1] == kind and item.verdict is Verdict.HOLDS]
         assert int(re.findall("[0-9]+", rows[label][1])[0]) == len(held), label
+
+
+def test_the_sudoku_model_that_ships() -> None:
+    again = [
+        value
+        for stratum in ("natural", DETECTED["sudoku"])
+        for policy in ("top1", RESTARTS)
+        for value in accuracy_and_passes(TINY, policy, stratum)
+    ]
+    compare(DETAILS, "| natural: `top1` | passes |", {"Sudoku, PUMA, the model that ships": again})
+    scores = (OWN, "first look entropy", HALVES, COMB, "comb differs")
+    detected: dict[str, Figures] = {
+        f"Sudoku, the model that ships, {label}": [
+            *(None, None),  # instances, and wrong ones
+            *(number(TINY, "threshold", stratum, "auroc", score) for score in scores),
+        ]
+        for label, stratum in (("natural", "natural"), ("hard", DETECTED["sudoku"]))
+    }
+    compare(DETAILS, "| AUROC of, after `threshold` |", detected)
 
 
 def test_how_long_checking_takes() -> None:
