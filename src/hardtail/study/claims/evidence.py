@@ -32,6 +32,8 @@ KINDS: dict[Reading, tuple[tuple[str, ...], ...]] = {
 """Kinds of runs, each by the endings of its arms, the best one first; runs are compared within a kind. All steps come
 before a quarter of them; among runs of one length published problems, as in the study, before generated ones; and for
 addition tf32 before fp32."""
+OF_A_QUARTER = "runs of a quarter of the paper's steps"
+"""What must be said of the steps of shortened runs."""
 FROM_LISTS = ("countdown", "sudoku")
 """The tasks whose problems the study took from published lists."""
 
@@ -304,10 +306,6 @@ def kinds_of(runs: Iterable[Run]) -> tuple[str, ...]:
         if ours:
             found.append(words + (f", next to {others}" if ours & rest else ""))
     return tuple(found)
-
-
-OF_A_QUARTER = "runs of a quarter of the paper's steps"
-"""What must be said of the steps of shortened runs."""
 
 
 def caveats_of(runs: Iterable[Run]) -> tuple[str, ...]:
