@@ -8,14 +8,15 @@ in shared memory; the weight, of which a program needs one block of columns, sta
 arithmetic and its bytes are hidden behind the products. GELU and its derivative share most of their arithmetic, so both
 are computed forward, and the way back only multiplies.
 
-A tile is finished and written in two halves of its rows, so that one half leaves shared memory while the other is
-computed, and so that what GELU needs fits the registers.
+A tile is finished and written in pieces, so that one leaves shared memory while the next is computed, and so that what
+GELU needs fits the registers. The pieces take turns in a loop: written out one after the other, their instructions
+would be more than the processor keeps at hand, and a group would wait for them.
 
 Every tile is written once, by one program, and sums over rows are added up in a fixed order: the same numbers in every
 run.
 
-Shapes: M rows, N columns and K depth of a tile; H rows of half a tile; W warps of a group; S places of the ring; T
-halves of a tile that a group has room for.
+Shapes: M rows, N columns and K depth of a tile; H rows of half a tile and C columns of a piece; W warps of a group; S
+places of the ring; T pieces that a group has room for.
 """
 
 import torch
@@ -33,6 +34,8 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 ROWS, COLUMNS, DEPTH = 128, 128, 64
 """Of a tile. It needs 128 registers of each thread of a group for its sums."""
+PIECE = {"nothing": 64, "gelu": 64, "derivative": 64}
+"""Columns of a piece, by what follows the product."""
 ROOM, PLACES = 14, 3
 """Chunks of x and of the weight, and halves of tiles, that find room in shared memory; and how many places the ring has
 at least, or else the weight is not kept. With few of them, products wait for what they multiply."""
@@ -113,8 +116,8 @@ def _product(
 
 
 @gluon.jit
-def _halves(x_MN):
-    """The upper and the lower rows of a tile; every thread has as many of each, so nothing moves."""
+def _upper_and_lower(x_MN):
+    """The halves of the rows of a tile; every thread has as many of each, so nothing moves."""
     M: gl.constexpr = x_MN.shape[0]
     N: gl.constexpr = x_MN.shape[1]
     upper_HN, lower_HN = x_MN.reshape((2, M // 2, N)).permute((1, 2, 0)).split()
@@ -123,94 +126,126 @@ def _halves(x_MN):
 
 
 @gluon.jit
-def _rows_of_a_thread(x_HN):
-    """Sums over the rows of half a tile that a thread holds: by warp, and by row of eight."""
+def _left_and_right(x_HN):
+    """The halves of the columns; nothing moves either."""
     H: gl.constexpr = x_HN.shape[0]
     N: gl.constexpr = x_HN.shape[1]
-    return gl.sum(x_HN.reshape((4, H // 32, 8, N)), 1)
+    layout: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, N // 2, 16])
+    left_HC, right_HC = x_HN.reshape((H, 2, N // 2)).permute((0, 2, 1)).split()
+    left_HC = gl.convert_layout(left_HC, layout, assert_trivial=True)
+    return left_HC, gl.convert_layout(right_HC, layout, assert_trivial=True)
 
 
 @gluon.jit
-def _store_sums(total, tiles, out):
-    """Add up the rows that `_rows_of_a_thread` left, and write them: by way of the room for tiles, which is free again.
+def _pieces(x_HN, C: gl.constexpr):
+    """Half a tile in pieces of C columns, from left to right."""
+    left, right = _left_and_right(x_HN)
+    pieces = (left, right)
+    if x_HN.shape[1] == 4 * C:
+        pieces = _left_and_right(left) + _left_and_right(right)
+    return pieces
+
+
+@gluon.jit
+def _rows_of_a_thread(x_HC):
+    """Sums over the rows of a piece that a thread holds: by warp, and by row of eight."""
+    H: gl.constexpr = x_HC.shape[0]
+    C: gl.constexpr = x_HC.shape[1]
+    return gl.sum(x_HC.reshape((4, H // 32, 8, C)), 1)
+
+
+@gluon.jit
+def _store_sums(total, piece, out):
+    """Add up the rows that `_rows_of_a_thread` left, and write them by way of the room of a piece, which is free again.
 
     (A change of layout would take shared memory of its own, and a place from the ring.)
     """
-    total_WN = gl.sum(total, 1)
-    W: gl.constexpr = total_WN.shape[0]
-    N: gl.constexpr = total_WN.shape[1]
+    total_WC = gl.sum(total, 1)
+    W: gl.constexpr = total_WC.shape[0]
+    C: gl.constexpr = total_WC.shape[1]
     shared: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     by_column: gl.constexpr = gl.BlockedLayout([W, 1], [1, 32], [1, 4], [0, 1])
-    rows_WN = tiles.index(0)._reinterpret(gl.float32, [W, N], shared)
-    rows_WN.store(total_WN)
-    n_N = gl.arange(0, N, layout=gl.SliceLayout(0, by_column))
-    gl.store(out + n_N, gl.sum(rows_WN.load(by_column), 0))
+    rows_WC = piece._reinterpret(gl.float32, [W, C], shared)
+    rows_WC.store(total_WC)
+    c_C = gl.arange(0, C, layout=gl.SliceLayout(0, by_column))
+    gl.store(out + c_C, gl.sum(rows_WC.load(by_column), 0))
 
 
 @gluon.jit
-def _finish(x_HN, tiles, slope, out, row, column, HALF: gl.constexpr, FOLLOWED: gl.constexpr):
-    """Do what follows the product of half a tile, and write it by way of shared memory; returns what `out` gets."""
+def _finish(x_HC, room, slope, out, row, column, number, FOLLOWED: gl.constexpr):
+    """Do what follows the product of a piece, and write it by way of shared memory; returns what `out` gets."""
+    T: gl.constexpr = room.shape[0]
     if FOLLOWED == "gelu":
-        x_HN, slope_HN = _gelu(x_HN)
-        tma.store_wait(pendings=0)
-        tiles.index(0).store(slope_HN.to(gl.float16).to(slope.dtype, bitcast=True))
-        tiles.index(1).store(x_HN.to(out.dtype))
+        x_HC, slope_HC = _gelu(x_HC)
+        place = 2 * number % T
+        tma.store_wait(pendings=T - 2)
+        room.index(place).store(slope_HC.to(gl.float16).to(slope.dtype, bitcast=True))
+        room.index(place + 1).store(x_HC.to(out.dtype))
         fence_async_shared()
-        tma.async_copy_shared_to_global(slope, [row, column], tiles.index(0))
-        tma.async_copy_shared_to_global(out, [row, column], tiles.index(1))
+        tma.async_copy_shared_to_global(slope, [row, column], room.index(place))
+        tma.async_copy_shared_to_global(out, [row, column], room.index(place + 1))
     else:
-        tile_HN = tiles.index(HALF if FOLLOWED == "derivative" else 0)
+        piece_HC = room.index(number % T)
         if FOLLOWED == "derivative":
-            slope_HN = tile_HN.load(x_HN.type.layout).to(gl.float16, bitcast=True)
-            x_HN *= slope_HN.to(gl.float32)
+            slope_HC = piece_HC.load(x_HC.type.layout).to(gl.float16, bitcast=True)
+            x_HC *= slope_HC.to(gl.float32)
         else:
-            tma.store_wait(pendings=0)  # there is room for one half
-        tile_HN.store(x_HN.to(out.dtype))
+            tma.store_wait(pendings=T - 1)
+        piece_HC.store(x_HC.to(out.dtype))
         fence_async_shared()
-        tma.async_copy_shared_to_global(out, [row, column], tile_HN)
-    return x_HN
+        tma.async_copy_shared_to_global(out, [row, column], piece_HC)
+    return x_HC
 
 
 @gluon.jit
 def _compute(
-    x_ring, w_ring, full, empty, turn, ready, tiles, bias, slope, out, partial, rows, columns, chunks,
+    x_ring, w_ring, full, empty, turn, ready, room, bias, slope, out, partial, rows, columns, chunks,
     FIRST: gl.constexpr, S: gl.constexpr, KEPT: gl.constexpr, FLIPPED: gl.constexpr, FOLLOWED: gl.constexpr,
 ):  # fmt: skip
     """One group's tiles: every second one of the program's."""
     M: gl.constexpr = x_ring.shape[1]
-    H: gl.constexpr = tiles.shape[1]
-    N: gl.constexpr = tiles.shape[2]
+    N: gl.constexpr = w_ring.shape[2 if FLIPPED else 1]
+    H: gl.constexpr = room.shape[1]
+    C: gl.constexpr = room.shape[2]
+    ACROSS: gl.constexpr = N // C
     layout: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, N, 16])
     n = gl.program_id(0) % columns * N
     n_N = n + gl.arange(0, N, layout=gl.SliceLayout(0, layout))
     group, groups = gl.program_id(0) // columns, gl.num_programs(0) // columns
+    totals = ()
     if partial is not None:
-        total = _rows_of_a_thread(gl.zeros((H, N), gl.float32, layout))
+        for part in gl.static_range(ACROSS):
+            totals = totals + (_rows_of_a_thread(_pieces(gl.zeros((H, N), gl.float32, layout), C)[part]),)
     count = 0
     for row in range((group + FIRST * groups) * M, rows, 2 * groups * M):
         if FOLLOWED == "derivative":
             tma.store_wait(pendings=0)
             mbarrier.expect(ready.index(FIRST), M * N * 2)
-            tma.async_copy_global_to_shared(slope, [row, n], ready.index(FIRST), tiles.index(0))
-            tma.async_copy_global_to_shared(slope, [row + H, n], ready.index(FIRST), tiles.index(1))
+            for part in gl.static_range(2 * ACROSS):
+                at = [row + part // ACROSS * H, n + part % ACROSS * C]
+                tma.async_copy_global_to_shared(slope, at, ready.index(FIRST), room.index(part))
         x_MN = gl.zeros((M, N), gl.float32, layout)
         if bias is not None:  # read again for every tile: there are no registers to keep it in
             x_MN += gl.load(bias + n_N).to(gl.float32)[None, :]
         x_MN = _product(x_ring, w_ring, full, empty, turn, chunks, count, x_MN, FIRST, S, KEPT, FLIPPED)
         if FOLLOWED == "derivative":
             mbarrier.wait(ready.index(FIRST), count & 1)
-        upper_HN, lower_HN = _halves(x_MN)
-        upper_HN = _finish(upper_HN, tiles, slope, out, row, n, 0, FOLLOWED)
-        if partial is not None:
-            total += _rows_of_a_thread(upper_HN)
-        if row + H < rows:  # this also keeps the compiler from mixing the halves, which takes too many registers
-            lower_HN = _finish(lower_HN, tiles, slope, out, row + H, n, 1, FOLLOWED)
-            if partial is not None:
-                total += _rows_of_a_thread(lower_HN)
+        this_HN, other_HN = _upper_and_lower(x_MN)
+        for half in range(2):
+            pieces = _pieces(this_HN, C)
+            for number in range(ACROSS):
+                at_row, at_column = row + half * H, n + number * C
+                done_HC = _finish(pieces[0], room, slope, out, at_row, at_column, half * ACROSS + number, FOLLOWED)
+                pieces = pieces[1:] + pieces[:1]
+                if partial is not None:
+                    totals = totals[1:] + (totals[0] + _rows_of_a_thread(done_HC),)
+            this_HN = other_HN
         count += 1
     tma.store_wait(pendings=0)
     if partial is not None:
-        _store_sums(total, tiles, partial + (2 * group + FIRST) * (columns * N) + n)
+        mine = partial + (2 * group + FIRST) * (columns * N) + n
+        for part in gl.static_range(ACROSS):
+            _store_sums(totals[part], room.index(part), mine + part * C)
 
 
 @gluon.jit(do_not_specialize=["rows", "columns", "chunks"])
@@ -223,13 +258,13 @@ def linear(
     - "gelu": out gets gelu of the sum, and `slope` gelu' of it;
     - "derivative": out gets the product times `slope`, and `partial` sums of its columns.
 
-    `KEPT` chunks of the weight stay in shared memory: all of them or none. GELU and its derivative have two halves of a
-    tile on their way; a product alone, which has time to wait for one, leaves its room to the ring.
+    `KEPT` chunks of the weight stay in shared memory: all of them or none. GELU and its derivative have a whole tile's
+    room for what is on its way; a product alone, which has time to wait for half of it, leaves the rest to the ring.
     """
     x_ring = gl.allocate_shared_memory(x.dtype, [S] + x.block_shape, x.layout)
     w_ring = gl.allocate_shared_memory(w.dtype, [KEPT or S] + w.block_shape, w.layout)
-    tiles_0 = gl.allocate_shared_memory(out.dtype, [T] + out.block_shape, out.layout)
-    tiles_1 = gl.allocate_shared_memory(out.dtype, [T] + out.block_shape, out.layout)
+    room_0 = gl.allocate_shared_memory(out.dtype, [T] + out.block_shape, out.layout)
+    room_1 = gl.allocate_shared_memory(out.dtype, [T] + out.block_shape, out.layout)
     full = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [S, 1], mbarrier.MBarrierLayout())
     turn = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
@@ -244,9 +279,9 @@ def linear(
     # fmt: off
     gl.warp_specialize(
         [
-            (_compute, (x_ring, w_ring, full, empty, turn, ready, tiles_0, bias, slope, out, partial, rows, columns,
+            (_compute, (x_ring, w_ring, full, empty, turn, ready, room_0, bias, slope, out, partial, rows, columns,
                         chunks, 0, S, KEPT, FLIPPED, FOLLOWED)),
-            (_compute, (x_ring, w_ring, full, empty, turn, ready, tiles_1, bias, slope, out, partial, rows, columns,
+            (_compute, (x_ring, w_ring, full, empty, turn, ready, room_1, bias, slope, out, partial, rows, columns,
                         chunks, 1, S, KEPT, FLIPPED, FOLLOWED)),
             (_feed, (x, w, x_ring, w_ring, full, empty, rows, columns, chunks, S, KEPT, FLIPPED)),
         ],
@@ -286,20 +321,21 @@ def _launch(
     x_MK: Tensor, weight: Tensor, bias_N: Tensor | None, slope_MN: Tensor | None, out_MN: Tensor,
     partial_SN: Tensor | None, *, flipped: bool, followed: str,
 ) -> None:  # fmt: skip
-    rows, chunks, columns = len(x_MK), x_MK.shape[1] // DEPTH, out_MN.shape[1] // COLUMNS
+    rows, chunks, columns, piece = len(x_MK), x_MK.shape[1] // DEPTH, out_MN.shape[1] // COLUMNS, PIECE[followed]
     given = (
         _tiles(x_MK, ROWS, DEPTH),
         _tiles(weight, DEPTH, COLUMNS) if flipped else _tiles(weight, COLUMNS, DEPTH),
         bias_N,
-        None if slope_MN is None else _tiles(slope_MN.view(out_MN.dtype), ROWS // 2, COLUMNS),
-        _tiles(out_MN, ROWS // 2, COLUMNS),
+        None if slope_MN is None else _tiles(slope_MN.view(out_MN.dtype), ROWS // 2, piece),
+        _tiles(out_MN, ROWS // 2, piece),
         partial_SN,
     )
     programs = max(PROGRAMS // columns, 1) * columns
-    tiles = 1 if followed == "nothing" else 2
-    room = ROOM - 2 * tiles
+    halves = 1 if followed == "nothing" else 2  # of a tile, that a group has room for
+    room = ROOM - 2 * halves
     places, kept = (room - chunks, chunks) if chunks + PLACES <= room else (room // 2, 0)
-    linear[(programs,)](*given, rows, columns, chunks, places, kept, tiles, flipped, followed, num_warps=4)
+    pieces = halves * COLUMNS // piece
+    linear[(programs,)](*given, rows, columns, chunks, places, kept, pieces, flipped, followed, num_warps=4)
 
 
 def _tiles(x: Tensor, rows: int, columns: int) -> TensorDescriptor:

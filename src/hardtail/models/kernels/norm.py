@@ -21,8 +21,10 @@ EPSILON = tl.constexpr(1e-5)
 """That of torch's LayerNorm."""
 PROGRAMS = 1056
 """Programs of the backward pass, each with its own partial sums: eight for each multiprocessor of an H200."""
-FORWARD_CELLS, BACKWARD_CELLS = 2048, 1024
+FORWARD_CELLS, BACKWARD_CELLS = 2048, 512
 """Cells of a block, forward and backward."""
+AHEAD = tl.constexpr(3)
+"""Blocks of the backward pass on their way from memory, counting the one that is computed."""
 
 
 @triton.jit
@@ -100,7 +102,7 @@ def norm_backward(
     weight_sum_RP = tl.zeros((R, P), tl.float32)
     bias_sum_RP = tl.zeros((R, P), tl.float32)
     p_sum_RP = tl.zeros((R, P), tl.float32)
-    for first in range(tl.program_id(0) * R, rows, tl.num_programs(0) * R):
+    for first in tl.range(tl.program_id(0) * R, rows, tl.num_programs(0) * R, num_stages=AHEAD):
         r_R = (first + tl.arange(0, R)).to(tl.int64)
         here_RP = (r_R < rows)[:, None] & real_P[None, :]
         cell_RP = r_R[:, None] * D + d_P[None, :]
@@ -167,4 +169,4 @@ def launch_norm_backward(
     """Write the gradients of x and p and the partial sums [PROGRAMS, 3, D]."""
     how = _widths(x_MD.shape[1], BACKWARD_CELLS)
     given = x_MD, n_grad_MD, x_grad, place_M, picked_n_grad, weight_D, seed, g_MD, p_grad_MD, partial, len(x_MD)
-    norm_backward[(PROGRAMS,)](*given, dropped, **how, num_warps=1 if how["D"] == how["P"] else 2)
+    norm_backward[(PROGRAMS,)](*given, dropped, **how, num_warps=1)
