@@ -69,8 +69,8 @@ def attentions(setting: Setting, dropout: float, tiles: list[Tile | None]) -> di
         def attention(packed: Tensor) -> Tensor:
             if tile is not None:
                 side, warps, stages = tile
-                attention_kernels.HOLDING = side, side, warps, stages
-                kinds = dict.fromkeys(("forward", "queries", "keys"), attention_kernels.HOLDING)
+                kinds = dict.fromkeys(("forward", "backward", "queries", "keys"), (side, side, warps, stages))
+                attention_kernels.HOLDING = kinds
                 attention_kernels.LOOPING = {2: kinds, 4: kinds}
             return fused(packed, None, seed, heads, dropout)[0]
 

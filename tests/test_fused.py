@@ -291,18 +291,46 @@ def test_gelu_is_exact() -> None:
     torch.testing.assert_close(partial.sum(0).double(), slope.sum(0), rtol=1e-4, atol=1e-5)
 
 
-def test_dropout_is_even_and_independent() -> None:
-    """The share of dropped cells, and the correlations of rows and of columns, as independent draws would have them."""
-    rows, dropout = 256, 0.1
-    seeds = torch.arange(4, dtype=torch.int32, device=DEVICE).view(1, 4)
+def dropped(kernel: str, seed: Tensor, dropout: float) -> Tensor:
+    """Which of 256 × 128 cells a kernel drops: those of a norm, or those of four heads of two sequences."""
+    if kernel == "attention":
+        return kept(32, 128, 4, 32, seed, dropout).flatten(0, 2) == 0
     from hardtail.models.kernels.norm import launch_add_norm
 
-    zero, one = (torch.full((rows, 128), value, device=DEVICE) for value in (0.0, 1.0))
+    zero, one = (torch.full((256, 128), value, device=DEVICE) for value in (0.0, 1.0))
     norm: Any = one[0], zero[0]
     out = torch.empty_like(zero)
-    launch_add_norm(zero, one, None, norm, seeds[0], dropout, out, torch.empty_like(zero))
+    launch_add_norm(zero, one, None, norm, seed, dropout, out, torch.empty_like(zero))
     assert sorted(set(out.flatten().tolist())) == pytest.approx([0.0, 1 / (1 - dropout)])
-    drawn = ((out == 0).double() - dropout) / (dropout * (1 - dropout)) ** 0.5
+    return out == 0
+
+
+@pytest.mark.parametrize("kernel", ["norm", "attention"])
+def test_dropout_is_drawn_by_a_generator_for_each_row(kernel: str) -> None:
+    """Its definition, one number after the other."""
+
+    def mixed(word: int) -> int:
+        for shift, factor in [(16, 0x7FEB352D), (15, 0x846CA68B)]:
+            word = (word ^ word >> shift) * factor % 2**32
+        return word ^ word >> 16
+
+    seed, dropout = 7, 0.1
+    expected = torch.zeros(256, 128, dtype=torch.bool)
+    for row in range(256):
+        word = mixed(mixed(row) ^ seed) | 1
+        for column in range(128):
+            expected[row, column] = word < dropout * 2**32
+            word = word * 0x93D765DD % 2**32
+    found = dropped(kernel, torch.tensor([seed], dtype=torch.int32, device=DEVICE), dropout)
+    assert torch.equal(found.cpu(), expected)
+
+
+@pytest.mark.parametrize("kernel", ["norm", "attention"])
+def test_dropout_is_even_and_independent(kernel: str) -> None:
+    """The share of dropped cells, and the correlations of rows and of columns, as independent draws would have them."""
+    dropout = 0.1
+    cells = dropped(kernel, torch.zeros(1, dtype=torch.int32, device=DEVICE), dropout)
+    drawn = (cells.double() - dropout) / (dropout * (1 - dropout)) ** 0.5
     assert abs(drawn.mean().item()) < 4 / drawn.numel() ** 0.5
     for matrix in (drawn, drawn.T):
         together = (matrix @ matrix.T / matrix.shape[1] ** 0.5).cpu()

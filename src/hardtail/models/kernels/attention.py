@@ -25,13 +25,13 @@ import triton.language as tl
 from torch import Tensor
 
 from hardtail.models.attention import HELD
-from hardtail.models.kernels.dropout import column_words, kept, row_words
+from hardtail.models.kernels.dropout import keep, powers, row_words, words
 
 HELD_BACKWARD = {2: HELD, 4: HELD // 4}
 """Like `HELD`, for the backward pass, by the number of bytes of an element."""
 Tile = tuple[int, int, int, int]
 """Queries, keys, warps and pipeline stages."""
-HOLDING: Tile = 64, 64, 4, 3
+HOLDING: dict[str, Tile] = {"forward": (64, 64, 4, 3), "backward": (64, 64, 4, 3)}
 LOOPING: dict[int, dict[str, Tile]] = {
     2: {"forward": (128, 64, 8, 3), "queries": (64, 32, 4, 3), "keys": (32, 128, 4, 3)},
     4: {"forward": (64, 64, 4, 1), "queries": (64, 64, 4, 1), "keys": (64, 64, 4, 1)},
@@ -40,15 +40,13 @@ LOOPING: dict[int, dict[str, Tile]] = {
 that loop, by the number of bytes of an element."""
 
 
-@triton.jit
-def _scores(q_IE, k_JE, scale):
-    """Scaled products in units of log 2."""
-    return tl.dot(q_IE, tl.trans(k_JE)) * (scale * 1.4426950408889634)
+LOG2_E = tl.constexpr(1.4426950408889634)
+"""Softmax is computed with powers of 2, and scores stay unscaled until then: one operation scales and shifts them."""
 
 
 @triton.jit
 def _real(score_IJ, j_J, keys):
-    """The same, with -inf for padding keys."""
+    """Scores, with -inf for padding keys."""
     return tl.where((j_J < keys)[None, :], score_IJ, float("-inf"))
 
 
@@ -87,35 +85,39 @@ def forward(
     heads: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr, dropped: tl.constexpr,
     tiles: tl.constexpr, I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    """out = dropout(softmax(q·kᵀ·scale))·v of one head, and the logarithm of each row's softmax denominator."""
+    """out = dropout(softmax(q·kᵀ·scale))·v of one head, and the logarithm of what each row is divided by: softmax's
+    denominator, times the share that dropout keeps."""
     program = tl.program_id(0)
     q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
     k_tiles = _tiles(k + kv_at, kv_cell, keys, tiles, J, E)
     v_tiles = _tiles(v + kv_at, kv_cell, keys, tiles, J, E)
+    scale *= LOG2_E
+    zero = scale * 0.0  # written as a constant, it would be chosen after rounding, in halves of registers
     for first in range(0, queries, I):
         i_I = first + tl.arange(0, I)
         q_IE = _get(q + q_at, i_I, q_cell, queries, E)
         scores = ()
         most_I = tl.full((I,), float("-inf"), tl.float32)
         for tile in tl.static_range(tiles):
-            score_IJ = _scores(q_IE, k_tiles[tile], scale)
+            score_IJ = tl.dot(q_IE, tl.trans(k_tiles[tile]))
             if (tile + 1) * J > keys:
                 score_IJ = _real(score_IJ, tile * J + tl.arange(0, J), keys)
             most_I = tl.maximum(most_I, tl.max(score_IJ, 1))
             scores = scores + (score_IJ,)
+        shift_I = most_I * scale
         total_I = tl.zeros((I,), tl.float32)
         out_IE = tl.zeros((I, E), tl.float32)
         if dropped > 0:
             row_I = row_words(seed, program * queries + i_I)
         for tile in tl.static_range(tiles):
-            p_IJ = tl.exp2(scores[tile] - most_I[:, None])
+            p_IJ = tl.exp2(scores[tile] * scale - shift_I[:, None])
             total_I += tl.sum(p_IJ, 1)
             if dropped > 0:
-                word_IJ = row_I[:, None] + column_words(tile * J + tl.arange(0, J))[None, :]
-                p_IJ = tl.where(kept(word_IJ, dropped), p_IJ, 0.0)
+                p_IJ = keep(p_IJ, words(row_I, tile * J + tl.arange(0, J)), dropped, zero)
             out_IE = tl.dot(p_IJ.to(q_IE.dtype), v_tiles[tile], out_IE)
-        _put(out + out_at, out_IE * (1.0 / (total_I * (1.0 - dropped)))[:, None], i_I, heads * E, queries, E)
-        tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=i_I < queries)
+        total_I *= 1.0 - dropped
+        _put(out + out_at, out_IE * (1.0 / total_I)[:, None], i_I, heads * E, queries, E)
+        tl.store(log_total + program * queries + i_I, shift_I + tl.log2(total_I), mask=i_I < queries)
 
 
 @triton.jit
@@ -132,22 +134,27 @@ def forward_block(
     most_I = tl.full((I,), float("-inf"), tl.float32)
     total_I = tl.zeros((I,), tl.float32)
     out_IE = tl.zeros((I, E), tl.float32)
+    scale *= LOG2_E
+    zero = scale * 0.0  # written as a constant, it would be chosen after rounding, in halves of registers
     if dropped > 0:
         row_I = row_words(seed, program * queries + i_I)
     for first in range(0, keys, J):
         j_J = first + tl.arange(0, J)
-        score_IJ = _real(_scores(q_IE, _get(k + kv_at, j_J, kv_cell, keys, E), scale), j_J, keys)
+        score_IJ = _real(tl.dot(q_IE, tl.trans(_get(k + kv_at, j_J, kv_cell, keys, E))), j_J, keys)
         more_I = tl.maximum(most_I, tl.max(score_IJ, 1))
-        fade_I = tl.exp2(most_I - more_I)
-        p_IJ = tl.exp2(score_IJ - more_I[:, None])
+        shift_I = more_I * scale
+        fade_I = tl.exp2(most_I * scale - shift_I)
+        p_IJ = tl.exp2(score_IJ * scale - shift_I[:, None])
         total_I = total_I * fade_I + tl.sum(p_IJ, 1)
         if dropped > 0:
-            p_IJ = tl.where(kept(row_I[:, None] + column_words(j_J)[None, :], dropped), p_IJ, 0.0)
+            p_IJ = keep(p_IJ, words(row_I, tl.arange(0, J)), dropped, zero)
+            row_I *= powers(tl.full((1,), J, tl.int32))  # on to the next tile's first column
         v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
         out_IE = tl.dot(p_IJ.to(q_IE.dtype), v_JE, out_IE * fade_I[:, None])
         most_I = more_I
-    _put(out + out_at, out_IE * (1.0 / (total_I * (1.0 - dropped)))[:, None], i_I, heads * E, queries, E)
-    tl.store(log_total + program * queries + i_I, most_I + tl.log2(total_I), mask=i_I < queries)
+    total_I *= 1.0 - dropped
+    _put(out + out_at, out_IE * (1.0 / total_I)[:, None], i_I, heads * E, queries, E)
+    tl.store(log_total + program * queries + i_I, most_I * scale + tl.log2(total_I), mask=i_I < queries)
 
 
 @triton.jit
@@ -157,44 +164,39 @@ def _block(
 ):  # fmt: skip
     """Of a block of queries: themselves, their output's gradient, its share in every score's gradient, the logarithm
     of their totals, and the words that dropout is drawn from. Shares and words are loaded if `share` is given.
-
-    What dropout keeps is divided by 1 - `dropped` here, once for each query.
     """
     q_IE = _get(q, i_I, q_cell, queries, E)
     do_IE = _get(out_grad, i_I, out_cell, queries, E)
-    if share is not None:
-        share_I = tl.load(share + program * queries + i_I, mask=i_I < queries, other=0.0)
-    else:
-        share_I = tl.sum(_get(out, i_I, out_cell, queries, E).to(tl.float32) * do_IE.to(tl.float32), 1)
     log_total_I = tl.load(log_total + program * queries + i_I, mask=i_I < queries, other=0.0)
     row_I = i_I
-    if dropped > 0:
-        if share is not None:
+    if share is not None:
+        share_I = tl.load(share + program * queries + i_I, mask=i_I < queries, other=0.0)
+        if dropped > 0:
             row_I = tl.load(word + program * queries + i_I, mask=i_I < queries, other=0).to(tl.uint32, bitcast=True)
-        else:
+    else:
+        out_IE = _get(out, i_I, out_cell, queries, E)
+        share_I = tl.sum(out_IE.to(tl.float32) * do_IE.to(tl.float32), 1) * (1.0 - dropped)
+        if dropped > 0:
             row_I = row_words(seed, program * queries + i_I)
-        do_IE = (do_IE.to(tl.float32) * (1.0 / (1.0 - dropped))).to(do_IE.dtype)
     return q_IE, do_IE, share_I, log_total_I, row_I
 
 
 @triton.jit
 def _score_gradients(a, b, da, db, share, log_total, word, real, scale, dropped: tl.constexpr):
-    """The probabilities that dropout left, and the gradients of the scores.
+    """What dropout left of the probabilities, divided by the share it keeps, and the gradients of the scores.
 
     Queries by keys if a, da are queries and their output's gradients and b, db keys and values; the other way round,
     keys by queries. What follows them has two dimensions, one of them 1 where it does not depend on it. `real` tells
     keys from padding; without it, padding gets numbers too, for rows that are not written.
     """
-    p = tl.exp2(_scores(a, b, scale) - log_total)
+    p = tl.exp2(tl.dot(a, tl.trans(b)) * (scale * LOG2_E) - log_total)
     if real is not None:
         p = tl.where(real, p, 0.0)
     dp = tl.dot(da, tl.trans(db))
-    left = p
     if dropped > 0:
-        keep = kept(word, dropped)
-        left = tl.where(keep, p, 0.0)
-        dp = tl.where(keep, dp, 0.0)
-    return left.to(a.dtype), (p * (dp - share)).to(a.dtype)
+        kept = keep(p, word, dropped)
+        return kept.to(a.dtype), (kept * dp - p * share).to(a.dtype)
+    return p.to(a.dtype), (p * (dp - share)).to(a.dtype)
 
 
 @triton.jit
@@ -229,7 +231,7 @@ def backward(
                 real_1J = (j_J < keys)[None, :]
             left_IJ, ds_IJ = _score_gradients(
                 q_IE, k_tiles[tile], do_IE, v_tiles[tile], share_I[:, None], log_total_I[:, None],
-                row_I[:, None] + column_words(j_J)[None, :], real_1J, scale, dropped,
+                words(row_I, j_J), real_1J, scale, dropped,
             )  # fmt: skip
             new_dv_tiles = new_dv_tiles + (tl.dot(tl.trans(left_IJ), do_IE, dv_tiles[tile]),)
             new_dk_tiles = new_dk_tiles + (tl.dot(tl.trans(ds_IJ), q_IE, dk_tiles[tile]),)
@@ -260,14 +262,14 @@ def backward_keys(
     v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
     dk_JE = tl.zeros((J, E), tl.float32)
     dv_JE = tl.zeros((J, E), tl.float32)
-    column_J1 = column_words(j_J)[:, None]
+    column_J1 = powers(j_J)[:, None]
     for first in range(0, queries, I):
         q_IE, do_IE, share_I, log_total_I, row_I = _block(
             q + q_at, None, out_grad + out_at, share, word, log_total, seed, program, first + tl.arange(0, I), q_cell,
             heads * E, queries, dropped, E,
         )  # fmt: skip
         left_JI, ds_JI = _score_gradients(
-            k_JE, q_IE, v_JE, do_IE, share_I[None, :], log_total_I[None, :], row_I[None, :] + column_J1, None, scale,
+            k_JE, q_IE, v_JE, do_IE, share_I[None, :], log_total_I[None, :], row_I[None, :] * column_J1, None, scale,
             dropped,
         )  # fmt: skip
         dv_JE = tl.dot(left_JI, do_IE, dv_JE)
@@ -298,7 +300,9 @@ def backward_queries(
         j_J = first + tl.arange(0, J)
         k_JE = _get(k + kv_at, j_J, kv_cell, keys, E)
         v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
-        word_IJ = row_I[:, None] + column_words(j_J)[None, :]
+        word_IJ = words(row_I, tl.arange(0, J))
+        if dropped > 0:
+            row_I *= powers(tl.full((1,), J, tl.int32))
         ds_IJ = _score_gradients(
             q_IE, k_JE, do_IE, v_JE, share_I[:, None], log_total_I[:, None], word_IJ, (j_J < keys)[None, :], scale,
             dropped,
@@ -316,7 +320,8 @@ def launch_forward(
     given = q_BQD, k_BLD, v_BLD, out_BQD, log_total_BHQ
     programs, queries = len(q_BQD) * heads, q_BQD.shape[1]
     if keys * head <= HELD:
-        forward[(programs,)](*given, *sizes, triton.cdiv(keys, HOLDING[1]), **_how(HOLDING, head))
+        tile = HOLDING["forward"]
+        forward[(programs,)](*given, *sizes, triton.cdiv(keys, tile[1]), **_how(tile, head))
     else:
         tile = LOOPING[size]["forward"]
         forward_block[(programs, triton.cdiv(queries, tile[0]))](*given, *sizes, **_how(tile, head))
@@ -331,8 +336,9 @@ def launch_backward(
     given = q_BQD, k_BLD, v_BLD, out_BQD, gradient_BQD, log_total_BHQ
     programs, queries = len(q_BQD) * heads, q_BQD.shape[1]
     if keys * head <= HELD_BACKWARD[size]:
-        tiles = triton.cdiv(keys, HOLDING[1])
-        backward[(programs,)](*given, dq_BQD, dk_BLD, dv_BLD, *sizes, tiles, **_how(HOLDING, head))
+        tile = HOLDING["backward"]
+        tiles = triton.cdiv(keys, tile[1])
+        backward[(programs,)](*given, dq_BQD, dk_BLD, dv_BLD, *sizes, tiles, **_how(tile, head))
         return
     share_BHQ = torch.empty_like(log_total_BHQ)
     word_BHQ = torch.empty_like(log_total_BHQ, dtype=torch.int32) if dropout else None
