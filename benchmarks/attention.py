@@ -1,26 +1,28 @@
-"""Attention at the study's five shapes on a GPU: PyTorch's beside our kernels, with and without dropout.
+"""Attention at the study's five shapes on a GPU: PyTorch's beside our kernels, with and without dropout, of all cells
+and of those that the last block computes.
 
     python benchmarks/attention.py                               # bf16 and tf32
     python benchmarks/attention.py --precision tf32 --tiles 32:4:1 64:4:1 64:8:3
 
 Microseconds of one layer over a batch of 256 on the GPU (a captured graph, so without launches): forward, and forward
 with backward. PyTorch chooses its own kernels; in tf32 it is given float32 and allowed to multiply in tf32. `--tiles`
-tries sides, warps and stages of our kernels; without it they are those that the package uses.
+tries sides, warps and stages of our kernels; without it they are those that the package uses where it uses ours.
 """
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from hardtail.models.attention import fused, pays
+from hardtail.models.attention import fused, split
 from hardtail.models.kernels import attention as attention_kernels
 from train_step import SETTINGS, Setting
 
 KINDS = {"bf16": torch.bfloat16, "tf32": torch.float32}
-Attention = Callable[[Tensor], Tensor]
+Attention = Callable[[Tensor, Tensor | None], Tensor]
 Tile = tuple[int, int, int]
 """Queries and keys of a tile, warps, and stages of the kernels that walk over keys or queries."""
 
@@ -46,12 +48,14 @@ def microseconds(work: Callable[[], object], times: int = 20) -> float:
     return min(found)
 
 
-def both_ways(attention: Attention, packed: Tensor, gradient: Tensor) -> str:
-    """Forward, and forward with backward."""
-    free = packed.detach()
+def both_ways(attention: Attention, packed: Tensor, query: Tensor | None) -> str:
+    """Forward, and forward with backward; with queries of their own, `packed` holds keys and values."""
+    free = packed.detach(), None if query is None else query.detach()
+    given = [packed] if query is None else [packed, query]
+    gradient = torch.randn_like(split(packed, query)[0])
     try:
-        forward = microseconds(lambda: attention(free))
-        whole = microseconds(lambda: torch.autograd.grad(attention(packed), packed, gradient))
+        forward = microseconds(lambda: attention(*free))
+        whole = microseconds(lambda: torch.autograd.grad(attention(packed, query), given, gradient))
     except Exception as error:  # a tile that does not fit is an answer too
         return f"not possible: {type(error).__name__}"
     return f"{forward:6.0f} / {whole:6.0f}"
@@ -60,19 +64,18 @@ def both_ways(attention: Attention, packed: Tensor, gradient: Tensor) -> str:
 def attentions(setting: Setting, dropout: float, tiles: list[Tile | None]) -> dict[str, Attention]:
     heads, seed = setting.heads, torch.ones(1, dtype=torch.int32, device="cuda")
 
-    def torchs(packed: Tensor) -> Tensor:
-        parts = packed.chunk(3, dim=-1)
-        q, k, v = (part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in parts)
+    def torchs(packed: Tensor, query: Tensor | None) -> Tensor:
+        q, k, v = (part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in split(packed, query))
         return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout).transpose(1, 2).flatten(-2)
 
     def ours(tile: Tile | None) -> Attention:
-        def attention(packed: Tensor) -> Tensor:
+        def attention(packed: Tensor, query: Tensor | None) -> Tensor:
             if tile is not None:
                 side, warps, stages = tile
                 kinds = dict.fromkeys(("forward", "backward", "queries", "keys"), (side, side, warps, stages))
                 attention_kernels.HOLDING = kinds
                 attention_kernels.LOOPING = {2: kinds, 4: kinds}
-            return fused(packed, None, seed, heads, dropout)[0]
+            return fused(packed, query, seed, heads, dropout)[0]
 
         return attention
 
@@ -97,14 +100,15 @@ def main() -> None:
     for name in words.shapes:
         setting = SETTINGS[name]
         for precision in words.precision:
-            shape = 256, setting.length, 3 * setting.width
-            packed = torch.randn(shape, device="cuda", dtype=KINDS[precision], requires_grad=True)
-            gradient = torch.randn_like(packed[..., : setting.width])
+            how: dict[str, Any] = {"device": "cuda", "dtype": KINDS[precision], "requires_grad": True}
+            packed = torch.randn(256, setting.length, 3 * setting.width, **how)
+            pair = torch.randn(256, setting.length, 2 * setting.width, **how)
+            query = torch.randn(256, setting.hidden, setting.width, **how)
             for dropout in words.dropout:
                 for label, attention in attentions(setting, dropout, tiles).items():
-                    if label == "torch" or pays(setting.length, setting.width // setting.heads, KINDS[precision]):
-                        found = both_ways(attention, packed, gradient)
-                        print(f"{name:10} {precision} dropout {dropout:.1f} {label:16} {found}", flush=True)
+                    for block, given in {"": (packed, None), ", last block": (pair, query)}.items():
+                        found = both_ways(attention, *given)
+                        print(f"{name + block:21} {precision} dropout {dropout:.1f} {label:16} {found}", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ from hardtail.core.buckets import BucketDepot
 from hardtail.core.depots import place_at
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import content_hash
+from hardtail.core.provenance import code_version
 from hardtail.core.trace_files import load_trace
 from hardtail.study.advance import Status, advance, status
-from hardtail.study.cluster import Crew
+from hardtail.study.cluster import COMMIT, Crew
 from hardtail.study.grids import Entry
 from hardtail.study.on_ray import Ray
 from hardtail.study.store import Store
@@ -50,14 +51,16 @@ def cluster() -> Iterator[Any]:
     """Two cores of this machine as a cluster of one node; tests may add others."""
     from ray.cluster_utils import Cluster
 
-    made = Cluster()
-    made.add_node(**node(2))
-    made.connect()
-    yield made
-    import ray
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(COMMIT, code_version())  # workers would see that a file is edited while the tests run
+        made = Cluster()
+        made.add_node(**node(2))
+        made.connect()
+        yield made
+        import ray
 
-    ray.shutdown()
-    made.shutdown()
+        ray.shutdown()
+        made.shutdown()
 
 
 def node(cpus: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ keys and values.
 
 Either way each gradient is written once, by one program, without atomic additions: the same numbers in every run.
 
-Dropout is drawn inside from a hash of seed, head and cell, so that the backward pass draws the same cells again.
+Dropout is drawn inside, by a generator for each row of scores, so that the backward pass draws the same cells again.
 
 Shapes: I queries of a block, J keys of a tile, E size of a head; one entry of a tuple for each tile.
 """
@@ -33,7 +33,7 @@ Tile = tuple[int, int, int, int]
 """Queries, keys, warps and pipeline stages."""
 HOLDING: dict[str, Tile] = {"forward": (64, 64, 4, 3), "backward": (64, 64, 4, 3)}
 LOOPING: dict[int, dict[str, Tile]] = {
-    2: {"forward": (128, 64, 8, 3), "queries": (64, 32, 4, 3), "keys": (32, 128, 4, 3)},
+    2: {"forward": (128, 64, 8, 3), "queries": (128, 32, 8, 3), "keys": (32, 128, 4, 3)},
     4: {"forward": (64, 64, 4, 1), "queries": (64, 64, 4, 1), "keys": (64, 64, 4, 1)},
 }
 """The fastest of those tried at the study's shapes (docs/performance.md): for kernels that hold all keys, and for those
@@ -323,7 +323,7 @@ def launch_forward(
         tile = HOLDING["forward"]
         forward[(programs,)](*given, *sizes, triton.cdiv(keys, tile[1]), **_how(tile, head))
     else:
-        tile = LOOPING[size]["forward"]
+        tile = _fitted(LOOPING[size]["forward"], queries)
         forward_block[(programs, triton.cdiv(queries, tile[0]))](*given, *sizes, **_how(tile, head))
 
 
@@ -342,7 +342,7 @@ def launch_backward(
         return
     share_BHQ = torch.empty_like(log_total_BHQ)
     word_BHQ = torch.empty_like(log_total_BHQ, dtype=torch.int32) if dropout else None
-    tile = LOOPING[size]["queries"]
+    tile = _fitted(LOOPING[size]["queries"], queries)
     grid = programs, triton.cdiv(queries, tile[0])
     backward_queries[grid](*given, share_BHQ, word_BHQ, dq_BQD, *sizes, **_how(tile, head))
     tile = LOOPING[size]["keys"]
@@ -359,6 +359,12 @@ def _sizes(
     strides = *q_BQD.stride()[:2], *k_BLD.stride()[:2]
     sizes = seed, *strides, (width // heads) ** -0.5, heads, queries, keys, dropout
     return k_BLD.element_size(), keys, width // heads, sizes
+
+
+def _fitted(tile: Tile, queries: int) -> Tile:
+    """Half as many queries and warps where these suffice, as in the last block of short answers."""
+    rows, keys, warps, stages = tile
+    return (rows // 2, keys, warps // 2, stages) if queries <= rows // 2 and warps == 8 else tile
 
 
 def _how(tile: Tile, head: int) -> dict[str, int]:
