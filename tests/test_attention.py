@@ -79,8 +79,12 @@ def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: 
     return left
 
 
+UNEQUAL = {"forward": (128, 64, 8, 1), "queries": (128, 32, 8, 1), "keys": (32, 128, 4, 1)}
+"""Tiles as those of a maze in bf16, in which each kernel draws dropout by other steps."""
+
+
 @kernels
-@pytest.mark.parametrize(("held", "held_backward"), [(10**6, 10**6), (10**6, 0), (0, 0)])
+@pytest.mark.parametrize(("held", "held_backward"), [(10**6, 10**6), (10**6, 0), (0, 0), (0, -1)])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize(("queries", "keys", "heads", "head"), [(9, 21, 2, 16), (70, 131, 3, 32), (33, 99, 2, 64)])
 def test_kernels_are_the_formula(
@@ -93,7 +97,9 @@ def test_kernels_are_the_formula(
     held_backward: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those that hold all keys of a head, and those that walk over them."""
+    """Those that hold all keys of a head, and those that walk over them, in equal and in unequal tiles."""
+    if held_backward < 0:
+        monkeypatch.setattr("hardtail.models.kernels.attention.LOOPING", {4: UNEQUAL})
     monkeypatch.setattr("hardtail.models.kernels.attention.HELD", held)
     monkeypatch.setattr("hardtail.models.kernels.attention.HELD_BACKWARD", {4: held_backward})
     query, packed, gradient = inputs(queries, keys, heads, head, torch.float32)

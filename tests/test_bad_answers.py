@@ -386,3 +386,14 @@ def test_a_file_whose_task_cannot_be_is_named(config: dict[str, Any]) -> None:
 
 def evaluated(subject: Any) -> Any:
     return evaluate_all(subject, {"top1": Top1()}, ["natural"], 2, Decoding(), data_seed=0)
+
+
+def test_models_that_share_a_name_are_explained_apart() -> None:
+    """Every `last.safetensors` is called `last`, whatever it was trained with."""
+    instances = ADDITION.sample(5, Streams(0).named("two"))
+    order, about = policy_named("lsb", ("lsb",)), {"task": "addition", "config": ADDITION.config(), "policy": "lsb"}
+    traces = [
+        ("", decode(tiny(ADDITION).denoiser, instances, order, about=about | {"model": "last", "seed": seed}))
+        for seed in (1, 2)
+    ]
+    assert [len(explained.diagnoses) for explained in explain_traces(traces)] == [1, 1]

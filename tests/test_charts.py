@@ -91,7 +91,8 @@ def test_a_chart_of_training_says_how_it_ends() -> None:
     alike = chart(_series("puma", 0.5, style="confidence"), _series("puma", 0.499, style="logical order"))
     assert answer("hard", alike) == "In the end the two orders differ by less than 1 %"
     losses = chart(_series("papl", 2.0, 0.25), _series("puma", 2.0, 0.5))
-    assert answer("loss", losses) == "papl ends lowest, at 0.25"
+    assert answer("loss", losses) == "papl ends at 0.25, puma ends at 0.5"
+    assert answer("probe", losses) == "papl ends lowest, at 0.25"
     assert answer("guessed", losses) == "puma still guesses 0.5 cells at the end"
 
 

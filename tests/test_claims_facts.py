@@ -70,4 +70,6 @@ def test_errors_spread_where_a_later_one_touches_an_earlier_one() -> None:
     grid = np.full((1, 3, 3), NEVER)
     grid[0, 0, 0], grid[0, 0, 1], grid[0, 2, 2] = 5, 7, 9  # the second extends the first, the third is elsewhere
     assert spread(grid) == pytest.approx(0.5)
+    grid[0, 0, 1] = 5  # one pass wrote both, so neither could see the other
+    assert spread(grid) == 0.0
     assert spread(np.full((1, 3, 3), NEVER)) is None

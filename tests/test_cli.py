@@ -182,6 +182,11 @@ def test_check_says_why_not(shell: Shell, words: list[str], sentence: str) -> No
         (["data", "addition", "--out", "x.csv"], ".npz"),
         (["data", "addition", "--out", "x.npz", "--split", "dev"], "train, test"),
         (["data", "sudoku", "--out", "x.npz", "--from", "absent.csv"], "cannot be read"),
+        (
+            ["data", "sudoku", "--out", "x.npz", "--from", "a.csv", "--keep-overlap"],
+            "--keep-overlap has no use with",
+        ),
+        (["data", "sudoku", "--out", "x.npz", "--limit", "2"], "--limit has no use without --from"),
         (["train", "--steps", "5", "addition-puma-smoke"], "--steps must follow a recipe"),
         (["study", "prepare", "addition", "-n", "0"], "at least 1"),
         (["frobnicate"], "frobnicate"),

@@ -96,6 +96,6 @@ def test_a_diagnosis_shows_them() -> None:
     assert diagnosis.checks.wrong_changed > 0
     assert any(table.title == "commits that were looked at again" for table in tables(diagnosis))
     held = diagnosis.checks
-    said = f"Looked at again: {held.wrong_repaired + held.wrong_changed} wrong digits were caught, the others vouched"
-    assert f"{said} for {held.wrong_kept}; " in verdict([diagnosis], task.words).text(1000)
+    said = f"Of the digits looked at again, {held.wrong_repaired + held.wrong_changed} wrong ones were changed"
+    assert f"{said} and {held.wrong_kept} stayed wrong; " in verdict([diagnosis], task.words).text(1000)
     assert mask != MASK

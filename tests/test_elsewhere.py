@@ -1,6 +1,7 @@
 """Our policies inside samplers of the LLaDA and Dream kinds: the same answers as our own loop gives."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hardtail.core.registry import POLICIES
 from hardtail.decoding.elsewhere import PolicyElsewhere
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
-from hardtail.policies.base import Commit
+from hardtail.policies.base import Commit, Guess, Policy, State
 from hardtail.policies.named import policy_named
 from tests.test_hf import drawn, hidden, made, only_our_tokens
 
@@ -141,3 +142,24 @@ def test_random_order_in_a_sampler_depends_on_seed_row_and_step() -> None:
     assert orders(1) == orders(1)
     assert len(set(map(tuple, orders(1)))) == 4
     assert not set(map(tuple, orders(1))) & set(map(tuple, orders(2)))
+
+
+@dataclass(frozen=True)
+class Second(Policy):
+    """Writes the token after the most probable one."""
+
+    def score(self, guess: Guess, state: State) -> torch.Tensor:
+        return guess.top_BA
+
+    def token(self, guess: Guess, state: State) -> torch.Tensor:
+        return guess.token_BA + 1
+
+
+def test_a_policy_that_chooses_its_own_tokens_writes_them() -> None:
+    x = torch.full((2, 4), 3)
+    logits = torch.zeros((2, 4, 5))
+    logits[..., 1] = 1.0
+    token, keep = PolicyElsewhere(Second(), 3).transfer_index(
+        logits, 0.0, "", x == 3, x, torch.ones(2, dtype=torch.int64)
+    )
+    assert token[keep].tolist() == [2, 2]

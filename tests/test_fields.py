@@ -1,6 +1,6 @@
 """Fields of configurations: bounds, types, words that set them, and what every registered class refuses."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -39,6 +39,14 @@ class Sample:
     inner: Bounds = Bounds()  # noqa: RUF009
 
 
+def test_types_that_only_a_checker_imports() -> None:
+    """As in a plug-in with `if TYPE_CHECKING: from decimal import Decimal`."""
+    late = make_dataclass("Late", [("price", "Decimal", 1)], frozen=True)
+    assert configured(late, [], "late").price == 1
+    with pytest.raises(HardtailError, match="late: price cannot be written as text; set it in Python"):
+        configured(late, ["price=2"], "late")
+
+
 def test_words_become_fields() -> None:
     words = ["needed=-3", "share=.5", "sizes=1,2", "on=TRUE"]
     assert configured(Sample, words, "it") == Sample(-3, 0.5, (1, 2), True)
@@ -48,7 +56,7 @@ def test_words_become_fields() -> None:
         (["needed"], "it: 'needed' does not set a field"),
         (["other=1"], "it: 'other=1' does not set a field; write FIELD=VALUE with one of needed, share, sizes, on"),
         (["needed=1", "needed=2"], "it: needed is given twice"),
-        (["needed=1.5"], "must be a number"),
+        (["needed=1.5"], "must be a whole number"),
         (["needed=1", "share=1_0"], "must be a number"),
         (["needed=1", "share=٣"], "must be a number"),
         (["needed=1", "on=yes"], "it must be true or false"),

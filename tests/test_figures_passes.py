@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from hardtail.core.records import Accuracy, RunEntry, append_jsonl
+from hardtail.core.records import Accuracy, DataFile, RunEntry, append_jsonl
 from hardtail.decoding.loop import decode
 from hardtail.policies.named import policy_named
 from hardtail.show.charts.passes import costs, decoded_passes, recorded_passes
@@ -21,7 +21,7 @@ from tests.planted import lookahead
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     def record(policy: str, n: int, right: float, passes: float | None, stratum: str = "chain>=28") -> Accuracy:
-        return Accuracy(policy=policy, stratum=stratum, n=n, exact_match=right, passes=passes)
+        return Accuracy(policy=policy, stratum=stratum, n=n, exact_match=right, passes=passes, checkpoint="last")
 
     held = [
         record("check", 300, 1.0, 20.0),
@@ -29,6 +29,9 @@ def run(tmp_path: Path) -> Run:
         structs.replace(record("check", 100, 0.6, 12.0), data_seed=1),
         structs.replace(record("check", 9000, 0.0, 2.0), data_seed=2, commit_rule="4 a step"),
         record("check", 5000, 0.0, None),  # from before passes were counted
+        structs.replace(record("check", 8000, 0.0, 3.0), data=DataFile(file="others.npz", sha256="0")),
+        structs.replace(record("check", 7000, 0.0, 3.0), checkpoint="best_probe"),
+        structs.replace(record("check", 6000, 0.0, 3.0), temperature=1.0),
         record("check", 100, 0.0, 1.0, "natural"),
         record("top1", 100, 0.5, 33.0),
     ]
@@ -37,7 +40,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_costs_are_means_over_instances(run: Run) -> None:
-    assert costs(run, "chain>=28", ["top1", "check", "lsb"]) == {
+    assert costs(run, "last", "chain>=28", ["top1", "check", "lsb"]) == {
         "top1": pytest.approx((33.0, 0.5)),
         "check": pytest.approx((18.0, 0.9)),
     }
@@ -45,7 +48,7 @@ def test_costs_are_means_over_instances(run: Run) -> None:
 
 def test_every_policy_that_was_measured_has_its_mark(run: Run) -> None:
     drawn = passes_figure(
-        {"one": run}, {"one": "#0072b2"}, "chain>=28", {"check": "check", "top1": "top1", "lsb": "lsb"}
+        {"one": run}, "last", {"one": "#0072b2"}, "chain>=28", {"check": "check", "top1": "top1", "lsb": "lsb"}
     )
     (axes,) = drawn.axes
     lines = [line.get_xydata() for line in axes.lines if line.get_linestyle() == "None"]
@@ -91,13 +94,12 @@ def test_policies_are_lines_over_their_settings_and_near_names_share_a_label(run
 
 
 def test_the_page_says_what_is_solved_best_in_the_fewest_passes(run: Run) -> None:
-    chart = recorded_passes("addition", [run], {"a"})
-    assert chart is not None
+    (chart,) = recorded_passes("addition", [run], "last", {"a"})
     found = {one.style: one.lines[0].points[0] for one in chart.series}
     assert {policy: point.x for policy, point in found.items()} == {"check": pytest.approx(18.0), "top1": 33.0}
     assert {policy: point.y for policy, point in found.items()} == {"check": pytest.approx(0.9), "top1": 0.5}
     assert (chart.section, chart.answer) == ("cost", "a, seed 42 (not measured) · check solves 90 % in 18 passes")
-    assert recorded_passes("no such task", [run]) is None
+    assert recorded_passes("no such task", [replace(run, entry=structs.replace(run.entry, task="none"))], "last") == []
 
 
 def test_decodes_that_cost_the_same_are_not_compared_by_cost() -> None:

@@ -337,3 +337,6 @@ def test_dropout_is_even_and_independent(kernel: str) -> None:
         apart = together[~torch.eye(len(together), dtype=torch.bool)]
         assert apart.std().item() == pytest.approx(1.0, abs=0.05)
         assert apart.abs().max().item() < 8
+    for lag in range(1, drawn.shape[1] - 1):  # along a row, where a generator's numbers follow each other
+        pairs = drawn[:, lag:] * drawn[:, :-lag]
+        assert abs(pairs.sum().item()) < 5 * pairs.numel() ** 0.5

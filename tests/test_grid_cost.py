@@ -65,7 +65,7 @@ def test_what_is_recorded_costs_nothing(tmp_path: Path, hardtail_command: Comman
     assert code == 0
     recorded = sum(entry.name in RECORDED.names() for entry in entries_named(["listops"]))
     assert f"{9 - recorded} runs are left, {recorded} recorded: " in out
-    assert "critical path: listops-" in out
+    assert "longest run: listops-" in out
     code, _, error = hardtail_command("study", "plan", *where)
     assert (code, "plan needs grids or runs" in error) == (2, True)
 

@@ -41,7 +41,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "text for tokens": ({"tokens_NL": _cast("U3")}, "tokens_NL"),
     "wide tokens": ({"tokens_NL": _cast("u8")}, "tokens_NL"),
     "one dimension of tokens": ({"tokens_NL": np.ravel}, "tokens_NL"),
-    "tokens outside the vocabulary": ({"tokens_NL": _with((0, 0), 200)}, "tokens that it cannot have"),
+    "tokens outside the vocabulary": ({"tokens_NL": _with((0, 0), 200)}, "tokens outside the task's vocabulary"),
     "a prompt that is no problem": ({"tokens_NL": _with((0, 0), 11)}, "does not hold problems of addition"),
     "an answer that is wrong": ({"tokens_NL": lambda array: (array + (np.arange(15) == 14)) % 10}, "does not"),
     "a prompt beyond the end": ({"prompt_len_N": _with((0,), 14)}, "no room"),
@@ -74,8 +74,8 @@ EVENTS: dict[str, tuple[dict[str, Any], str]] = {
     "a probability above one": ({"prob_NT": _with((0, 0), 2.0)}, "not probabilities"),
     "an infinite probability": ({"gold_prob_NT": _with((0, 0), np.inf)}, "not probabilities"),
     "fewer events": ({"token_NT": lambda array: array[:, 1:]}, "token_NT"),
-    "a token that there is not": ({"token_NT": _with((0, 0), 250)}, "tokens that it cannot have"),
-    "an answer of other tokens": ({"answer_NA": _with((0, 0), 250)}, "tokens that it cannot have"),
+    "a token that there is not": ({"token_NT": _with((0, 0), 250)}, "tokens outside the task's vocabulary"),
+    "an answer of other tokens": ({"answer_NA": _with((0, 0), 250)}, "tokens outside the task's vocabulary"),
     "text for probabilities": ({"prob_NT": _cast("U3")}, "prob_NT"),
     "no margins": ({"margin_NT": None}, "'margin_NT' is missing"),
 }
@@ -115,7 +115,7 @@ def test_whole_files_of_every_task_are_read(name: str, tmp_path: Path) -> None:
     assert stored_instances(data_set(tmp_path / "data.npz", task))[0] == task
     for extra in task.extra_limits():
         path = data_set(tmp_path / "data.npz", task, {f"extras/{extra}": lambda array: array.astype("i8") + 1000})
-        with pytest.raises(HardtailError, match=f"'{extra}' has values that the task does not have"):
+        with pytest.raises(HardtailError, match=f"'{extra}' has values outside the task's range"):
             stored_instances(path)
 
 

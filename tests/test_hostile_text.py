@@ -115,10 +115,10 @@ def test_results_come_as_they_are_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("value", ["١", "1_0", " 8", "8 ", "0x8", "1e", "٣.٥", "𝟴", "9" * 5000, "1e99999", ""])
 def test_numbers_are_written_in_ascii(value: str, hardtail_command: Command) -> None:
-    for words in (("sample", "addition", "--set", f"digits={value}"), ("sample", "maze", "--set", f"bias={value}")):
-        code, _, err = hardtail_command(*words)
+    for task, field, kind in (("addition", "digits", "whole number"), ("maze", "bias", "number")):
+        code, _, err = hardtail_command("sample", task, "--set", f"{field}={value}")
         assert code == 2
-        assert f"is {quoted(value)}; it must be a number" in err
+        assert f"is {quoted(value)}; it must be a {kind}" in err
 
 
 # -- codes that a terminal obeys --------------------------------------------------------------------------------------

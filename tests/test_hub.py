@@ -215,7 +215,7 @@ def test_refusals(run: Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.Monke
         ht.push(run, "me/try")
     with pytest.raises(HardtailError, match="leave out @main"):
         ht.push(run, "hf:me/try@main")
-    with pytest.raises(HardtailError, match="no such repository, or it is not yours"):
+    with pytest.raises(HardtailError, match="no such repository, or you have no access"):
         ht.load("hf:me/nothing")
     broken = shutil.copytree(run, tmp_path / "broken")
     raw = (broken / "best_probe.safetensors").read_bytes()
@@ -244,7 +244,7 @@ def test_private_repositories_need_the_token(run: Path, hub: Hub, monkeypatch: p
     ht.push(run, "hf:me/secret", private=True)
     assert hub.repositories["model", "me/secret"].private
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
-    with pytest.raises(HardtailError, match="not yours to use"):
+    with pytest.raises(HardtailError, match="no access to it"):
         ht.load("hf:me/secret")
 
 

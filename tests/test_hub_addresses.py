@@ -41,9 +41,9 @@ def test_whatever_the_hubs_client_raises_is_a_sentence(
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        (401, "there is no such repository, or it is not yours to use"),
-        (403, "there is no such repository, or it is not yours to use"),
-        (404, "there is no such repository, or it is not yours to use"),
+        (401, "there is no such repository, or you have no access to it"),
+        (403, "there is no such repository, or you have no access to it"),
+        (404, "there is no such repository, or you have no access to it"),
         (418, "the Hub answered 418; try again later"),
     ],
 )

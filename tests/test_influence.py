@@ -184,5 +184,5 @@ def test_the_region_of_a_doubtful_cell_is_what_depends_on_it(monkeypatch: pytest
 
 
 def test_groups_that_nobody_chose_are_refused() -> None:
-    with pytest.raises(HardtailError, match="hide=attention are groups that a model chooses, and none was asked"):
+    with pytest.raises(HardtailError, match="a model chooses the groups, and no model has been asked"):
         decode(TOY, problems(2), Check(hide="attention"))

@@ -211,7 +211,7 @@ def test_garbage_gets_a_sentence(text: str) -> None:
         (["#######"] * 6, "6 lines of 7 characters"),
         (["#######"] * 8, "8 lines of 7 characters"),
         (["#######"] * 6 + ["######"], "7 lines of 6 to 7 characters"),
-        (["S" + "." * 40 + "E"] * 2, "2 lines of 42 characters"),  # too short for a flat maze of any size
+        (["S" + "." * 40 + "E"] * 2, "2 lines of 42 characters"),  # too short, and no square
         (["S" + "." * 79, "." * 80], "2 lines of 80 characters"),  # no E
     ],
 )
@@ -225,6 +225,10 @@ def test_grids_below_each_other_and_flat_mazes_are_told_apart() -> None:
     """A flat maze is longer than the widest grid, whose lines have 65 characters."""
     task, flat = hardtail.task("maze"), "S" + "#" * 63 + "E"
     assert task.prompts([f" {flat}", flat]) == [flat, flat]
+    small = [hardtail.task("maze", size=size) for size in (2, 3)]
+    for one in small:
+        drawn = one.render(one.sample(3, Streams(0).named("flat"), "natural"))
+        assert one.prompts(["".join(text.split()) for text in drawn]) == ["".join(text.split()) for text in drawn]
     grid = [flat, *["#" * 65] * 63, flat[::-1]]
     assert task.prompts(grid * 2) == ["\n".join(grid)] * 2
 

@@ -81,6 +81,17 @@ def test_a_finished_run_travels_with_all_that_is_measured_and_recorded(tmp_path:
     assert train(short(4), folder).finished, "it needs no state"
 
 
+def test_what_was_measured_where_a_run_goes_is_kept(tmp_path: Path) -> None:
+    train(short(4), run := tmp_path / "done")
+    first, second, third = (f'{{"policy": "{name}"}}\n'.encode() for name in ("top1", "lsb", "random"))
+    (run / "evaluations.jsonl").write_bytes(first + second)
+    pack(run, tmp_path / "pieces")
+    folder, _ = unpack(tmp_path / "pieces", tmp_path / "there")
+    (folder / "evaluations.jsonl").write_bytes(first + third)
+    unpack(tmp_path / "pieces", tmp_path / "there")
+    assert (folder / "evaluations.jsonl").read_bytes() == first + second + third
+
+
 def test_a_run_that_was_out_of_patience_travels_with_its_state(ended: Path, tmp_path: Path) -> None:
     pack(ended, tmp_path / "pieces")
     folder, _ = unpack(tmp_path / "pieces", tmp_path / "there")
@@ -199,7 +210,7 @@ def test_from_the_command_line(started: Path, tmp_path: Path, hardtail_command: 
     for words, sentence in (
         (["pack"], "pack needs runs"),
         (["pack", "nowhere", "--runs", runs], "there is no run"),
-        (["unpack", runs], "holds 0 packed runs"),
+        (["unpack", runs], "holds no packed run"),
         (["unpack", "nowhere"], "is not a packed run"),
     ):
         code, _, said = hardtail_command("study", *words)

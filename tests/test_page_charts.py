@@ -89,8 +89,8 @@ def test_a_plot_of_what_is_hidden_is_not_drawn_empty(opened: Open, tmp_path: Pat
     charts = [drawn("cost", [(shown, line)]), replace(drawn("cost", [(hidden, line)]), title="About b")]
     page = opened("#curves", path=written(tmp_path / "hidden.html", *charts))
     assert page.locator(".chart").count() == 1
-    page.get_by_text("Nothing is chosen in 1 more plot.").wait_for()
+    page.get_by_text("1 more plot shows nothing of what is chosen.").wait_for()
     page.get_by_text("Showing 1 of 2 runs and models").click()
     page.get_by_label("b", exact=True).check()
     page.locator('[data-chart="About b"] .mark').wait_for()
-    assert page.get_by_text("Nothing is chosen").count() == 0
+    assert page.get_by_text("nothing of what is chosen").count() == 0

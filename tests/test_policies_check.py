@@ -136,6 +136,7 @@ def slow_check(row: Row, policy: Check) -> tuple[Story, str]:
             reach = policy.reach if policy.then == "region" else 0
             story.hide([cell for cell in row.maskable if any(abs(cell - other) <= reach for other in doubted)])
             story.fill()
+            quiet = 0
     return story, "nothing to do"
 
 
@@ -187,7 +188,7 @@ def test_a_check_is_its_definition(policy: Check) -> None:
         ("groups=012", "hide=given needs groups"),
         ("hide=given,groups=0101", "every one of '012'"),
         ("hide=given,groups=012!", "every one of '012'"),
-        ("hide=given,groups=012012", "are 6 cells, but answers have 9"),
+        ("hide=given,groups=012012", "has 6 signs, but answers have 9 cells"),
         ("hide=none,groups=012", "hide=given needs groups"),
         ("hide=none,parts=7", "hide=none with parts=7 and sweep=forward; it looks at the whole answer at once"),
         ("hide=none,sweep=backward", "hide=none with parts=3 and sweep=backward"),
@@ -255,7 +256,7 @@ def test_regions_that_are_given_replace_those_around_a_cell() -> None:
     assert same_trace(*(decode(TOY, problems(40), policy) for policy in (usual, given)))
     alone = Check(then="region", regions=((),) * CELLS, rounds=3)
     assert same_trace(*(decode(TOY, problems(40), policy) for policy in (alone, Check(then="refill", rounds=3))))
-    with pytest.raises(HardtailError, match="only then=region has them"):
+    with pytest.raises(HardtailError, match="regions needs then=region"):
         Check(regions=around)
 
 
@@ -333,3 +334,19 @@ def test_wrong_names_are_explained(name: str, message: str) -> None:
 def test_a_seed_redraws_random_groups() -> None:
     one, other = (decode(TOY, problems(20), Check(hide="random", rounds=2), Decoding(seed=seed)) for seed in (0, 1))
     assert one.cell_NT.shape != other.cell_NT.shape or (one.cell_NT != other.cell_NT).any()
+
+
+@pytest.mark.parametrize("then", ["replace", "refill", "region"])
+def test_a_settled_answer_survives_one_more_look(then: Literal["replace", "refill", "region"]) -> None:
+    """Settled means that every group was looked at given all the tokens that are in the answer now."""
+    policy = Check(then=then)
+    trace = decode(TOY, problems(200), policy)
+    settled = np.flatnonzero(trace.notes["settled"]).tolist()
+    assert len(settled) > 10
+    for i in settled:
+        row = Row(trace.instances, i)
+        row.tokens_L[row.at_A] = torch.from_numpy(trace.answer_NA[i].astype(np.int64))
+        story = Story(row)
+        for group in groups_of(row.maskable, policy):
+            held = story.look(group)
+            assert held == {cell: int(row.tokens_L[row.at_A[cell]]) for cell in group}

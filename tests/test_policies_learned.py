@@ -15,7 +15,7 @@ from hardtail.decoding.loop import decode
 from hardtail.measuring.subject import Subject
 from hardtail.models.denoiser import Function, ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
-from hardtail.policies.learned import Planned, Suspects
+from hardtail.policies.learned import TILE, Planned, Suspects
 from hardtail.policies.orders import Logical
 from hardtail.policies.parallel import Threshold
 from hardtail.schemes.base import Corpus, Rows
@@ -152,3 +152,15 @@ def test_a_head_needs_features_and_an_order() -> None:
     rows, _ = some_rows()
     with pytest.raises(HardtailError, match="no logical order"):
         InOrder().lesson(subject().denoiser, rows, None, torch.Generator())
+
+
+def test_what_a_head_says_of_a_row_does_not_depend_on_other_rows() -> None:
+    """It is asked in tiles of one size, as matrix products round differently at others."""
+    asked: list[int] = []
+
+    def head(tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        asked.append(len(tokens_BL))
+        return by_place(tokens_BL, at_BA)
+
+    decode(TOY, problems(70), Suspects(head=head, k=2, rounds=4, p=0.3))
+    assert set(asked) == {TILE}

@@ -20,6 +20,7 @@ from hardtail.policies.named import name_of, policy_named
 from hardtail.policies.orders import Blocks, Logical
 from hardtail.policies.parallel import Klass, Threshold
 from hardtail.policies.remask import LeaveOneOut, ReMDM
+from hardtail.show.policies import policy_tables
 from tests.decoding_toys import CELLS, NAMES, TOY, EveryOther, problems
 
 
@@ -77,7 +78,7 @@ def test_every_order_of_every_task_is_a_policy() -> None:
         ("block,width=4", "'width=4' does not set a field; write FIELD=VALUE with one of size"),
         ("block,4", "'4' does not set a field"),
         ("block,size=4,size=5", "size is given twice"),
-        ("block,size=four", "size is 'four'; it must be a number"),
+        ("block,size=four", "size is 'four'; it must be a whole number"),
         ("block,size=0", "size is 0"),
         ("block,size=2.5", "size is '2.5'"),
         ("top1,p=1", "'p=1' does not set a field; there are none to set"),
@@ -136,3 +137,9 @@ def test_the_table_names_every_policy() -> None:
     text = (Path(__file__).parents[1] / "docs" / "policies.md").read_text()
     first_column = "".join(line.split("|")[1] for line in text.splitlines() if line.startswith("|"))
     assert set(POLICIES.builtin) <= set(re.findall(r"`([\w-]+)`", first_column))
+
+
+def test_a_policy_that_cannot_be_loaded_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES._known, "broken", "no_such_package:Nope")
+    rows = [row for table in policy_tables() for row in table.rows]
+    assert {"top1", "check", "broken"} <= {str(row[0]) for row in rows}

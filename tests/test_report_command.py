@@ -149,7 +149,7 @@ def test_a_damaged_or_foreign_trace_is_one_sentence(report: Command, tmp_path: P
     save_trace(tmp_path / "cells.npz", replace(traces[0], cell_NT=traces[0].cell_NT + np.int16(99)))
     assert "events outside the answer" in report(str(tmp_path / "cells.npz"))[2]
     save_trace(tmp_path / "tokens.npz", replace(traces[0], token_NT=traces[0].token_NT + np.uint8(99)))
-    assert "tokens that it cannot have" in report(str(tmp_path / "tokens.npz"))[2]
+    assert "tokens outside the task's vocabulary" in report(str(tmp_path / "tokens.npz"))[2]
 
 
 def test_damaged_records_are_refused_before_anything_is_decoded(report: Command, trained: Path, tmp_path: Path) -> None:

@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import RunEntry, append_jsonl
 from hardtail.show.charts.accuracy import recorded_accuracy
 from hardtail.show.charts.legend import by_variant
+from hardtail.show.charts.states import trained_states
 from hardtail.show.figures.panels import by_policy
 from hardtail.show.page.curves import run_charts
 from hardtail.show.page.data import page_content
 from hardtail.show.page.judged import ledger
+from hardtail.show.sources import all_runs
 from hardtail.show.study_tables import study_tables
 from hardtail.show.table_files import write_tables
 from hardtail.study.claims import Results
@@ -249,3 +252,43 @@ def test_each_run_is_explained_once_for_an_order_and_its_weights(tmp_path: Path)
     append_jsonl(tmp_path / "diagnoses.jsonl", [whole, part, logical])
     run = Run(RunEntry(name="run", task="addition", arm="addition-puma", seed=42, steps=1), tmp_path)
     assert run.explained == {("top1", "last"): whole, ("lsb", "last"): logical}
+
+
+def test_the_recipe_says_which_scheme_a_run_was_trained_by(tmp_path: Path) -> None:
+    """`hardtail train addition-random --scheme papl,alpha=5` is called `addition-random-papl-alpha=5`."""
+    lines(tmp_path / "evaluations.jsonl", [])
+    run = Run(RunEntry(name="a", arm="addition-random-papl-alpha=5", task="addition", seed=42, steps=1), tmp_path)
+    assert run.scheme == "random", "there is no recipe"
+    for arm, scheme, name in (
+        ("random-papl-alpha=5", "Papl", "papl"),
+        ("papl5-tf32", "hardtail.schemes.papl:Papl", "papl5"),
+        ("oracle-quarter", "Puma", "oracle"),
+        ("large-puma", "Puma", "puma"),
+        ("random-then-own", "mine:Own", "mine:Own"),
+    ):
+        recipe = {
+            "class": "Recipe",
+            "fields": {"task": {"name": "addition", "fields": {}}, "scheme": {"class": scheme}},
+        }
+        (tmp_path / "recipe.json").write_text(json.dumps(recipe))
+        made = Run(RunEntry(name="a", arm=f"addition-{arm}", task="addition", seed=42, steps=1), tmp_path)
+        assert made.scheme == name
+
+
+def test_a_run_that_was_stopped_before_its_first_step_is_shown(tmp_path: Path) -> None:
+    folder = results(tmp_path, seeds=(42,))
+    nothing = {"by_count": [0] * 34, "by_count_and_rank": [[0] * 33] * 34}
+    (folder / "addition-puma-tf32-s42" / "coverage.json").write_text(json.dumps(nothing))
+    trained = trained_states(Store(folder).runs())
+    assert [one.series.group for one in trained] == ["random-tf32", "papl-tf32"]
+
+
+def test_a_run_of_ones_own_is_not_mistaken_for_a_recorded_one(tmp_path: Path) -> None:
+    store = Store(results(tmp_path / "results", seeds=(42,)))
+    recorded = store.runs()
+    (mine := tmp_path / "runs" / recorded[0].name).mkdir(parents=True)
+    assert all_runs(store, recorded[:1]) == recorded
+    same = Run(recorded[0].entry, mine)
+    assert all_runs(store, [same]) == recorded
+    with pytest.raises(HardtailError, match="has the name of a recorded run"):
+        all_runs(store, [Run(structs.replace(recorded[0].entry, wall=1.0), mine)])

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -93,7 +94,7 @@ def test_no_difference_is_not_told_as_one() -> None:
     assert (found.gain, found.problem) == (0.0, None)
     assert found.text == (
         "By confidence, right solves 100 % of ordinary sums and 100 % of sums with a carry chain of 8 or more digits. "
-        "Lowest digit first, it is no different: 100 %."
+        "Lowest digit first, it solves as many: 100 %."
     )
 
 
@@ -122,6 +123,10 @@ def test_a_model_that_never_learned_decides_nothing() -> None:
     alone, _ = told(wrong)
     assert alone.text == "No model here has learned addition: lost solves 0 % of ordinary sums."
     assert alone.gain == 0
+    third_N1 = np.arange(N)[:, None] % 3 == 0
+    better = replace(wrong[0], answer_NA=np.where(third_N1, wrong[0].instances.answer_NA, wrong[0].answer_NA))
+    several, _ = told([*wrong, replace(better, about={**better.about, "model": "better"})])
+    assert several.text.startswith("No model here has learned addition: the best of them, better, solves ")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from inspect import signature
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +27,7 @@ from hardtail.cli.common import (
     memory,
 )
 from hardtail.cli.grid import Address, LauncherName, crew
-from hardtail.cli.options import option
+from hardtail.cli.options import flag_of, option, unread
 from hardtail.core.errors import HardtailError
 from hardtail.core.registry import TASKS
 
@@ -178,8 +179,10 @@ def data(
         raise HardtailError(f"--out {out} must end in .npz, whose manifest is written next to it as .json, or .parquet")
     if out.suffix == ".parquet":
         pyarrow_or_error()
-    if source is not None and launcher == "ray":
-        raise HardtailError("--launcher ray draws problems, and --from reads them from a file; leave one out")
+    ignored = {"limit"} if source is None else {"keep_overlap", "launcher", "address"}
+    if unused := unread(data, locals(), signature(data).parameters.keys() - ignored):
+        where = "without --from, as problems are drawn" if source is None else "with --from, as problems are given"
+        raise HardtailError(f"{flag_of(unused)} has no use {where}; leave it out")
     common.check_out(out)
     with sole_writer(out):
         written = (out, manifest_path(out)) if out.suffix == ".npz" else (out,)
@@ -203,7 +206,10 @@ def data(
     size, count = out.stat().st_size / 1e6, common.counted(len(built.instances), "instance", "instances")
     print(f"{out}: {count}, {built.manifest.distinct:,} distinct, {size:.1f} MB")
     how = built.manifest.train_and_test
-    print(f"train and test are {how}" if keep_overlap else f"train and test are kept apart {how}")
+    if source is not None:
+        print(f"the file's problems were {how}")
+    else:
+        print(f"train and test are {how}" if keep_overlap else f"train and test are kept apart {how}")
 
 
 @app.command(imports=True)

@@ -1,4 +1,4 @@
-"""Waiting threads do not spin. It is loaded before all else, so it imports nothing that takes time."""
+"""Make torch's waiting threads sleep, not spin. Imported before everything else, so it imports nothing slow."""
 
 import os
 

@@ -1,4 +1,5 @@
-"""Files that several machines share: each is written whole, and replaced only by who has seen its latest version.
+"""Files that several machines share: each is written whole, and replaced only by a writer that has seen its latest
+version.
 
 Keys are paths with `/` below the depot's root. `core.buckets` has the depot in object storage.
 """
@@ -38,7 +39,7 @@ class Depot(ABC):
 
     @property
     def prompt(self) -> "Depot":
-        """The same files, for requests that are of no use if they take longer than some seconds."""
+        """The same files, for requests that are useless after a few seconds."""
         return self
 
     @abstractmethod
@@ -54,7 +55,7 @@ class Depot(ABC):
 
     @abstractmethod
     def publish(self, files: Mapping[str, bytes], key: str, change: Callable[[bytes], bytes]) -> None:
-        """Write files, then replace the file that says that they count by a function of its content.
+        """Write files, then update the index that lists them by a function of its content.
 
         That content is empty if there is no file, and is only ever added to. Nobody else changes it in between;
         `change` may raise an error, and then nothing is written. Raise BusyError if someone else is writing the same

@@ -67,7 +67,7 @@ def configured(kind: type[T], given: Sequence[str], name: str) -> T:
 
 def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, Any]:
     """The values of `given` in the types that the fields of the dataclass `kind` have; errors start with `name`."""
-    hints = get_type_hints(kind)
+    hints = _hints_of(kind)
     known = [item.name for item in fields(kind)]
     values: dict[str, Any] = {}
     for word in given:
@@ -77,17 +77,24 @@ def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, A
             raise HardtailError(f"{name}: {word!r} does not set a field; {accepted}")
         if field in values:
             raise HardtailError(f"{name}: {field} is given twice; give it once")
+        if field not in hints:
+            raise HardtailError(f"{name}: {field} cannot be written as text; set it in Python")
         values[field] = _convert(f"{name}: {field}", value, hints[field])
     return values
 
 
+def _hints_of(kind: type[Any], include_extras: bool = False) -> dict[str, Any]:
+    """The types of the fields; none if one of them is a name that only a type checker imports."""
+    try:
+        return get_type_hints(kind, include_extras=include_extras)
+    except NameError:
+        return {}
+
+
 def check_fields(config: Any, name: str) -> None:
     """Refuse a value of the wrong type, outside its bounds, or not among its options; errors start with `name`."""
-    try:
-        hints = get_type_hints(type(config), include_extras=True)
-    except NameError:  # a name that only a type checker imports: nothing is known about these fields
-        return
-    for item in fields(config):
+    hints = _hints_of(type(config), include_extras=True)
+    for item in fields(config) if hints else ():
         value, hint = getattr(config, item.name), hints[item.name]
         if NoneType in get_args(hint):
             if value is None:
@@ -157,7 +164,9 @@ def _convert(what: str, value: str, hint: Any) -> Any:
                 raise ValueError
             return hint(value)
         except ValueError:
-            raise HardtailError(f"{what} is {quoted(value)}; it must be a number") from None
+            raise HardtailError(
+                f"{what} is {quoted(value)}; it must be a {'whole ' if hint is int else ''}number"
+            ) from None
     if get_origin(hint) is Literal:  # what is none of the options is refused when the object is made
         return next((option for option in get_args(hint) if str(option) == value), value)
     if get_origin(hint) in (tuple, list, Sequence) and isinstance(member := get_args(hint)[0], type):

@@ -217,7 +217,7 @@ def _speaking(address: Address) -> "Iterator[HfApi]":
         status = error.response.status_code
         if status in (401, 403, 404):
             raise HardtailError(
-                f"{name}: there is no such repository, or it is not yours to use; check the name, and log in "
+                f"{name}: there is no such repository, or you have no access to it; check the name, and log in "
                 "(`hf auth login`)"
             ) from error
         raise HardtailError(f"{name}: the Hub answered {status}; try again later") from error

@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from hardtail.core.describe import short_name
 from hardtail.core.errors import HardtailError
 from hardtail.core.manifest import Seed
 from hardtail.core.parsing import converted
 from hardtail.core.pretrained import HF, Pretrained
 from hardtail.core.records import Positive, read_json
+from hardtail.core.registry import SCHEMES
 
 RECIPE = "recipe.json"
 Kind = Literal["last", "best_probe"]
@@ -24,6 +26,10 @@ class _Watch(Struct, frozen=True):
     fields: _WatchFields
 
 
+class _Scheme(Struct, frozen=True, rename={"kind": "class"}):
+    kind: str
+
+
 class _Model(Struct, frozen=True):
     fields: Pretrained
 
@@ -33,6 +39,7 @@ class RecipeFields(Struct, frozen=True, kw_only=True):
 
     task: dict[str, Any]
     """As `tasks.named` writes it."""
+    scheme: _Scheme | None = None
     seed: Seed | None = None
     """The weights of a model that a user saved may lack this and what follows."""
     steps: Positive | None = None
@@ -45,6 +52,14 @@ class RecipeFields(Struct, frozen=True, kw_only=True):
     def pretrained(self) -> Pretrained | None:
         """The model of another project that training begins with, if it does."""
         return self.model.fields if self.model else None
+
+    @property
+    def scheme_name(self) -> str:
+        """The registered name of the training scheme; of another one its class; empty if the recipe does not say."""
+        if self.scheme is None:
+            return ""
+        own = short_name(self.scheme.kind)
+        return next((name for name, path in SCHEMES.paths().items() if short_name(path) == own), own)
 
     @property
     def order(self) -> str | None:

@@ -104,7 +104,9 @@ def _table(headers: Mapping[str, Header], name: str) -> tuple[int, int]:
     """The two lengths of an array that gives them to others."""
     shape = headers[name].shape
     if len(shape) != 2 or shape[1] > LONGEST:
-        raise HardtailError(f"the array {name!r} ({headers[name]}) is not a table of a possible size")
+        raise HardtailError(
+            f"the array {name!r} ({headers[name]}) must have two dimensions, the second at most {LONGEST:,}"
+        )
     return shape[0], shape[1]
 
 

@@ -22,11 +22,11 @@ MOST_OF_AN_ERROR = 2000
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and line feed
     "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # direction, width 0
-    "\ud800-\udfff]"  # bytes of a file name that are no text
+    "\ud800-\udfff]"  # bytes of a file name that are not text
 )
 _COLOUR = re.compile("(\x1b\\[[0-9;]{0,40}m)")
 _HANGING = re.compile(r"usage: [^\[{]*|\s*(?:[-•] )?")
-"""What the rest of a line that is broken is indented by."""
+"""The indent of a wrapped line's continuation."""
 
 
 def visible(text: str) -> str:

@@ -174,6 +174,11 @@ class TraceSource:
         return cls(**known)
 
     @property
+    def weights(self) -> tuple[str, str, int | None, int | None]:
+        """What tells models of one name apart, and their name."""
+        return self.model, self.checkpoint, self.step, self.seed
+
+    @property
     def words(self) -> list[str]:
         """What a person calls the trace: model, note, policy and stratum, as far as they are known."""
         return [word for word in (self.model, self.note, self.policy, self.stratum) if word]

@@ -71,6 +71,7 @@ class PolicyElsewhere:
         commit = self.commit if asked is None else _Asked(asked_B=asked.reshape(-1))
         count_B = fitting(policy.count(guess, score_BS, state, commit), hidden_B, policy, "count")
         count_B = count_B.clamp(min=1).minimum(hidden_B)
+        token_BS = fitting(policy.token(guess, state), token_BS, policy, "token")
         _, best_BS = ranked(score_BS)
         first_BS = torch.arange(x.shape[1], device=x.device) < count_B[:, None]
         state.step.add_(1)

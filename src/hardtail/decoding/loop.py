@@ -34,6 +34,7 @@ from hardtail.decoding.workers import Progress, spread, worker_count
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked, refuse_unscored
+from hardtail.policies.named import name_of
 
 PLAIN = Decoding()
 KEPT_LOOPS = 8
@@ -218,7 +219,10 @@ class _Loop:
         except TypeError:
             raise HardtailError(f"{self.policy}: steps returned {asked!r}; it must be a whole number") from None
         if most > MOST_STEPS:
-            raise HardtailError(f"{self.policy} may take {most:,} steps; a trace can record at most {MOST_STEPS:,}")
+            fewer = "; give it fewer `rounds`" if hasattr(self.policy, "rounds") else ""
+            raise HardtailError(
+                f"{name_of(self.policy)} may take {most:,} steps, and a trace can record at most {MOST_STEPS:,}{fewer}"
+            )
         return most
 
     def _fill(self, instances: Instances) -> None:

@@ -20,7 +20,7 @@ class Decoding(Checked):
 
     commit: Commit = Commit()  # noqa: RUF009 (it is frozen)
     batch: AtLeastOne | None = None
-    """Rows at a time, on a CPU in steps of 32; affects memory, not results."""
+    """Rows at a time, on a CPU in steps of 32. It affects memory; on a GPU it may also change how sums are rounded."""
     device: str = "cpu"
     seed: Annotated[int, Bounds(ge=0, lt=1 << 63)] = 0
     """The seed of everything random in decoding."""

@@ -66,7 +66,7 @@ def documents(**metadata: Any) -> "dict[str, datasets.Dataset]":
 
 
 def judge(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Whether an answer is the gold one, and whether it solves the problem; what is no answer at all does neither."""
+    """Whether an answer is the gold one, and whether it solves the problem; text that is not an answer is neither."""
     task, instances = drawn(doc["problems"], doc["stratum"], doc["n"], doc["seed"])
     row = int(doc["row"])
     try:

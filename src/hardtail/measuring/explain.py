@@ -81,7 +81,7 @@ def explain_traces(traces: Iterable[tuple[str, Trace]]) -> list[Explained]:
     by_model: dict[tuple[object, ...], list[tuple[str, Trace]]] = {}
     for name, trace in traces:
         of, tokens_NL = trace.source, trace.instances.tokens_NL
-        key = (str(said_task(trace.about)), of.model, of.stratum, tokens_NL.shape, tokens_NL.tobytes())
+        key = (str(said_task(trace.about)), of.weights, of.stratum, tokens_NL.shape, tokens_NL.tobytes())
         by_model.setdefault(key, []).append((name, trace))
     return [_explained(held) for held in by_model.values()]
 

@@ -39,7 +39,7 @@ class GivenProblems:
     def read(cls, task: Task, path: Path, whose: str = "model") -> "GivenProblems":
         """A data set of `hardtail data`, in a file or on the Hub, or any file of problems that the task reads.
 
-        `whose` task it has to be of, a refusal says.
+        `whose` says in errors whose task it must be of: the model's or the recipe's.
         """
         path = hub.pinned_data(path)
         if path.suffix in (".npz", ".parquet") or str(path).startswith(hub.HF):

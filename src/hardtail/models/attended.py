@@ -28,7 +28,7 @@ class Attended(ABC):
         """Gradients of `packed_BLX`, for which there is `room`, and `query_BQD`."""
 
 
-class Ours(Attended):
+class KernelAttention(Attended):
     """By our own kernels."""
 
     def __init__(
@@ -50,8 +50,8 @@ class Ours(Attended):
         return d_packed_BLX, d_query_BQD
 
 
-class Torchs(Attended):
-    """By torch's, through a piece of autograd of its own."""
+class TorchAttention(Attended):
+    """PyTorch's, differentiated by autograd."""
 
     def __init__(self, packed_BLX: Tensor, query_BQD: Tensor | None, heads: int, dropout: float) -> None:
         given = (packed_BLX,) if query_BQD is None else (packed_BLX, query_BQD)
@@ -70,5 +70,5 @@ def attended(
 ) -> Attended:
     """Attention by the fastest method for these sizes; there is `room` for its output."""
     if width // heads in HEADS and (dropout or packed_BLX.shape[1] <= LONG):
-        return Ours(packed_BLX, query_BQD, seed, heads, dropout, room)
-    return Torchs(packed_BLX, query_BQD, heads, dropout)
+        return KernelAttention(packed_BLX, query_BQD, seed, heads, dropout, room)
+    return TorchAttention(packed_BLX, query_BQD, heads, dropout)

@@ -79,7 +79,7 @@ def _current(tensor: Tensor) -> torch.cuda.device:
 def fused(
     packed_BLX: Tensor, query_BQD: Tensor | None, seed: Tensor, heads: int, dropout: float
 ) -> tuple[Tensor, Tensor]:
-    """The output for each query, and the logarithm of its softmax denominator, which the backward pass needs."""
+    """The output for each query, and the logarithm of what it was divided by, which the backward pass needs."""
     from hardtail.models.kernels.attention import launch_forward
 
     q_BQD, k_BLD, v_BLD = split(packed_BLX, query_BQD)

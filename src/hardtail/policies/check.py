@@ -38,8 +38,8 @@ class Check(Policy):
     With `hide=none` the model looks at the complete answer, and writes what it now says over every cell: one pass a
     round. That needs a model that has seen wrong tokens in training (the scheme `own`).
 
-    It ends when every cell was looked at since the last difference; when the answer after a round is one that it had
-    before, unless groups are random; or after `rounds`.
+    It ends when every cell was looked at since the answer last changed; when the answer after a round is one that it
+    had before, unless groups are random; or after `rounds`.
     """
 
     remasks: ClassVar[bool] = True
@@ -77,7 +77,7 @@ class Check(Policy):
                 f"{SIGNS[: self.parts]!r} at least once"
             )
         if self.regions and self.then != "region":
-            raise HardtailError(f"check: regions with then={self.then}; only then=region has them")
+            raise HardtailError(f"check: regions is set, but then={self.then}; regions needs then=region")
         if self.hide == "none" and (self.parts, self.sweep) != (Check.parts, Check.sweep):
             raise HardtailError(
                 f"check: hide=none with parts={self.parts} and sweep={self.sweep}; it looks at the whole answer at "
@@ -91,12 +91,13 @@ class Check(Policy):
     def begin(self, state: State) -> dict[str, Tensor]:
         if self.hide in ("attention", "influence"):
             raise HardtailError(
-                f"check: hide={self.hide} are groups that a model chooses, and none was asked; decode with "
+                f"check: with hide={self.hide} a model chooses the groups, and no model has been asked; decode with "
                 "`hardtail eval` or `ht.decode`, or give the policy to `measuring.influence.with_groups` first"
             )
         if self.groups and len(self.groups) != state.at_BA.shape[1]:
             raise HardtailError(
-                f"check: groups={self.groups!r} are {len(self.groups)} cells, but answers have {state.at_BA.shape[1]}"
+                f"check: groups={self.groups!r} has {len(self.groups)} signs, but answers have "
+                f"{state.at_BA.shape[1]} cells"
             )
         none_B, none_BA = torch.zeros_like(state.key_B), torch.zeros_like(state.at_BA)
         hidden_B = state.hidden_BA.any(dim=1)
@@ -106,7 +107,7 @@ class Check(Policy):
             "settled_B": torch.zeros_like(hidden_B),
             "began_B": none_B + state.step,  # when the draft, or the last refill, began
             "turn_B": none_B,  # checks so far
-            "quiet_B": none_B.clone(),  # of these, the last ones without a difference
+            "quiet_B": none_B.clone(),  # of these, the last ones since the answer changed
             "differed_B": none_B.clone(),
             "caught_B": none_B.clone(),  # cells that differed in the first round
             "group_BA": none_BA,
@@ -164,6 +165,7 @@ class Check(Policy):
         if self.then != "replace" and perhaps(refill_B):
             restart(self.draft, state, _DRAFT, refill_B, state.hidden_BA | refill_BA)
             memory["began_B"].copy_(torch.where(refill_B, state.step + 1, memory["began_B"]))
+            memory["quiet_B"].mul_(~refill_B)  # no group has seen the new tokens yet
         doubted_BA &= ~over_B[:, None]
         drafting_B.copy_((drafting_B & ~drafted_B) | refill_B)
         return again_BA | refill_BA | self._ask((drafted_B | checked_B) & ~done_B & ~refill_B, state)

@@ -21,6 +21,19 @@ Fitted = Callable[[Tensor, Tensor], Tensor]
 """`fitted(tokens_BL, at_BA)`: a number for each answer cell [B, A]."""
 
 
+TILE = 32
+"""Rows that are asked together, so that what a row gets does not depend on how many others there are."""
+
+
+def _in_tiles(fitted: Fitted, tokens_RL: Tensor, at_RA: Tensor) -> Tensor:
+    """The numbers of each row, asked in tiles of one size."""
+    n = len(tokens_RL)
+    if short := -n % TILE:
+        tokens_RL, at_RA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_RL, at_RA))
+    tiles = zip(torch.split(tokens_RL, TILE), torch.split(at_RA, TILE), strict=True)
+    return torch.cat([fitted(*tile) for tile in tiles])[:n]
+
+
 @dataclass(frozen=True)
 class Planned(Policy):
     """The cell with the largest number of a planner first (P2's trained planner; Peng et al. 2025)."""
@@ -84,7 +97,7 @@ class Suspects(Threshold):
         row_R = rows_B.nonzero()[:, 0]
         tokens_RL, at_RA = state.tokens_BL[row_R], state.at_BA[row_R]
         logits(tokens_RL, at_RA[:, :1], row_R)  # the pass whose features the head reads
-        trust_RA = self.head(tokens_RL, at_RA).masked_fill(~state.maskable_BA[row_R], torch.inf)
+        trust_RA = _in_tiles(self.head, tokens_RL, at_RA).masked_fill(~state.maskable_BA[row_R], torch.inf)
         k = min(self.k, trust_RA.shape[1])
         cell_Rk = trust_RA.argsort(dim=1, stable=True)[:, :k]
         row_K, cell_K = row_R.repeat_interleave(k), cell_Rk.flatten()

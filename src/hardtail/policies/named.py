@@ -49,7 +49,7 @@ def _written(value: object) -> str | None:
     if isinstance(value, Policy):
         name = name_of(value)
         return f"{name.partition(',')[0]}+…" if "+" in name or "/" in name else name.replace(",", "+")
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not any(isinstance(part, tuple) for part in value):
         parts = [_written(part) for part in value]
         return None if None in parts else "/".join(map(str, parts))
     return str(value) if isinstance(value, str | int | float | None) else None

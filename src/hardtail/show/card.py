@@ -44,8 +44,8 @@ def model_card(
         "scheme": _named(fields.get("scheme")),
         "sizes": None if origin.pretrained else _named(fields.get("sizes")),
         "trained from": _base(origin.pretrained),
-        "recipe": f"`{origin.recipe}`, seed {origin.seed}",
-        "weights": f"`{origin.checkpoint}` of step {origin.step or 0:,} of {fields.get('steps') or 0:,}",
+        "recipe": f"`{origin.recipe}`" + ("" if origin.seed is None else f", seed {origin.seed}"),
+        "weights": f"`{origin.checkpoint}`" + _of_steps(origin.step, fields.get("steps")),
         "trained": None
         if finished is None
         else f"{finished.wall:,.0f} s on {finished.device}, commit `{finished.commit}`",
@@ -58,7 +58,6 @@ def model_card(
         "model-index": [{"name": name.rpartition("/")[2], "results": index}] if index else None,
     }
     parts = [
-        _header(head),
         f"# {name.rpartition('/')[2]}",
         f"A masked diffusion model of the task `{task.name}`. {ABOUT.format(version=__version__)}",
         _facts(facts),
@@ -76,7 +75,7 @@ def model_card(
         parts.append(f"```text\n{verdict(diagnoses, task.words).text()}\n```")
     call = f'model = ht.load("{HF}{name}"{_own(task)})  # at a commit: "{HF}{name}@COMMIT"'
     parts.append(_python("hub", call, "print(ht.evaluate(model, n=100))"))
-    return "\n\n".join(parts) + "\n"
+    return _card(head, *parts)
 
 
 def data_card(name: str, task: Task, instances: Instances, manifest: Manifest, file: str, licence: str | None) -> str:
@@ -84,7 +83,7 @@ def data_card(name: str, task: Task, instances: Instances, manifest: Manifest, f
     facts = {
         "task": f"`{task.name}`: {_settings(task.config())}",
         "split": manifest.split,
-        "problems": f"{len(instances):,}, {manifest.distinct or 0:,} distinct",
+        "problems": f"{len(instances):,}" + (f", {manifest.distinct:,} distinct" if manifest.distinct else ""),
         "seed": None if manifest.seed is None else str(manifest.seed),
         "from": manifest.file,
         "train and test": manifest.train_and_test,
@@ -92,21 +91,14 @@ def data_card(name: str, task: Task, instances: Instances, manifest: Manifest, f
     }
     shown = "\n".join(_problem(task, instances, i) for i in range(min(3, len(instances))))
     viewer = [{"config_name": "default", "data_files": file}] if file.endswith(".parquet") else None
-    return (
-        "\n\n".join(
-            [
-                _header(
-                    {"license": _lower(licence), "tags": ["hardtail", "masked-diffusion", task.name], "configs": viewer}
-                ),
-                f"# {name.rpartition('/')[2]}",
-                f"Problems of the task `{task.name}` with their answers and logical orders. "
-                f"{ABOUT.format(version=__version__)}",
-                _facts(facts),
-                f"```text\n{shown}\n```",
-                _python("hub,frames", f'instances, manifest = ht.load_instances("{HF}{name}")'),
-            ]
-        )
-        + "\n"
+    return _card(
+        {"license": _lower(licence), "tags": ["hardtail", "masked-diffusion", task.name], "configs": viewer},
+        f"# {name.rpartition('/')[2]}",
+        f"Problems of the task `{task.name}` with their answers and logical orders. "
+        f"{ABOUT.format(version=__version__)}",
+        _facts(facts),
+        f"```text\n{shown}\n```",
+        _python("hub,frames", f'instances, manifest = ht.load_instances("{HF}{name}")'),
     )
 
 
@@ -115,25 +107,24 @@ def trace_card(name: str, task: Task, trace: Trace, licence: str | None) -> str:
     plain = {key: value for key, value in trace.about.items() if isinstance(value, str | int | float) and value != ""}
     facts = {"task": f"`{task.name}`: {_settings(task.config())}", "problems": f"{len(trace):,}"}
     facts |= {key.replace("_", " "): f"`{value}`" for key, value in plain.items() if key != "task"}
-    return (
-        "\n\n".join(
-            [
-                _header({"license": _lower(licence), "tags": ["hardtail", "masked-diffusion", "trace", task.name]}),
-                f"# {name.rpartition('/')[2]}",
-                f"Every token that a model wrote while it decoded problems of `{task.name}`. "
-                f"{ABOUT.format(version=__version__)}",
-                _facts(facts),
-                _python("hub", f'trace = ht.load_trace("{HF}{name}")', "print(ht.diagnose(trace))"),
-            ]
-        )
-        + "\n"
+    return _card(
+        {"license": _lower(licence), "tags": ["hardtail", "masked-diffusion", "trace", task.name]},
+        f"# {name.rpartition('/')[2]}",
+        f"Every token that a model wrote while it decoded problems of `{task.name}`. "
+        f"{ABOUT.format(version=__version__)}",
+        _facts(facts),
+        _python("hub", f'trace = ht.load_trace("{HF}{name}")', "print(ht.diagnose(trace))"),
     )
 
 
-def _header(entries: Mapping[str, object]) -> str:
-    """The card's metadata. JSON is YAML, one line for each entry."""
-    lines = [f"{key}: {json.dumps(value)}" for key, value in entries.items() if value is not None]
-    return "\n".join(["---", *lines, "---"])
+def _card(metadata: Mapping[str, object], *parts: str) -> str:
+    """A card's text. Of its metadata, which are YAML, each entry is a line of JSON."""
+    lines = [f"{key}: {json.dumps(value)}" for key, value in metadata.items() if value is not None]
+    return "\n\n".join(["\n".join(["---", *lines, "---"]), *parts]) + "\n"
+
+
+def _of_steps(step: int | None, steps: int | None) -> str:
+    return "" if step is None else f" of step {step:,}" + (f" of {steps:,}" if steps else "")
 
 
 def _result(task: Task, held: Accuracy) -> dict[str, Any]:

@@ -25,11 +25,11 @@ def cost_text(cost: GridCost, gpus: int) -> str:
     lines = [
         f"{len(cost.runs)} runs are left, {cost.recorded} recorded: {cost.seconds / 3600:.1f} GPU-hours",
         f"with {gpus} GPU{'s' if gpus > 1 else ''}: {duration(cost.on(gpus))}",
-        f"critical path: {cost.longest.entry.name}, {duration(cost.longest.seconds)}",
-        "the time of a step is that of the fastest recorded run of the arm, or counted where there is none",
+        f"longest run: {cost.longest.entry.name}, {duration(cost.longest.seconds)}",
+        "the time of a step is that of the fastest recorded run of the arm or of one like it; else it is estimated",
     ]
     if counted:
-        lines.append(f"{counted} of these runs are counted, not recorded: good to a factor of two")
+        lines.append(f"the times of {counted} of these runs are estimates, good to a factor of two")
     return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from hardtail.core.fields import accepted
 from hardtail.core.registry import POLICIES, TASKS
 from hardtail.core.tables import Table
 from hardtail.policies.base import Policy
-from hardtail.policies.named import policy_named
+from hardtail.policies.named import name_of, policy_named
 
 
 def policy_tables() -> list[Table]:
@@ -97,7 +97,7 @@ def _default(value: object) -> str:
         return "/".join(map(_default, value))
     if value is None:
         return "none"
-    return next((name for name in POLICIES.names() if POLICIES.load(name) is type(value)), str(value))
+    return name_of(value) if isinstance(value, Policy) else str(value)
 
 
 def _sentence(kind: type) -> str:

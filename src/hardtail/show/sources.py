@@ -56,8 +56,16 @@ def results_if_any() -> Store | None:
 def all_runs(store: Store | None, given: Sequence[Run]) -> list[Run]:
     """Recorded runs, then run directories that are not recorded yet."""
     held = store.runs() if store else []
-    names = {run.name for run in held}
-    return [*held, *(run for run in given if run.name not in names)]
+    by_name = {run.name: run for run in held}
+    for run in given:
+        if (other := by_name.get(run.name)) and not _are_one(run, other):
+            raise HardtailError(f"{run.folder} has the name of a recorded run, {other.folder}; rename the folder")
+    return [*held, *(run for run in given if run.name not in by_name)]
+
+
+def _are_one(given: Run, recorded: Run) -> bool:
+    """Whether a run directory is that of a recorded run: a training is told by how long it took."""
+    return given.folder.resolve() == recorded.folder.resolve() or given.entry.wall == recorded.entry.wall
 
 
 def load_traces(paths: Sequence[Path]) -> list[Trace]:

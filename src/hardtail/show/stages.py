@@ -21,9 +21,6 @@ from hardtail.tasks.named import said_task, task_of
 from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.states import blocks, hidden_before
 
-MOST_COUNTED = 65_535
-"""The most problems of a stage, events of a trace and answer cells: a page counts them in two bytes."""
-
 
 @dataclass(frozen=True)
 class Decoder:
@@ -68,8 +65,6 @@ def _stage(traces: Sequence[Trace]) -> Stage:
     everything = Instances.concat([decoder.trace.instances for decoder in decoders])
     stratum_N = np.concatenate([decoder.stratum_N for decoder in decoders])
     first_P, row_N = _distinct(everything, stratum_N)
-    if len(first_P) > MOST_COUNTED:
-        raise HardtailError(f"{task.name}: a page cannot show {len(first_P):,} problems; give at most {MOST_COUNTED:,}")
     ends = np.cumsum([len(decoder.trace) for decoder in decoders])[:-1]
     return Stage(task, everything.take(first_P), stratum_N[first_P], decoders, tuple(np.split(row_N, ends)))
 
@@ -78,24 +73,26 @@ def _refuse_foreign(task: Task, trace: Trace) -> None:
     """Refuse a trace without instances, or with tokens that the task's vocabulary does not have."""
     highest = max(trace.token_NT.max(initial=0), trace.instances.tokens_NL.max(initial=0))
     if not len(trace) or highest >= task.vocabulary.size:
-        raise HardtailError(f"a trace of {task.name} is empty or has tokens that it cannot have; decode it again")
+        raise HardtailError(
+            f"a trace of {task.name} is empty or has tokens outside the task's vocabulary; decode it again"
+        )
 
 
 def _decoders(traces: Sequence[Trace]) -> tuple[Decoder, ...]:
     """The decoders. Models with the same name get their checkpoint, step and seed added to it, and policies how they
     were decoded, if not all were decoded in the same way. A decode that is given twice counts once."""
-    held: dict[tuple[str, ...], list[Trace]] = {}
+    held: dict[tuple[tuple[str, str, int | None, int | None], str, str], list[Trace]] = {}
     for trace in traces:
         of = trace.source
-        step, seed = ("?" if number is None else str(number) for number in (of.step, of.seed))
-        parts = held.setdefault((of.model, of.checkpoint or "weights", step, seed, of.policy, of.how), [])
+        parts = held.setdefault((of.weights, of.policy, of.how), [])
         if not any(_repeats(part, trace) for part in parts):
             parts.append(trace)
-    names = [name for name, *_ in {key[:-2] for key in held}]
-    ways = {key[-1] for key in held}
+    names = [name for name, *_ in {weights for weights, *_ in held}]
+    ways = {how for *_, how in held}
     found = []
-    for (name, checkpoint, step, seed, policy, how), parts in held.items():
-        which = f" ({checkpoint}, step {step}, seed {seed})" if names.count(name) > 1 else ""
+    for ((name, checkpoint, *numbers), policy, how), parts in held.items():
+        step, seed = ("?" if number is None else number for number in numbers)
+        which = f" ({checkpoint or 'weights'}, step {step}, seed {seed})" if names.count(name) > 1 else ""
         way = f", {how}" if how and len(ways) > 1 else ""
         strata = [np.full(len(part), part.source.stratum) for part in parts]
         found.append(Decoder(name + which, policy + way, Trace.concat(parts), np.concatenate(strata)))

@@ -61,7 +61,7 @@ class Told:
 
     name: str
     learned: bool
-    """False if it solves fewer than half of the ordinary instances in every way: it is listed, but decides nothing."""
+    """False if it reaches what `gate_of` asks of its task in no way of decoding: it is listed, but decides nothing."""
     scores: tuple[Score, ...]
     decoders: tuple[int | None, ...]
     """Its place among the stage's decoders, by way."""
@@ -109,6 +109,8 @@ def story(stage: Stage) -> Story:
     models = [_told(stage, name, strata, ways) for name in dict.fromkeys(one.model for one in stage.decoders)]
     gains = {one.name: _gain(stage, one, strata[-1]) for one in models}
     models.sort(key=lambda one: (one.learned, abs(gains[one.name]), -_hard(one)), reverse=True)
+    if not models[0].learned:
+        models.sort(key=_ordinary, reverse=True)
     first = models[0]
     sentence = _sentence(stage, first, strata, ways, gains[first.name])
     problem = _telling_problem(stage, first, strata[-1])
@@ -182,6 +184,11 @@ def _score(decoder: Decoder, stratum: str, at: int, way: int) -> Score | None:
     exact_K = decoder.trace.exact_N[decoder.stratum_N == stratum]
     right, n = int(exact_K.sum()), len(exact_K)
     return Score(at, way, right, n, wilson(right, n)) if n else None
+
+
+def _ordinary(told: Told) -> float:
+    """The share of ordinary instances that a model solves in its best way."""
+    return max((one.right / one.n for one in told.scores if one.stratum == 0), default=0.0)
 
 
 def _hard(told: Told) -> float:
@@ -263,7 +270,7 @@ def _sentence(
     if gain < 0:
         return (*begun, Phrase(f". {_capital(other)}, it solves fewer: "), Phrase(second.text, 1), Phrase("."))
     if second.right * first.n == first.right * second.n:
-        return (*begun, Phrase(f". {_capital(other)}, it is no different: "), Phrase(second.text, 1), Phrase("."))
+        return (*begun, Phrase(f". {_capital(other)}, it solves as many: "), Phrase(second.text, 1), Phrase("."))
     chance = f"; with {first.n:,} {stage.task.words.problems} this may be chance."
     return (*begun, Phrase(f". {_capital(other)}, it solves "), Phrase(second.text, 1), Phrase(chance))
 

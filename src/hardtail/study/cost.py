@@ -67,7 +67,7 @@ class GridCost:
 
     @property
     def longest(self) -> RunCost | None:
-        """The critical path: runs do not wait for each other, so it is the longest of them."""
+        """The run that takes longest: all of them together take at least as long, as none waits for another."""
         return max(self.runs, key=lambda run: run.seconds, default=None)
 
     def on(self, workers: int) -> float:

@@ -35,7 +35,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of a lease."""
 
     owner: str
-    """A word of the holder's own, new for each lease."""
+    """A random token that identifies the holder, new for each lease."""
     unit: str
     """The identity of what is worked on."""
     host: str

@@ -218,7 +218,7 @@ class _Drive:
         self.refusals[unit.name] += 1
         if (tried := self.refusals[unit.name]) < MOST_REFUSALS:
             self.say(f"{unit.name}: {result.failure}; trying again")
-            self.later[unit.name] = unit, time.monotonic() + PAUSE * 2**tried
+            self.later[unit.name] = unit, time.monotonic() + PAUSE * 2 ** (tried - 1)
         elif result.state == "unwritable":
             self.hopeless = result
         else:

@@ -122,11 +122,18 @@ def unpack(given: Path, runs: Path) -> tuple[Path, Pack]:
             start += item.size
         (folder / FINISHED).unlink(missing_ok=True)  # nobody may take a mixture of two runs for a finished one
         for name in sorted(held, key=turn):
+            whole_file = _joined(folder / name, bytes(held[name])) if name in MEASURED else held[name]
             with atomic(folder / name) as file:
-                file.write(held[name])
+                file.write(whole_file)
         for name in {*FILES, *FINISHED_FILES} - {*held, *MEASURED}:
             (folder / name).unlink(missing_ok=True)
     return folder, packed
+
+
+def _joined(path: Path, packed: bytes) -> bytes:
+    """The packed lines of a file, then those that only the file itself has."""
+    held, known = path.read_bytes() if path.exists() else b"", set(packed.splitlines())
+    return packed + b"".join(line + b"\n" for line in held.splitlines() if line not in known)
 
 
 def _reached(run: Path) -> int:
@@ -142,7 +149,8 @@ def _manifest(given: Path) -> Path:
         return given
     found = sorted(given.glob(f"*{ENDING}"))
     if len(found) != 1:
-        raise HardtailError(f"{given} holds {len(found)} packed runs; name one file that ends in {ENDING}")
+        how_many = f"{len(found)} packed runs" if found else "no packed run"
+        raise HardtailError(f"{given} holds {how_many}; name one file that ends in {ENDING}")
     return found[0]
 
 

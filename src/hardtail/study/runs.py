@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hardtail.core.errors import HardtailError, quoted
-from hardtail.core.recipes import RECIPE, recipe_of
+from hardtail.core.recipes import RECIPE, RecipeFields, read_recipe, recipe_of
 from hardtail.core.records import (
     FINISHED,
     Accuracy,
@@ -36,6 +36,8 @@ from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
 from hardtail.study.names import ON, PUBLISHED, in_a_name
 from hardtail.tasks.named import kind_named, task_of
 
+SETTINGS = {"papl5": "papl", "oracle": "puma"}
+"""First words of arms that stand for settings of a scheme."""
 R = TypeVar("R", bound=Head)
 K = TypeVar("K", bound=Hashable)
 
@@ -82,6 +84,27 @@ class Run:
         """The arm without the task's name."""
         return self.entry.arm.removeprefix(f"{self.task}-")
 
+    @cached_property
+    def recipe(self) -> RecipeFields | None:
+        found = read_recipe(self.folder)
+        return found.fields if found else None
+
+    @property
+    def scheme(self) -> str:
+        """The training scheme, by the first word of the arm, unless the recipe has another one."""
+        first = self.arm.partition("-")[0]
+        used = self.recipe.scheme_name if self.recipe else ""
+        return first if SETTINGS.get(first, first) == used or not used else used
+
+    @property
+    def hard(self) -> str | None:
+        """The hard tail of its task as it was configured; None if the task is not registered."""
+        kind = kind_named(self.task)
+        if kind is None:
+            return None
+        own = task_of({"task": self.recipe.task}, str(self.folder)) if self.recipe else kind.preset()
+        return own.showcase().hard
+
     @property
     def test_file(self) -> str:
         """The file that a run on the file `NAME` is measured on, `NAME-test`, as names of arms have it; empty for other
@@ -115,10 +138,16 @@ class Run:
     @cached_property
     def measured(self) -> dict[tuple[type[Measurement], str, str, str | None], Measurement]:
         """The measurements that count, by kind, policy, stratum and kind of weights."""
-        held = [record for record in self.evaluations if self._is_of_test_file(record)]
-        if not held and not self.entry.arm.endswith(PUBLISHED):
-            held = [record for record in self.evaluations if record.plainly_decoded]
+        held = [record for record in self.on_its_problems if record.data or record.plainly_decoded]
         return largest(held, lambda of: (type(of), of.policy, of.stratum, of.checkpoint), lambda of: of.n)
+
+    @cached_property
+    def on_its_problems(self) -> list[Measurement]:
+        """Plain decodes of the problems that it is measured on: those of its test file, or drawn ones of any seed."""
+        held = [record for record in self.evaluations if self._is_of_test_file(record)]
+        if held or self.entry.arm.endswith(PUBLISHED):
+            return held
+        return [record for record in self.evaluations if record.data is None and record.by_plain_rule]
 
     def _is_of_test_file(self, record: Measurement) -> bool:
         """Whether it is a plain decode of the test file; not of `natural`, which is all of a file, in whatever
@@ -165,6 +194,6 @@ def diagnosed_strata(task: str) -> tuple[str, ...]:
     kind = kind_named(task)
     if kind is None:
         return ()
-    usual = kind()
+    usual = kind.preset()
     own = [part.stratum for part in usual.splits().get("diagnosis", ())]
     return tuple(own or (str(usual.stratum(name)) for name in usual.strata()))

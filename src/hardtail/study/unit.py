@@ -122,7 +122,7 @@ class Watching:
 
 
 Work = Callable[[Unit, Callable[[], bool], Watching, str | None], Result]
-"""Works on a unit until it is recorded or time is over; with a word that its lease is held under, if one is given."""
+"""Works on a unit until it is recorded or time is over; under the lease of this owner, if one is given."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Order:
     until: float
     """When it has to stop, in seconds since 1970."""
     owner: str
-    """The word that it takes the lease under."""
+    """The token of the lease that it takes."""
     threads: int
     environment: dict[str, str]
     data: dict[str, str]

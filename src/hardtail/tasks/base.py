@@ -59,9 +59,9 @@ class Task(ABC):
     edition: ClassVar[int] = 1
     """Goes up when the same stream begins to give other instances, so that instances kept from before are not read."""
     patience: ClassVar[float] = 20.0
+    """Seconds without a hit after which a stratum also counts as out of reach."""
     min_attempts: ClassVar[int] = 50
-    """Seconds without a hit after which a stratum also counts as out of reach, and how many attempts they must allow:
-    on a busy machine few take long."""
+    """Attempts that must have been made before `patience` applies: a busy machine makes few."""
     scene_extras: ClassVar[tuple[str, ...]] = ()
     """The keys of `Instances.extras` that the page's scene reads."""
     profile_renamed: ClassVar[Mapping[str, str]] = {}

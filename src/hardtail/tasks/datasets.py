@@ -157,7 +157,7 @@ def load(
         _manifest(task, split or "all", seed, instances),
         file=path.name,
         file_sha256=file_hash(path),
-        train_and_test="as in the file",
+        train_and_test="not compared with other splits",
     )
     return Built(instances, manifest)
 

@@ -43,20 +43,20 @@ def stored_trace(path: Path) -> tuple[Task, Trace]:
     refuse_misshapen(task, trace.instances, str(path))
     written = max(int(array.max(initial=0)) for array in (trace.token_NT, trace.answer_NA))
     if written >= task.vocabulary.size or trace.mask_id != task.vocabulary.mask_id:
-        raise _misfit(path, task, "it has tokens that it cannot have")
+        raise _misfit(path, task, "it has tokens outside the task's vocabulary")
     refuse_unsolved(task, trace.instances, str(path))
     return task, trace
 
 
 def refuse_misshapen(task: Task, instances: Instances, whose: str) -> None:
-    """Refuse no instances, arrays of another size than the task's, and values that the task cannot have."""
+    """Refuse no instances, arrays of another size than the task's, and values outside its ranges."""
     if not len(instances):
         raise _misfit(whose, task, "it is empty")
     given, own = (instances.tokens_NL.shape[1], instances.answer_len), (task.seq_len, task.answer_len)
     if given != own:
         raise _misfit(whose, task, f"it has sequences of {given[0]} with {given[1]} answer cells, the task {own}")
     if instances.tokens_NL.max(initial=0) >= task.vocabulary.size:
-        raise _misfit(whose, task, "it has tokens that it cannot have")
+        raise _misfit(whose, task, "it has tokens outside the task's vocabulary")
     for axis, value_N in instances.strata.items():
         labels = task.labels.get(axis, ())
         if (value_N.dtype.kind == "U") != bool(labels) or (labels and not np.isin(value_N, labels).all()):
@@ -66,7 +66,7 @@ def refuse_misshapen(task: Task, instances: Instances, whose: str) -> None:
         if (value := instances.extras.get(name)) is None:
             continue
         if value.dtype.kind not in "bi" or not ((value >= -1) & (value < limit)).all():
-            raise _misfit(whose, task, f"its extra {quoted(name)} has values that the task does not have")
+            raise _misfit(whose, task, f"its extra {quoted(name)} has values outside the task's range")
 
 
 def refuse_unsolved(task: Task, instances: Instances, whose: str) -> None:
@@ -86,4 +86,4 @@ def refuse_unsolved(task: Task, instances: Instances, whose: str) -> None:
 
 
 def _misfit(whose: str | Path, task: Task, fault: str) -> HardtailError:
-    return HardtailError(f"{whose} does not hold problems of {task.name}: {fault}; make the file again")
+    return HardtailError(f"{whose} does not hold problems of {task.name}: {fault}; build the file again")

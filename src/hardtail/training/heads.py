@@ -66,7 +66,7 @@ class InOrder(Teacher):
 
     def lesson(self, denoiser: Denoiser, rows: Rows, rank_BA: Tensor | None, draw: torch.Generator) -> Lesson:
         if rank_BA is None:
-            raise HardtailError("the training problems have no logical order to learn; give its name")
+            raise HardtailError("the task has no logical order, so there is nothing for InOrder to teach")
         rank_BA = rank_BA.masked_fill(~rows.maskable_BA, 1 << 14)
         next_B1 = (
             torch.rand(len(rank_BA), 1, generator=draw).to(rank_BA.device) * rows.maskable_BA.sum(1, True)

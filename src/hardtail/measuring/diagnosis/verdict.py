@@ -121,8 +121,8 @@ def _looked_again(held: Checks, words: Words) -> str:
     it is looked at later."""
     changed, right = held.wrong_repaired + held.wrong_changed, held.right_kept + held.right_spoiled
     return (
-        f"Looked at again: {changed:,} wrong {words.cell}s were caught, the others vouched for {held.wrong_kept:,}; "
-        f"{held.right_spoiled:,} of {right:,} right ones were spoiled."
+        f"Of the {words.cell}s looked at again, {changed:,} wrong ones were changed and {held.wrong_kept:,} stayed "
+        f"wrong; {held.right_spoiled:,} of {right:,} right ones were spoiled."
     )
 
 

@@ -71,7 +71,7 @@ class Llada(Family):
 class Llada2(Family):
     """LLaDA 2.0 and 2.1: block-causal attention.
 
-    Without a four-dimensional mask the model is causal and says nothing, so the mask is made here.
+    Without a four-dimensional mask the model silently becomes causal, so the mask is made here.
     """
 
     name = "LLaDA 2"

@@ -1,7 +1,7 @@
 """How a problem becomes a sequence of another project's model: which ids our tokens have, and the text around them.
 
 The model reads `before`, the prompt, `between`, the answer cells and `after`, in this order. All rows have the same
-length; what a shorter prompt leaves is padding at the end, which attention does not see.
+length; what a shorter prompt leaves is padding at the end, which the model never sees.
 
 Shapes: B batch, L our sequence, V our vocabulary, F fixed tokens, S the model's sequence.
 """

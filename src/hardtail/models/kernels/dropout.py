@@ -14,7 +14,7 @@ import triton.language as tl
 
 MULTIPLIER = tl.constexpr(0x93D765DD)
 """From Steele & Vigna, "Computationally easy, spectrally good multipliers" (2021)."""
-BITS = tl.constexpr(16)
+BITS = tl.constexpr(31)
 """Bits of a column's number."""
 
 
@@ -49,8 +49,8 @@ def powers(j_J):
 def words(row_I, j_J):
     """The words of cells, from those of rows.
 
-    A thread holds cells of a few columns modulo 8 only, so the first of these products are few, and what the second
-    ones multiply by is known when they are compiled.
+    In attention a thread holds cells of a few columns modulo 8 only, so the first of these products are few, and what
+    the second ones multiply by is known when they are compiled.
     """
     return row_I[:, None] * powers(j_J % 8)[None, :] * powers(j_J // 8 * 8)[None, :]
 

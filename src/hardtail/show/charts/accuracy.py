@@ -7,7 +7,7 @@ from dataclasses import replace
 from hardtail.core import records
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
-from hardtail.show.charts.legend import arm_of_run, arm_series, decoder_series, scheme_of, variant_of
+from hardtail.show.charts.legend import arm_of_run, arm_series, decoder_series, variant_of
 from hardtail.show.stages import Decoder, Stage
 from hardtail.study.claims.evidence import Estimate, Value, repeats_the_paper
 from hardtail.study.claims.ledger import printed_accuracy
@@ -24,6 +24,7 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
     A run that never learned the task is not a seed of the mean; it has a series of its own.
     """
     held: dict[tuple[str, str], dict[str, dict[int, records.Accuracy]]] = {}
+    one_of = {arm_of_run(run, kind): run for run in runs}
     for run in runs:
         for record in run.accuracies:
             if record.checkpoint == kind:
@@ -35,11 +36,11 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
         for (arm, policy), by_stratum in held.items():
             shown = () if policy in HIDDEN_AT_FIRST else at_first
             ours = [_mean(strata.index(stratum), by_seed.values()) for stratum, by_seed in by_stratum.items()]
-            series = replace(arm_series(arm, policy, shown, name=f"{arm} · {policy}"), seeds=_seeds(by_stratum, strata))
-            yield series, Line("", tuple(sorted(ours)))
-            printed = _printed(task, arm, policy)
+            series = arm_series(one_of[arm], policy, shown, kind=kind, ending=f" · {policy}")
+            yield replace(series, seeds=_seeds(by_stratum, strata)), Line("", tuple(sorted(ours)))
+            printed = _printed(one_of[arm], policy)
             theirs = [Point(strata.index(stratum), printed[stratum]) for stratum in by_stratum if stratum in printed]
-            yield Series(f"{arm} · {policy}, paper", scheme_of(arm), policy, printed=True), Line("", tuple(theirs))
+            yield Series(f"{series.name}, paper", series.hue, policy, printed=True), Line("", tuple(theirs))
 
     x, weights = Axis("stratum", strata), kind.replace("_", " ")
     return described("recorded-accuracy", task, x, SHARE, lines(), of=weights, marks=True)
@@ -48,7 +49,7 @@ def recorded_accuracy(task: str, runs: Sequence[Run], kind: str, at_first: Colle
 def _in_order(task: str, strata: Iterable[str]) -> tuple[str, ...]:
     """Strata as the task lists them, from easy to hard; those that it does not list come last."""
     kind = kind_named(task)
-    known = {name: place for place, name in enumerate(kind().strata() if kind else ())}
+    known = {name: place for place, name in enumerate(kind.preset().strata() if kind else ())}
     return tuple(sorted(strata, key=lambda name: known.get(name, len(known))))
 
 
@@ -68,9 +69,10 @@ def _mean(place: int, by_seed: Iterable[records.Accuracy]) -> Point:
     return Point(place, found.mean, found.low, found.high)
 
 
-def _printed(task: str, arm: str, policy: str) -> dict[str, float]:
-    """What the paper prints about an arm, by stratum."""
-    return printed_accuracy().get((task, scheme_of(arm), policy), {}) if repeats_the_paper(variant_of(arm)) else {}
+def _printed(run: Run, policy: str) -> dict[str, float]:
+    """What the paper prints about the arm of a run, by stratum."""
+    asked = run.task, run.scheme, policy
+    return printed_accuracy().get(asked, {}) if repeats_the_paper(variant_of(run.arm)) else {}
 
 
 def decoded_accuracy(stage: Stage) -> Chart:

@@ -52,6 +52,12 @@ def _ends_lowest(chart: Drawn, series: Sequence[Series]) -> str:
     return f"{lowest} ends {'' if len(ends) == 1 else 'lowest, '}at {ends[lowest]:.3g}"
 
 
+def _ends(chart: Drawn, series: Sequence[Series]) -> str:
+    """The losses of different schemes are not compared: their weights differ."""
+    ends = [f"{group} ends at {value:.3g}" for group, value in _last(series).items()]
+    return ", ".join(ends)
+
+
 def _learned(chart: Drawn, series: Sequence[Series]) -> str:
     ends = _last(series)
     below = {group: value for group, value in ends.items() if value < NEARLY_ALL}
@@ -153,7 +159,7 @@ def _half_way(chart: Drawn, series: Sequence[Series]) -> str:
 
 
 _ANSWERS: Mapping[str, Callable[[Drawn, Sequence[Series]], str]] = {
-    "loss": _ends_lowest,
+    "loss": _ends,
     "natural": _learned,
     "hard": _hard_tail,
     "probe": _ends_lowest,

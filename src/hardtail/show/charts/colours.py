@@ -10,8 +10,8 @@ SCHEME_COLOURS = {
     "oracle": "#56b4e9",
     "random": "#0072b2",
 }
-SCHEME_TITLES = {"random": "Random", "papl": "PAPL α=1", "puma": "PUMA", "papl5": "PAPL α=5"}
-"""What legends call the training schemes."""
+SCHEME_TITLES = {"random": "Random", "papl": "PAPL", "puma": "PUMA", "papl5": "PAPL α=5"}
+"""What legends call the training schemes. PAPL's α is 1 on addition and 5 on the other tasks."""
 OTHER_COLOURS = ("#56b4e9", "#cc79a7", "#d55e00", "#8c8c8c", "#0072b2", "#e69f00", "#009e73")
 STEP_RAMP = ((18, 64, 128), (38, 110, 175), (96, 160, 208), (162, 203, 231), (219, 234, 246))
 """From a decode's first commit, dark, to its last, light: red, green, blue."""
@@ -48,6 +48,6 @@ def schemes(models: Sequence[str]) -> dict[str, str]:
     return {name: scheme if scheme and count(scheme) == 1 else name for name, scheme in found.items()}
 
 
-def titles(names: Sequence[str]) -> dict[str, str]:
-    """What a legend calls each of these."""
-    return {name: SCHEME_TITLES.get(scheme, scheme) for name, scheme in schemes(names).items()}
+def titles(hues: Sequence[str]) -> dict[str, str]:
+    """What a legend calls each of these schemes or models."""
+    return {hue: SCHEME_TITLES.get(hue, hue) for hue in hues}

@@ -14,11 +14,6 @@ from hardtail.study.runs import Run
 NOT_MEASURED = "not measured"
 
 
-def scheme_of(arm: str) -> str:
-    """The training scheme of an arm: its first word."""
-    return arm.partition("-")[0]
-
-
 def variant_of(arm: str) -> str:
     """What follows the scheme in an arm: `tf32`, `smoke` …"""
     return arm.partition("-")[2]
@@ -51,10 +46,13 @@ def kinds_of_weights(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(record.checkpoint for record in measured if record.checkpoint))
 
 
-def arm_series(arm: str, style: str, at_first: Collection[str], *, name: str = "", variant: str = "") -> Series:
-    """The series of an arm; a run that is not measured yet is shown with its arm."""
+def arm_series(
+    run: Run, style: str, at_first: Collection[str], *, kind: str | None = None, ending: str = "", variant: str = ""
+) -> Series:
+    """The series of a run's arm, with an `ending` to its name; a run that is not measured yet is shown with its arm."""
+    arm = arm_of_run(run, kind)
     shown = (arm.partition(",")[0] if arm.endswith(f"({NOT_MEASURED})") else arm) in at_first
-    return Series(name or arm, scheme_of(arm), style, variant=variant, shown=shown, group=arm)
+    return Series(arm + ending, run.scheme, style, variant=variant, shown=shown, group=arm)
 
 
 def arms_at_first(task: str, runs: Sequence[Run], asked: Collection[str]) -> set[str]:

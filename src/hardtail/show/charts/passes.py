@@ -3,23 +3,21 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from hardtail.core.records import Accuracy
-from hardtail.core.types import ONE_A_STEP
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
-from hardtail.show.charts.legend import arm_of_run, arm_series, decoder_series
+from hardtail.show.charts.legend import arm_series, decoder_series
 from hardtail.show.stages import Stage
 from hardtail.show.words import stratum_words
 from hardtail.study.runs import Run
-from hardtail.tasks.named import kind_named
 
 PASSES = Axis("forward passes of an instance, mean", low=0.0)
 
 
-def costs(run: Run, stratum: str, policies: Iterable[str]) -> dict[str, tuple[float, float]]:
+def costs(run: Run, kind: str, stratum: str, policies: Iterable[str]) -> dict[str, tuple[float, float]]:
     """Mean forward passes and accuracy by policy; of several records of the same data seed the largest counts."""
     found = {}
     for policy in policies:
-        of_policy = (record for record in _counted(run, stratum) if record.policy == policy)
+        of_policy = (record for record in _counted(run, kind, stratum) if record.policy == policy)
         held = {record.data_seed: record for record in sorted(of_policy, key=lambda record: record.n)}.values()
         if total := sum(record.n for record in held):
             passes = sum(record.n * (record.passes or 0.0) for record in held) / total
@@ -27,28 +25,28 @@ def costs(run: Run, stratum: str, policies: Iterable[str]) -> dict[str, tuple[fl
     return found
 
 
-def _counted(run: Run, stratum: str) -> list[Accuracy]:
-    """The records of a stratum that count passes, which earlier ones do not, one cell a step."""
-    records = (record for record in run.evaluations if isinstance(record, Accuracy) and record.stratum == stratum)
-    return [record for record in records if record.passes is not None and record.commit_rule == ONE_A_STEP]
+def _counted(run: Run, kind: str, stratum: str) -> list[Accuracy]:
+    """The plain decodes of a stratum by one kind of weights that count passes, which earlier ones do not."""
+    records = (record for record in run.on_its_problems if isinstance(record, Accuracy) and record.checkpoint == kind)
+    return [record for record in records if record.stratum == stratum and record.passes is not None]
 
 
-def recorded_passes(task: str, runs: Sequence[Run], at_first: Collection[str] = ()) -> Chart | None:
-    """The hard tail of recorded runs; None if no passes were counted there."""
-    kind = kind_named(task)
-    if kind is None:
-        return None
-    hard = kind().showcase().hard
+def recorded_passes(task: str, runs: Sequence[Run], kind: str, at_first: Collection[str] = ()) -> list[Chart]:
+    """A chart of each hard tail that the runs' tasks have, of one kind of weights."""
 
-    def lines() -> Iterator[tuple[Series, Line]]:
+    def lines(hard: str) -> Iterator[tuple[Series, Line]]:
         for run in runs:
-            policies = dict.fromkeys(record.policy for record in _counted(run, hard))
-            for policy, at in costs(run, hard, policies).items():
-                arm = arm_of_run(run)
-                series = arm_series(arm, policy, at_first, name=f"{arm} · {policy}")
+            policies = dict.fromkeys(record.policy for record in _counted(run, kind, hard) if run.hard == hard)
+            for policy, at in costs(run, kind, hard, policies).items():
+                series = arm_series(run, policy, at_first, kind=kind, ending=f" · {policy}")
                 yield series, Line(f"seed {run.seed}", (Point(*at),))
 
-    return described("recorded-passes", task, PASSES, SHARE, lines(), of=stratum_words(hard), marks=True)
+    tails = dict.fromkeys(run.hard for run in runs if run.hard is not None)
+    titles = {hard: f"{stratum_words(hard)}, {kind.replace('_', ' ')}" for hard in tails}
+    return [
+        described("recorded-passes", task, PASSES, SHARE, lines(hard), of=title, marks=True)
+        for hard, title in titles.items()
+    ]
 
 
 def decoded_passes(stage: Stage) -> Chart | None:

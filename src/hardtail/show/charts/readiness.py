@@ -12,7 +12,7 @@ from hardtail.core.types import Array, Trace
 from hardtail.measuring.diagnosis.readiness import Readiness, readiness
 from hardtail.measuring.statistics import wilson
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
-from hardtail.show.charts.legend import arm_of_run, arm_series, decoder_series
+from hardtail.show.charts.legend import arm_series, decoder_series
 from hardtail.show.stages import Stage, ready_events
 from hardtail.study.runs import Run
 
@@ -32,7 +32,7 @@ def recorded_readiness(
         for record in run.explained.values():
             if kind in (None, record.checkpoint):
                 label = f"seed {run.seed}, {record.checkpoint or 'weights'}"
-                series = arm_series(arm_of_run(run), record.policy, at_first)
+                series = arm_series(run, record.policy, at_first)
                 found.append((series, label, record.readiness))
     return _charts(task, "recorded runs", found)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hardtail.measuring.diagnosis.coverage import Histogram, visits
 from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series, described
-from hardtail.show.charts.legend import arm_of_run, arm_series, decoder_series, variant_of
+from hardtail.show.charts.legend import arm_series, decoder_series, variant_of
 from hardtail.show.stages import Stage
 from hardtail.study.runs import Run
 
@@ -31,8 +31,8 @@ def trained_states(runs: Sequence[Run], at_first: Collection[str] = ()) -> list[
     """The states that runs counted in training."""
     found = []
     for run in runs:
-        if run.coverage is not None:
-            series = arm_series(arm_of_run(run), TRAINED, at_first, variant=variant_of(run.arm))
+        if run.coverage is not None and any(run.coverage.by_count):  # all zeros if it was stopped before its first step
+            series = arm_series(run, TRAINED, at_first, variant=variant_of(run.arm))
             counted = Histogram.of(run.coverage, f"{run.name}/coverage.json")
             found.append(States(series, f"seed {run.seed}", counted))
     return found

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hardtail.core.records import LogLine
 from hardtail.show.charts.answers import CONFIDENCE, LOGICAL
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, described
-from hardtail.show.charts.legend import arm_of_run, arm_series, variant_of
+from hardtail.show.charts.legend import arm_series, variant_of
 from hardtail.study.runs import Run
 
 Value = Callable[[LogLine], float | None]
@@ -37,9 +37,8 @@ def _lines(
 ) -> Iterator[tuple[Series, Line]]:
     for style, value in values.items():
         for run in runs:
-            arm = arm_of_run(run)
-            name = arm if len(values) == 1 else f"{arm}, {style}"
-            series = arm_series(arm, style, at_first, name=name, variant=variant_of(run.arm))
+            ending = "" if len(values) == 1 else f", {style}"
+            series = arm_series(run, style, at_first, ending=ending, variant=variant_of(run.arm))
             points = tuple(Point(line.step, found) for line in run.log if (found := value(line)) is not None)
             yield series, Line(f"seed {run.seed}", points)
 

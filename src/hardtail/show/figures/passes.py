@@ -20,12 +20,13 @@ THIN: dict[str, Any] = {"markersize": 2.5, "linewidth": 0.5}
 
 @style()
 def passes_figure(
-    runs: Mapping[str, Run], colours: Mapping[str, str], stratum: str, policies: Mapping[str, str]
+    runs: Mapping[str, Run], kind: str, colours: Mapping[str, str], stratum: str, policies: Mapping[str, str]
 ) -> "Figure":
-    """One colour for each of the named runs that has records, one mark for each policy, named as in the legend."""
+    """One colour for each of the named runs that has records of this kind of weights, one mark for each policy, named
+    as in the legend."""
     figure = sheet(COLUMN, 2.6)
     axes = figure.subplots()
-    found = {name: costs(run, stratum, policies) for name, run in runs.items()}
+    found = {name: costs(run, kind, stratum, policies) for name, run in runs.items()}
     found = {name: held for name, held in found.items() if held}
     _plot(axes, found, colours, policies)
     _label(axes, stratum, most=32)

@@ -114,7 +114,7 @@ def ramp(part: float) -> tuple[tuple[float, float, float], str]:
 
 
 def apart(count: int) -> list[str]:
-    """So many colours that do not mean a training scheme."""
+    """This many colours, none of them a training scheme's."""
     return list(colours([*map(str, range(count))]).values())
 
 

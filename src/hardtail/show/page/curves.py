@@ -29,7 +29,7 @@ def run_charts(runs: Sequence[Run], asked: Collection[str] = ()) -> list[Chart]:
         trained = trained_states(held, first)
         found += training(task, held, first)
         found += [recorded_accuracy(task, held, kind, first) for kind in kinds_of_weights(held)]
-        found += [chart for chart in [recorded_passes(task, held, first)] if chart]
+        found += [chart for kind in kinds_of_weights(held) for chart in recorded_passes(task, held, kind, first)]
         found += recorded_readiness(task, held, at_first=first)
         found += [count_chart(task, trained), rank_chart(task, "training", trained)]
     return [chart for chart in found if chart.series]

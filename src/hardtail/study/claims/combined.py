@@ -1,5 +1,6 @@
 """Figures that combine several others: means of one scheme's, and shares over the failures of several schemes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hardtail.study.claims.evidence import LeftOut, Results, Sample, Schemes, Value
@@ -61,8 +62,14 @@ class Weighted(Combined):
         for seed in sorted(set.intersection(*map(set, by_part))):
             held = [values[seed] for values in by_part]
             total = sum(weight * value.value for weight, value in zip(self.weights, held, strict=True))
-            found[seed] = Value(total / sum(self.weights), sum(value.n or 0 for value in held) or None)
+            found[seed] = Value(total / sum(self.weights), self._cases([value.n for value in held]))
         return found
+
+    def _cases(self, counts: Sequence[int | None]) -> int | None:
+        """The cases of a plain mean that would be known as well as this one."""
+        if not all(counts):
+            return None
+        return round(sum(self.weights) ** 2 / sum(w * w / n for w, n in zip(self.weights, counts, strict=True) if n))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,10 @@ class Unseen(PerRun):
     def schemes(self) -> Schemes:
         return super().schemes | {(self.task, "random")}
 
+    def runs(self, results: Results) -> list[Run]:
+        seeds, even = set(self.values(results)), results.runs(self.task, "random")
+        return super().runs(results) + [run for run in even if run.seed in seeds]
+
     @property
     def label(self) -> str:
         return f"{scheme_words(self.scheme)}, {self.task}: places of random order that training rarely had"

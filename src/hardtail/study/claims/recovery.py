@@ -22,8 +22,6 @@ class _TwoOrders(Check):
     after: Cell
     least: ClassVar[float] = 0.0
     """The share that must fail."""
-    nothing: ClassVar[str]
-    """What cannot be shown where fewer fail."""
     above_floor: ClassVar[bool] = False
     """Whether one of the orders must get something right, so that a repair could be seen at all."""
 
@@ -57,8 +55,8 @@ class _TwoOrders(Check):
         ours = f"{before:.3f} → {before + gain.mean:.3f}, {gain.text(signed=True)}"
         failures = round((1 - before) * (cases(held) or 0))
         if failures < ENOUGH or 1 - before < self.least:
-            few = f"only {failures} fail" if failures else "nothing fails"
-            return moot_because(f"{few}: {self.nothing}", ours, gain.seeds)
+            few = f"too few fail ({failures}) to tell" if failures else "nothing fails that could show"
+            return moot_because(f"{few} whether the order repairs it", ours, gain.seeds)
         if self.above_floor and max(before, before + gain.mean) <= FLOOR:
             return moot_because(AT_THE_FLOOR, ours, gain.seeds)
         remark = f"{share:.0%} of failures repaired, {self.repaired_in_paper:.0%} in the paper"
@@ -79,7 +77,6 @@ class Recovery(_TwoOrders):
     """The second order repairs what fails under the first, up to a level where the paper names one."""
 
     at_least: float | None = None
-    nothing = "there is nothing to repair"
 
     def _verdict(self, before: float, gain: Estimate, share: float) -> Verdict:
         as_gap = of_effect(gain, self.paper[1] - self.paper[0])
@@ -93,7 +90,7 @@ class Recovery(_TwoOrders):
 class Unrecovered(_TwoOrders):
     """The second order repairs little of what fails under the first."""
 
-    least, nothing, above_floor = FAILING, "there is nothing to leave unrepaired", True
+    least, above_floor = FAILING, True
 
     def _verdict(self, before: float, gain: Estimate, share: float) -> Verdict:
         if share <= FEW and 1 - before >= STRONG * (1 - self.paper[0]) - EPSILON:

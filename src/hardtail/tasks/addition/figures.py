@@ -16,6 +16,7 @@ from hardtail.tasks.addition.commits import Example, chain_cells, wrong_commits
 from hardtail.tasks.addition.solver import ROLES, G, K
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.parts import Pen
+from hardtail.traces.canvases import canvases_of
 from hardtail.traces.commits import annotation
 from hardtail.traces.states import hidden_before, standing, steps_of
 
@@ -78,6 +79,8 @@ def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) 
     axes.set_ylim(9.3, -2.8)
     hidden_A, step_A = hidden_before(one)[0, failure.step], standing(one).step_NA[0]
     role_A = annotation(task, instances.extras, "role_NA")[0]
+    before_A = canvases_of(one)[failure.step - 1, 0] if failure.step else one.answer_NA[0]
+    seen = decode(np.where(hidden_A, one.answer_NA[0], before_A))
     gold, answer, prompt = decode(instances.answer(0)), decode(one.answer_NA[0]), decode(instances.prompt(0))
     a, b = prompt[: task.digits], prompt[task.digits + 1 : -1]
 
@@ -103,7 +106,7 @@ def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) 
         elif hidden_A[cell]:
             _sign(axes, cell, SEEN, "", pen.INK, fill=pen.HIDDEN)
         else:
-            _sign(axes, cell, SEEN, answer[cell], ink, fill=fill, size=8)
+            _sign(axes, cell, SEEN, seen[cell], ink, fill=fill, size=8)
 
 
 def _left(cells: int) -> float:

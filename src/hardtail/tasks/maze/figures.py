@@ -3,15 +3,13 @@
 Shapes: H rows, W columns, A = H × W answer cells.
 """
 
-from collections.abc import Sequence
-from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Array, Trace
-from hardtail.tasks.maze.profile import ADDITION, REMOVAL, directions, grids
+from hardtail.tasks.maze.profile import ADDITION, OTHER, REMOVAL, directions, grids
 from hardtail.tasks.maze.task import Maze
 from hardtail.tasks.parts import Pen
 from hardtail.traces.commits import first_in_time, wrong_cells
@@ -26,27 +24,28 @@ ADDED, REMOVED, STRANGE = "#e69f00", "#d5322b", "#cc79a7"
 ACROSS = 3
 
 
-def chosen_mazes(trace: Trace, most: int = ACROSS) -> list[int]:
+def chosen_mazes(trace: Trace) -> list[int]:
     """Failing mazes to show: spread over the numbers of wrong cells, the largest first."""
     wrong_N = wrong_cells(trace).sum(axis=1)
     failing = np.flatnonzero(wrong_N)
     if not failing.size:
         raise HardtailError("there is no failure to draw: every maze of this trace is right")
     by_size = failing[np.argsort(-wrong_N[failing], kind="stable")]
-    return by_size[np.unique(np.linspace(0, len(by_size) - 1, min(most, len(by_size))).astype(int))].tolist()
+    return by_size[np.unique(np.linspace(0, len(by_size) - 1, min(ACROSS, len(by_size))).astype(int))].tolist()
 
 
-def regions_figure(task: Maze, trace: Trace, pen: Pen, rows: Sequence[int] | None = None) -> "Figure":
+def regions_figure(task: Maze, trace: Trace, pen: Pen) -> "Figure":
     """Mazes with their gold paths; half of each wrong cell shows its error, a ring marks the first wrong commit."""
-    rows = chosen_mazes(trace) if rows is None else rows
-    lines = ceil(len(rows) / ACROSS)
-    figure = pen.sheet(pen.PAGE, 0.3 + lines * (pen.PAGE / ACROSS + 0.18))
-    panels = figure.subplots(lines, ACROSS, squeeze=False).ravel()
+    shown = trace.take(np.array(chosen_mazes(trace)))
+    figure = pen.sheet(pen.PAGE, 0.3 + pen.PAGE / ACROSS + 0.18)
+    panels = figure.subplots(1, ACROSS, squeeze=False).ravel()
     for axes in panels:
         pen.bare(axes)
-    for place, (axes, row) in enumerate(zip(panels, rows, strict=False)):
-        _draw(axes, pen, task, trace.take(np.array([row])), chr(ord("a") + place))
-    figure.legend(handles=_legend(pen), loc="outside upper center", ncols=6)
+    for place, axes in enumerate(panels[: len(shown)]):
+        _draw(axes, pen, task, shown.take(np.array([place])), chr(ord("a") + place))
+    way_NA = directions(task, shown.instances.answer_NA, shown.answer_NA)
+    strange = bool((wrong_cells(shown) & (way_NA == OTHER)).any())
+    figure.legend(handles=_legend(pen, strange), loc="outside upper center", ncols=7)
     figure.supxlabel(pen.source(trace), fontsize=7, color=pen.SOFT)
     return figure
 
@@ -82,13 +81,13 @@ def _halves(axes: "Axes", task: Maze, gold_A: Array, answer_A: Array, wrong_A: A
 
     way_A = directions(task, gold_A[None], answer_A[None])[0]
     corner_32 = np.array([[1, 0], [1, 1], [0, 1]])
-    for way, colour in ((ADDITION, ADDED), (REMOVAL, REMOVED), (2, STRANGE)):
+    for way, colour in ((ADDITION, ADDED), (REMOVAL, REMOVED), (OTHER, STRANGE)):
         cell_K = np.flatnonzero(wrong_A & (way_A == way))
         at_K2 = np.stack([cell_K % task.side, cell_K // task.side], axis=1)
         axes.add_collection(PolyCollection(at_K2[:, None] + corner_32, facecolors=colour, linewidths=0))
 
 
-def _legend(pen: Pen) -> list[object]:
+def _legend(pen: Pen, strange: bool) -> list[object]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -101,5 +100,6 @@ def _legend(pen: Pen) -> list[object]:
         end,
         Patch(facecolor=ADDED, label="added to the path"),
         Patch(facecolor=REMOVED, label="removed from it"),
+        *([Patch(facecolor=STRANGE, label="another token")] if strange else []),
         ring,
     ]

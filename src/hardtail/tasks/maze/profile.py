@@ -182,7 +182,7 @@ class Profile:
                 Wrong.among(firsts, wrong_FA, lambda at: count(direction_FA[at], DIRECTIONS)), wrong_FA, direction_FA
             ),
             roles=Groups.of(firsts, wrong_FA, failing.instances.scored_NA, lambda at: count(role_FA[at], ROLES)),
-            spread=spread(grids(task, np.where(wrong_FA, standing(failing).event_NA, NEVER))),
+            spread=spread(grids(task, np.where(wrong_FA, standing(failing).step_NA, NEVER))),
         )
 
     def in_words(self) -> str | None:
@@ -203,12 +203,13 @@ def grids(task: Maze, cell_NA: Array) -> Array:
     return cell_NA.reshape(len(cell_NA), task.side, task.side)
 
 
-def spread(event_NHW: Array) -> float | None:
-    """The share of wrong cells that extend an earlier one, from the events that wrote them (`NEVER` where right)."""
-    around_NHW = np.pad(event_NHW, ((0, 0), (1, 1), (1, 1)), constant_values=NEVER)
+def spread(step_NHW: Array) -> float | None:
+    """Of the wrong cells after the first, the share that extend an earlier one, from the steps that wrote them (`NEVER`
+    where right)."""
+    around_NHW = np.pad(step_NHW, ((0, 0), (1, 1), (1, 1)), constant_values=NEVER)
     sides = around_NHW[:, 1:-1, 2:], around_NHW[:, 1:-1, :-2], around_NHW[:, 2:, 1:-1], around_NHW[:, :-2, 1:-1]
-    extends_NHW = np.minimum.reduce(sides) < event_NHW
-    later_NHW = (event_NHW < NEVER) & (event_NHW > event_NHW.min(axis=(1, 2), keepdims=True, initial=NEVER))
+    extends_NHW = np.minimum.reduce(sides) < step_NHW
+    later_NHW = (step_NHW < NEVER) & (step_NHW > step_NHW.min(axis=(1, 2), keepdims=True, initial=NEVER))
     return mean(extends_NHW[later_NHW])
 
 

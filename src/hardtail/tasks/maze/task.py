@@ -198,7 +198,7 @@ class Maze(Task):
     def prompts(self, lines: Sequence[str]) -> list[str]:
         """Grids drawn over several lines, one below the other, or one flat maze per line."""
         lines = [line.strip() for line in lines]
-        if all("S" in line and "E" in line and len(line) > 2 * MAX_SIZE for line in lines):
+        if all("S" in line and "E" in line and _may_be_flat(len(line)) for line in lines):
             return list(lines)
         width = len(lines[0])
         if len(lines) % width or any(len(line) != width for line in lines):
@@ -285,6 +285,11 @@ class Maze(Task):
         from hardtail.tasks.maze.profile import Profile
 
         return Profile
+
+
+def _may_be_flat(length: int) -> bool:
+    """Whether a line of this length may be a whole maze, and is not just one line of a drawn one."""
+    return length > 2 * MAX_SIZE or isqrt(length) ** 2 == length
 
 
 def _span(lengths: Sequence[int]) -> str:

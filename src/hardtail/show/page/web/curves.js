@@ -79,7 +79,7 @@ function sections(charts, state, redraw) {
     const drawn = chosenOf.filter((chart) => chart.series.length).map(drawChart);
     const parts = [el("h2", { text: question }), legend(held, kept, dash, mark, state, redraw)];
     const more = held.length - drawn.length;
-    const note = more ? el("p", { class: "note rest", text: `Nothing is chosen in ${plural(more, "more plot")}.` }) : null;
+    const note = more ? el("p", { class: "note rest", text: `${plural(more, "more plot")} ${more === 1 ? "shows" : "show"} nothing of what is chosen.` }) : null;
     return [el("section", { class: "question" }, ...parts, el("div", { class: "grid" }, ...drawn), note)];
   });
 }

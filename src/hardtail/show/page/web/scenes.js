@@ -31,7 +31,7 @@ class PlainScene extends Scene {
   }
 }
 
-// A text in lines of at most so many characters, broken at spaces where there are any.
+// A text in lines of at most `most` characters, broken at spaces where there are any.
 function folded(text, most) {
   const line = new RegExp(`.{1,${most}}(?:\\s|$)|.{1,${most}}`, "gu");
   return text.split("\n").flatMap((one) => one.match(line) ?? [""]);
