@@ -16,6 +16,7 @@ from hardtail.cli.progress import counted_lines, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
 from hardtail.core.files import MOST_TEXT, refuse_special, refuse_torn
+from hardtail.core.pretrained import HF
 from hardtail.core.registry import TASKS
 from hardtail.core.terminal import console
 from hardtail.show.words import duration
@@ -154,7 +155,7 @@ def from_anywhere(model: str) -> str:
     """The same model, for a process in another folder or on another machine."""
     from hardtail.core.hub import pinned_model
 
-    prefix = "hf:" if model.startswith("hf:") else ""
+    prefix = HF if model.startswith(HF) else ""
     path = Path(model.removeprefix(prefix))
     return f"{prefix}{path.absolute()}" if path.exists() else pinned_model(model)
 
@@ -183,7 +184,7 @@ def check_out(path: "Path | None") -> None:
     if path is None:
         return
     refuse_special(path)
-    there = next(parent for parent in (path.absolute().parent, *path.absolute().parents) if parent.exists())
+    there = next(parent for parent in path.absolute().parents if parent.exists())
     try:
         with TemporaryFile(dir=there):
             pass

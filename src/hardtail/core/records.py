@@ -277,11 +277,11 @@ def read_measurements(path: Path) -> list[Measurement]:
     return read_jsonl(path, cast("type[Measurement]", Measurement))
 
 
-def read_json(path: Path, kind: type[T], upgrade: Upgrade = _as_it_is) -> T | None:
+def read_json(path: Path, kind: type[T]) -> T | None:
     """The record in a file of its own; None if there is no such file."""
     if not path.exists():
         return None
-    return parse(read_regular(path).removeprefix(BYTE_ORDER_MARK), kind, str(path), upgrade)
+    return parse(read_regular(path).removeprefix(BYTE_ORDER_MARK), kind, str(path))
 
 
 def parse(raw: bytes, kind: type[T], where: str, upgrade: Upgrade = _as_it_is) -> T:

@@ -16,11 +16,10 @@ VERSION = 1
 """Of the problems and their texts: a change that changes results raises it."""
 
 
-def write_tasks(folder: Path, names: Sequence[str] = ()) -> list[str]:
-    """Write the files of the named tasks, by default all registered ones; return the names of the groups."""
-    chosen = [(name, task_named(name)) for name in names or TASKS.names()]
+def write_tasks(folder: Path) -> list[str]:
+    """Write the files of all registered tasks; return the names of the groups."""
     groups = []
-    for name, task in chosen:
+    for name, task in [(name, task_named(name)) for name in TASKS.names()]:
         members = {task_name(task, stratum): stratum for stratum in task.strata()}
         for member, stratum in members.items():
             _write(folder / f"{member}.yaml", _task(member, name, task, stratum))

@@ -99,7 +99,7 @@ class Profile:
             wrong_nodes=int(wrong_FA.sum()),
             wrong_nodes_that_follow_from_their_children=_following(task, failing, wrong_FA),
             first_wrong=firsts.map(Timing.of),
-            children=firsts.map(lambda commits: count(children_states(task, failing, commits), CHILDREN)),
+            children=firsts.map(lambda commits: count(children_states(failing, commits), CHILDREN)),
             leaf_only=Wrong.among(
                 firsts, wrong_FA, lambda at: LeafOnly.of(heuristic_FA[at], gold_FA[at], answer_FA[at])
             ),
@@ -173,7 +173,7 @@ def from_children(task: ListOps, instances: Instances, answer_NA: Array) -> NDAr
     return value_NA
 
 
-def children_states(task: ListOps, trace: Trace, commits: Commits) -> NDArray[np.int64]:
+def children_states(trace: Trace, commits: Commits) -> NDArray[np.int64]:
     """`state_K`: what was known about each committed node's children; an index into `CHILDREN`."""
     child_KE = _children(trace.instances)[commits.row_K, commits.cell_K].astype(np.int64)
     there_KE, at_KE = child_KE >= 0, np.maximum(child_KE, 0)

@@ -6,12 +6,11 @@ from rich.text import Text
 from hardtail.core.types import Instances
 from hardtail.tasks.parts import Look
 from hardtail.tasks.sudoku.solver.techniques import LEVELS
-from hardtail.tasks.sudoku.task import Sudoku
 
 _STYLES = ("bold green", "bold cyan", "bold blue", "bold magenta", "bold yellow")
 
 
-def drawing(task: Sudoku, one: Instances, look: Look) -> Text:
+def drawing(one: Instances, look: Look) -> Text:
     puzzle_A = one.tokens_NL[0, :81]
     level_A = one.extras["level_NA"][0] if "level_NA" in one.extras else np.full(81, -1)
     text = Text()

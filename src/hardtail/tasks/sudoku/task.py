@@ -297,7 +297,7 @@ class Sudoku(Task):
     def drawing(self, one: Instances, look: Look) -> "Text":
         from hardtail.tasks.sudoku.draw import drawing
 
-        return drawing(self, one, look)
+        return drawing(one, look)
 
     def roles(self, instances: Instances) -> Roles:
         return Roles.of_extra(instances, "level_NA", LEVELS)
