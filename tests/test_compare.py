@@ -183,3 +183,24 @@ def test_a_figure_of_an_unknown_kind_is_refused_before_decoding(hardtail_command
     assert (code, out) == (2, "")
     assert "must end in .pdf, .png, .svg" in err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_problem_that_was_drawn_twice_counts_twice() -> None:
+    """As in an evaluation: the stratum's law gives it that weight."""
+    twice = decoded("top1").take(np.r_[0:30, 0:10])
+    better = changed(twice, np.flatnonzero(~twice.exact_N).tolist()[:4])
+    (found,) = compared([twice, better])
+    assert found.scores[1].common == 40
+    assert found.scores[1].against_first == mcnemar(twice.exact_N, better.exact_N)
+
+
+def test_a_task_that_nothing_given_has_is_refused(hardtail_command: Command, tmp_path: Path) -> None:
+    decoded("top1").save(tmp_path / "mine.npz")
+    for words in (
+        ("compare", "zoo:addition-random", "--task", "sudoku"),
+        ("report", str(tmp_path / "mine.npz"), "--task", "sudoku", "--out", str(tmp_path / "page.html")),
+        ("diagnose", str(tmp_path / "mine.npz"), "--task", "sudoku"),
+        ("view", str(tmp_path / "mine.npz"), "--task", "sudoku"),
+    ):
+        code, _, err = hardtail_command(*words)
+        assert (code, "is of the task addition, but --task is sudoku" in " ".join(err.split())) == (2, True), err

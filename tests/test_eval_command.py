@@ -84,6 +84,7 @@ def test_eval_prints_a_list_of_records_and_keeps_them(run: Path, words: Words) -
         (["RUN", "-n", "0"], "at least 1"),
         (["RUN", "--device", "cuda:77"], "cuda:77"),
         (["RUN/recipe.json"], "safetensors"),
+        (["RUN", "--out", "RUN/log.jsonl"], "its lines are not evaluations or diagnoses"),
         (["RUN", "--steps", "0"], "at least 1"),
         (["RUN", "--gallery", "-1"], "at least 0"),
         (["RUN", "--each", "1", "--steps", "3"], "--each 1 and --steps 3"),

@@ -334,3 +334,17 @@ def test_a_measurement_in_parts_is_that_of_the_whole(failures: int, kept: list[i
         np.testing.assert_array_equal(tokens_NL, instances.tokens_NL[kept])
     assert parts.record.wall is not None
     assert -40 <= parts.record.wall < -30  # what asking took is not the decode's
+
+
+def test_a_model_that_is_certain_and_wrong_is_measured() -> None:
+    """The right token has probability 0, so the probe's NLL is infinite, which no number in a record can say."""
+    task = hardtail.task("addition", digits=4)
+    certain = Function(
+        lambda tokens_BL, at_BA: torch.nn.functional.one_hot(at_BA * 0 + 3, task.vocabulary.size).float().log(),
+        task.vocabulary.mask_id,
+    )
+    subject, instances = replace(tiny(task), denoiser=certain), task.sample(5, Streams(0).named("sure"), "natural")
+    assert probe(subject, instances, "natural", Decoding()).probe_nll is None
+    broken = replace(subject, denoiser=Function(lambda tokens_BL, at_BA: certain.logits(tokens_BL, at_BA) * 0, 15))
+    with pytest.raises(HardtailError, match="NaN"):
+        probe(broken, instances, "natural", Decoding())

@@ -132,6 +132,7 @@ def test_the_examples_of_bringing_your_own_fit_together(tmp_path: Path, monkeypa
     """Blocks marked `py` use what earlier blocks define: a task is trained on and loaded, contracts are kept."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "bring-your-own.md").read_text().replace("steps=500", "steps=2")
+    text = text.replace('if __name__ == "__main__":', "if True:")
     module = ModuleType("documentation")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for block in re.findall(r"```py(?:thon)?\n(.*?)```", text, flags=re.DOTALL):

@@ -247,3 +247,19 @@ def test_what_a_data_file_differs_in_is_named_in_the_order_of_the_recipe(tmp_pat
     side.write_text(json.dumps(held))
     with pytest.raises(HardtailError, match=r"it differs in digits.*, flavour$"):
         train(recipe, tmp_path / "run", device="cpu", data_file=path)
+
+
+def test_weights_without_their_state_are_not_trained_over(tmp_path: Path) -> None:
+    train(quick(), folder := tmp_path / "run")
+    for name in ("state.safetensors", "finished.json"):
+        (folder / name).unlink()
+    held = (folder / "last.safetensors").read_bytes()
+    with pytest.raises(HardtailError, match=r"neither its state\.safetensors nor finished\.json"):
+        train(quick(), folder)
+    assert (folder / "last.safetensors").read_bytes() == held
+
+
+def test_a_refused_run_leaves_no_empty_folder(tmp_path: Path) -> None:
+    with pytest.raises(HardtailError):
+        train(replace(quick(), watch=replace(quick().watch, order="msb")), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -15,7 +15,7 @@ from hardtail.cli.options import flag_of, option, unread
 from hardtail.cli.progress import counted_lines, plain_lines
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
-from hardtail.core.files import MOST_TEXT, refuse_special, refuse_torn
+from hardtail.core.files import MOST_TEXT, read_regular, refuse_special, refuse_torn
 from hardtail.core.pretrained import HF
 from hardtail.core.registry import TASKS
 from hardtail.core.terminal import console
@@ -176,6 +176,9 @@ def refuse_other_records(path: "Path | None") -> None:
         raise HardtailError(f"--out {path}: records are added to a file whose name ends in .jsonl; give such a name")
     if path is not None:
         refuse_torn(path)
+        last = read_regular(path).splitlines()[-1:] if path.exists() else []
+        if last and '"policy"' not in last[0].decode(errors="replace"):
+            raise HardtailError(f"--out {path}: its lines are not evaluations or diagnoses; give another file")
 
 
 def check_out(path: "Path | None") -> None:

@@ -36,7 +36,7 @@ def compare(
         ensure_matplotlib()
     own = common.admit_task(decoding.task)
     given = sources.sorted_sources(models)
-    traces = sources.load_traces(given.traces)
+    traces = sources.load_traces(given.traces, None if given.models else own)
     traces += decoding.traces_of(given.models, own, partial(comparing.refuse_alone, traces))
     found = comparing.compared(traces)
     common.show_tables(comparing.compare_tables(found))

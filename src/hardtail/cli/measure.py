@@ -235,7 +235,7 @@ def diagnose(
         explain_traces,
         to_decode,
     )
-    from hardtail.tasks.stored import stored_trace
+    from hardtail.show.sources import load_traces
 
     if not models:
         raise HardtailError("nothing to diagnose; give at least one run directory, weights file or trace")
@@ -286,8 +286,8 @@ def diagnose(
         show(Explained(subject.task, diagnoses), into)
     if traces:
         with common.busy("explaining"):
-            common.admit_task(task)
-            every = explain_traces([(name, stored_trace(Path(name))[1]) for name in traces])
+            held = load_traces([Path(name) for name in traces], common.admit_task(task))
+            every = explain_traces(zip(traces, held, strict=True))
         for explained in every:
             show(explained, out)
     if as_json:

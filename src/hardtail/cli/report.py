@@ -47,7 +47,7 @@ def report(
     if not models and store is None:
         raise HardtailError("nothing to report on; give a model, a run or a trace, or --study for the recorded runs")
     with busy("reading"):
-        traces = sources.load_traces(given.traces)
+        traces = sources.load_traces(given.traces, None if given.models else own)
         for run in given.runs:
             run.read()
     traces += decoding.traces_of(given.models, own)

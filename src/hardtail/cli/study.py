@@ -232,7 +232,8 @@ def _pack(names: tuple[str, ...], runs: Path, out: Path, bf16_moments: bool) -> 
             raise HardtailError(f"there is no run {run}; --runs names the folder of runs in progress")
         packed = pack(run, out, bf16_moments=bf16_moments)
         size = sum(piece.size for piece in packed.pieces) / (1 << 20)
-        print(f"{name}: step {packed.step:,}, {len(packed.pieces)} pieces, {size:.1f} MiB in {out}")
+        pieces = common.counted(len(packed.pieces), "piece", "pieces")
+        print(f"{name}: step {packed.step:,}, {pieces}, {size:.1f} MiB in {out}")
 
 
 def _unpack(names: tuple[str, ...], runs: Path) -> None:

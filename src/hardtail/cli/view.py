@@ -39,13 +39,12 @@ def view(
 
     Keys: arrows step, f goes to the next failure, n and p to other instances, space plays, q quits.
     """
+    from hardtail.show.sources import load_traces
     from hardtail.show.theatre import open_theatre, print_commits, watch
-    from hardtail.tasks.stored import stored_trace
 
     if trace.endswith(".npz"):
         common.refuse_without_model(view, locals(), ("instance", "failures", "task"))
-        common.admit_task(task)
-        _, shown = stored_trace(Path(trace))
+        (shown,) = load_traces([Path(trace)], common.admit_task(task))
     else:
         where = common.usable_device(device)
         subject = common.load(trace, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)

@@ -52,7 +52,7 @@ def _look(model: Model, corpus: Corpus, start: int, size: int) -> Look:
 
 class Judged(NamedTuple):
     nll: float
-    """Mean over the judged cells."""
+    """Mean over the judged cells; infinite if the right token of one of them has probability 0."""
     right: int
     cells: int
     exact: int
@@ -94,6 +94,6 @@ def judge(
     loss, right, exact, cells = 0.0, 0, 0, int(judged_NA.sum())
     for part in spread(range(0, len(corpus), rows), begin, denoiser, decoding, lambda done: None):
         loss, right, exact = loss + part[0], right + part[1], exact + part[2]
-    if not math.isfinite(loss):
+    if math.isnan(loss) or loss == -math.inf:
         raise HardtailError(f"{name}: the model's logits hold NaN or infinities; look at its weights")
     return Judged(loss / max(cells, 1), right, cells, exact)

@@ -3,6 +3,7 @@
 Shapes: N instances, A answer cells.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,7 @@ def probe(subject: Subject, instances: Instances, stratum: str, decoding: Decodi
     """Mean NLL of the gold tokens with every maskable cell hidden, over the whole vocabulary (docs/study.md §1.5)."""
     nll = passes.judged(subject, instances, instances.maskable_NA, decoding).nll
     head = structs.asdict(head_of(subject, "none", decoding, passes))
-    return Probe(**head, stratum=stratum, n=len(instances), probe_nll=nll)
+    return Probe(**head, stratum=stratum, n=len(instances), probe_nll=nll if math.isfinite(nll) else None)
 
 
 def half_reveal(task: Task, instances: Instances, seed: int) -> Instances:

@@ -11,6 +11,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
@@ -91,10 +92,19 @@ def _scores(stage: Stage, strata: Sequence[str]) -> Iterator[Score]:
             if not inside_N.any():
                 continue
             right_N = decoder.trace.exact_N
-            _, ours, theirs = np.intersect1d(row_N[inside_N], first_row_N, return_indices=True)
+            _, ours, theirs = np.intersect1d(_numbered(row_N[inside_N]), _numbered(first_row_N), return_indices=True)
             paired = mcnemar(first.trace.exact_N[theirs], right_N[inside_N][ours]) if place and len(ours) else None
             n, right = int(inside_N.sum()), int(right_N[inside_N].sum())
             yield Score(decoder.name, stratum, right, n, paired, len(ours))
+
+
+def _numbered(row_N: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each problem and each time it was drawn: a stratum may have the same one twice."""
+    order_N = np.argsort(row_N, kind="stable")
+    sorted_N = row_N[order_N]
+    time_N = np.empty_like(row_N)
+    time_N[order_N] = np.arange(len(row_N)) - np.searchsorted(sorted_N, sorted_N)
+    return row_N * (1 << 32) + time_N
 
 
 # -- for people -------------------------------------------------------------------------------------------------------

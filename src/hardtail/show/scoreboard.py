@@ -84,7 +84,9 @@ def _grids(
 def _with_probes(tables: Sequence[Table], probes: Mapping[str, Probe]) -> list[Table]:
     """The tables and, for each stratum, the probe's NLL and the number of instances: in the same table if that is the
     only one and they fit, otherwise in one of their own."""
-    ends = {stratum: (probe.probe_nll, probe.n) for stratum, probe in probes.items()}
+    ends = {
+        stratum: ("∞" if probe.probe_nll is None else probe.probe_nll, probe.n) for stratum, probe in probes.items()
+    }
     only = tables[0]
     rows = tuple((*row, *ends[str(row[0])]) for row in only.rows)
     wider = Table(only.title, (*only.columns, "probe NLL", "n"), rows)

@@ -68,8 +68,18 @@ def _are_one(given: Run, recorded: Run) -> bool:
     return given.folder.resolve() == recorded.folder.resolve() or given.entry.wall == recorded.entry.wall
 
 
-def load_traces(paths: Sequence[Path]) -> list[Trace]:
-    return [stored_trace(path)[1] for path in paths]
+def load_traces(paths: Sequence[Path], own: Task | None = None) -> list[Trace]:
+    """The traces in these files; `own` is the task that the user gave for them, if there are no models beside them."""
+    held = [stored_trace(path) for path in paths]
+    if held:
+        refuse_other_task(own, [task for task, _ in held], str(paths[0]))
+    return [trace for _, trace in held]
+
+
+def refuse_other_task(own: Task | None, found: Sequence[Task], whose: str) -> None:
+    """Refuse a `--task` that none of the traces or models has; `whose` names the first of them."""
+    if own is not None and not any(type(task) is type(own) for task in found):
+        raise HardtailError(f"{whose} is of the task {found[0].name}, but --task is {own.name}; leave it out")
 
 
 def load_models(
@@ -100,6 +110,7 @@ def load_models(
         )
         for name in names
     ]
+    refuse_other_task(task, [subject.task for subject in subjects], names[0])
     titles = [subject.name for subject in subjects]
     longer = [f"{Path(name).absolute().parent.name}/{title}" for name, title in zip(names, titles, strict=True)]
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,19 +31,25 @@ from hardtail.training.ranks import Ranks, Tensors
 from hardtail.training.recipe import Recipe
 from hardtail.training.step import Step
 
-BEST = "best_probe.safetensors"
+BEST, LAST = "best_probe.safetensors", "last.safetensors"
 LOG_FILE = "log.jsonl"
 
 
 @contextmanager
 def open_run(recipe: Recipe, folder: Path) -> Iterator["Keeper"]:
-    """The folder of one run; other writers are locked out."""
+    """The folder of one run; other writers are locked out. A new one is removed if nothing is written to it."""
+    new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    with sole_writer(folder):
-        keeper = Keeper(recipe, folder)
-        keeper.refuse_another()
-        clear_parts(folder)
-        yield keeper
+    try:
+        with sole_writer(folder):
+            keeper = Keeper(recipe, folder)
+            keeper.refuse_another()
+            clear_parts(folder)
+            yield keeper
+    finally:
+        if new:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
 
 
 class Keeper:
@@ -81,6 +87,11 @@ class Keeper:
             return
         if fields := differences(held.described, self.described):
             raise HardtailError(f"{self.folder} holds another run: it differs in {', '.join(fields)}; {ELSEWHERE}")
+        if (self.folder / LAST).exists() and not any((self.folder / name).exists() for name in (STATE, FINISHED)):
+            raise HardtailError(
+                f"{self.folder} has weights of a run, but neither its {STATE} nor {FINISHED}, so it would be trained "
+                f"from the start, over them; put one of the two back, or {ELSEWHERE}"
+            )
 
     def ended(self, patience: int | None, data_file: Path | None) -> Finished | None:
         """How the run ended, from `finished.json`; None for a run that continues, perhaps with more patience."""

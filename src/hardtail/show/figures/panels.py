@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count, zip_longest
-from math import ceil, log10
+from math import ceil, log10, nan
 from typing import TYPE_CHECKING, Any
 
 from hardtail.show.charts.chart import Axis, Chart, Line, Point, Series
@@ -127,8 +127,11 @@ def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str
                 open_mark = _OPEN_MARK | {"markeredgecolor": colour[one.hue], "markersize": 4.4, "markeredgewidth": 0.8}
                 axes.plot([x for x, *_ in points], [y for _, y, *_ in points], clip_on=False, **open_mark)
             else:
-                _line(axes, points, colour[one.hue], strokes[one.style], chart.marks, joined=not apart)
+                strata = chart.x.categories is not None
+                _line(axes, points, colour[one.hue], strokes[one.style], chart.marks, joined=not apart, strata=strata)
     _limits(axes, chart)
+    if log and axes.get_ylim()[1] < 30 * axes.get_ylim()[0]:  # powers of ten alone would be one or none
+        axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
     if chart.x.categories:
         turned: Any = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if aslant else {}
         axes.set_xticks(range(len(chart.x.categories)), map(stratum_words, chart.x.categories), **turned)
@@ -139,13 +142,20 @@ def _panel(axes: "Axes", chart: Chart, colour: dict[str, str], strokes: dict[str
         axes.xaxis.get_major_locator().set_params(nbins=4)
 
 
-def _line(axes: "Axes", points: Sequence[Point], colour: str, stroke: int, marks: bool, *, joined: bool) -> None:
+def _line(
+    axes: "Axes", points: Sequence[Point], colour: str, stroke: int, marks: bool, *, joined: bool, strata: bool
+) -> None:
     if not points:
         return
     marker = MARKERS[stroke % len(MARKERS)] if marks else None
     dashes = STROKES[stroke % len(STROKES)] if joined else "none"
-    xs, ys = [x for x, *_ in points], [y for _, y, *_ in points]
-    axes.plot(xs, ys, color=colour, linestyle=dashes, marker=marker, markeredgewidth=0, clip_on=not marks, zorder=3)
+    drawn: list[tuple[float, float]] = []
+    for x, y, *_ in points:
+        if strata and drawn and x - drawn[-1][0] > 1.5:  # a stratum was left out
+            drawn.append((nan, nan))
+        drawn.append((x, y))
+    look: Any = {"marker": marker, "markeredgewidth": 0, "clip_on": not marks, "zorder": 3}
+    axes.plot(*zip(*drawn, strict=True), color=colour, linestyle=dashes, **look)
     sure = [(x, y, y - low, high - y) for x, y, low, high in points if low is not None and high is not None]
     if sure:
         at, middle, below, above = zip(*sure, strict=True)

@@ -155,9 +155,11 @@ class Profile:
         if not first.failures:
             return None
         above, inside = percent(first.at_chain_msb), percent(first.inside_chain)
+        rest = 1 - (first.at_chain_msb or 0.0) - (first.inside_chain or 0.0)
+        elsewhere = f", elsewhere in {percent(rest)}" if round(rest, 9) > 0 else ""
         return (
             f"The earliest wrong digit is directly above the longest chain in {above} of the failures, "
-            f"inside one in {inside}."
+            f"inside one in {inside}{elsewhere}."
         )
 
 

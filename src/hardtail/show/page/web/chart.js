@@ -50,8 +50,9 @@ function drawSeries(one, chart, x, y, spread) {
   const strong = one.lines.length > 1 ? 1.2 : 2;
   for (const line of one.lines) {
     const kept = line.points.filter((point) => y.holds(point[1]));
+    const next = (i) => i > 0 && !(chart.x.categories && kept[i][0] - kept[i - 1][0] > 1); // a stratum was left out
     const path = kept.map(
-      (point, i) => `${i ? "L" : "M"}${(x.at(point[0]) + spread).toFixed(1)} ${y.at(point[1]).toFixed(1)}`,
+      (point, i) => `${next(i) ? "L" : "M"}${(x.at(point[0]) + spread).toFixed(1)} ${y.at(point[1]).toFixed(1)}`,
     );
     // Strata are steps of difficulty; other categories have no order that a line could follow.
     if (!chart.marks || chart.section === "accuracy")
@@ -145,12 +146,13 @@ function axes(chart, x, y) {
   return group;
 }
 
-// `chain>=4`, `chain>=8` … as `≥ 4`, `≥ 8` …; the axis says what they are.
+// `chain>=4`, `chain>=8` … as `≥ 4`, `≥ 8` …, and `tier=easy`, `tier=hard` … as `easy`, `hard` …; the title says what
+// they are.
 function shortened(names) {
-  const start = names.find((name) => name.includes(">="))?.split(">=")[0];
-  const same = start && names.filter((name) => name.startsWith(`${start}>=`)).length > 2;
-  const plain = (name) => (same && name.startsWith(`${start}>=`) ? name.slice(start.length) : name);
-  return names.map((name) => plain(name).replaceAll(">=", " ≥ ").trim());
+  const startOf = (name) => name.match(/^[^<>=]+(?=[<>]?=)/)?.[0] ?? "";
+  const same = (start) => start && names.filter((name) => startOf(name) === start).length > 2;
+  const plain = (name) => (same(startOf(name)) ? name.slice(startOf(name).length).replace(/^=/, "") : name);
+  return names.map((name) => plain(name).replaceAll(">=", " ≥ ").replaceAll("_", " ").trim());
 }
 
 function hover(event, plot, chart, visible, x, cursor) {

@@ -2,7 +2,7 @@
 
 import { el, probability, svg } from "./dom.js";
 import { stepColour } from "./colours.js";
-import { Replay } from "./replay.js";
+import { parentsOf, Replay } from "./replay.js";
 import { sceneOf } from "./scenes.js";
 
 const STRIP = 36;
@@ -108,7 +108,8 @@ export class Pane {
     const rank = commit.goldProb === null ? "" : ` ranked ${commit.goldRank + 1}`;
     const gold = `; gold ${look.goldSign}${rank}${sure(commit.goldProb)}`;
     const { parentSlots } = this.replay.stage; // null: nothing is known of what cells wait for
-    const ready = parentSlots === null ? "" : `; ${commit.ready ? "after" : "before"} its prerequisites`;
+    const waits = parentSlots !== null && parentsOf(this.replay.stage, this.replay.problem, cell).length;
+    const ready = waits ? `; ${commit.ready ? "after" : "before"} its prerequisites` : "";
     const instead = look.replaced ? ` instead of ${look.replaced}` : "";
     return `${look.sign}${instead} in step ${commit.step}${sure(commit.prob)}${look.wrong ? gold : ""}${ready}`;
   }
