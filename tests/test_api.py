@@ -168,7 +168,7 @@ def test_an_evaluation_prints_as_a_table_and_gives_its_records(tmp_path: Path) -
     assert max(map(len, repr(table).splitlines())) <= 80
     frame = table.to_frame()
     assert list(frame.exact_match) == [record.exact_match for record in table.accuracies]
-    assert r"chain$>$=2 & " in table.latex()
+    assert r"chain$\geq$2 & " in table.latex()
     assert "| chain>=2 |" in table._repr_markdown_()
     saved = ht.load_trace(str(tmp_path / "natural.top1.npz"))
     assert saved.exact_N.mean() == table.accuracy("top1", "natural")
@@ -225,6 +225,9 @@ def test_a_single_name_is_a_list_of_one() -> None:
         (lambda: TASK.sample(-1, "natural"), "addition: -1 instances cannot be drawn"),
         (lambda: ht.report([], "x.html"), "nothing to show"),
         (lambda: ht.report("nowhere.npz", "page.txt"), "must end in .html"),
+        (lambda: ht.report(ht.load("zoo:addition-random"), "x.html"), "is not a trace; give one, such as ht.decode"),  # type: ignore[arg-type]
+        (lambda: ht.diagnose(ht.load("zoo:addition-random")), "is not a trace; give one, such as ht.decode"),  # type: ignore[arg-type]
+        (lambda: ht.diagnose("zoo:addition-random"), "'zoo:addition-random' is not a trace"),
         (
             lambda: ht.evaluate(carries_ignored, "addition,digits=5", n=2),
             r"shape \[32, 5, 14\]; .* must be \[32, 6, voc",

@@ -157,7 +157,7 @@ def test_the_command_writes_a_figure_and_tables(hardtail_command: Command, tmp_p
     assert "addition: against carries_ignored · top1, on the same problems" in out
     assert "16 decodes of 1 model" in err
     assert figure.read_bytes().startswith(b"%PDF")
-    assert tables.read_text().count(r"\begin{longtable}") == 2
+    assert tables.read_text().count(r"\begin{tabular}") == 2
     before = figure.read_bytes()
     hardtail_command(*words, "--out", str(figure))
     assert figure.read_bytes() == before

@@ -93,6 +93,7 @@ def test_a_text_file_without_a_problem(hardtail_command: Command, tmp_path: Path
         ("train zoo:addition-puma", "`hardtail train RECIPE --model zoo:addition-puma` trains it further"),
         ("claims --markdown --json", "--markdown and --json exclude each other"),
         ("evl zoo:addition-random", "there is no command 'evl'; did you mean 'eval'?"),
+        ("decode zoo:addition-random", "`hardtail eval MODEL --traces DIR` decodes"),
         ("eval zoo:addition-random --traces /proc/t", "/proc/t/trace.npz cannot be written"),
         ("train nothing", "there is no recipe 'nothing'; `hardtail train` lists the recipes"),
     ],

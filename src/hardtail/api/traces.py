@@ -1,11 +1,13 @@
 """Traces: load, explain, and put on a page."""
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from hardtail.api.results import Explanation
 from hardtail.core import trace_files
 from hardtail.core.errors import HardtailError
+from hardtail.core.pretrained import HF
 from hardtail.core.types import Trace
 from hardtail.measuring.explain import explain_traces
 from hardtail.show.page.data import page_content
@@ -40,10 +42,10 @@ def diagnose(first: Given, *others: Given) -> Explanation:
     return Explanation(tuple(diagnoses), task.words)
 
 
-def report(traces: Given | Sequence[Given], out: str | Path = "report.html", *, study: bool = False) -> Path:
+def report(traces: Given | Iterable[Given], out: str | Path = "report.html", *, study: bool = False) -> Path:
     """Write one HTML page on which every decode can be stepped through; with `study`, also the recorded runs."""
     refuse_odd_name(Path(out))
-    given = [traces] if isinstance(traces, Trace | str | Path) else traces
+    given = list(traces) if isinstance(traces, Iterable) and not isinstance(traces, str) else [traces]
     if not given and not study:
         raise HardtailError("there is nothing to show; give at least one trace, or study=True")
     content, arrays = page_content(
@@ -54,4 +56,10 @@ def report(traces: Given | Sequence[Given], out: str | Path = "report.html", *, 
 
 
 def _named(trace: Given) -> tuple[str, Trace]:
-    return ("the trace", trace) if isinstance(trace, Trace) else (str(trace), load_trace(trace))
+    if isinstance(trace, Trace):
+        return "the trace", trace
+    if isinstance(trace, str | Path) and (str(trace).endswith(".npz") or str(trace).startswith(HF)):
+        return str(trace), load_trace(trace)
+    raise HardtailError(
+        f"{reprlib.repr(trace)} is not a trace; give one, such as ht.decode(model, instances, 'top1'), or its .npz"
+    )

@@ -28,6 +28,10 @@ class App:
         if name in self._commands:  # alone, so that errors point to its own help
             tyro.cli(self._commands[name], args=rest, prog=f"{prog} {name}", **options)
             return
+        if name == "decode":
+            raise HardtailError(
+                "`hardtail eval MODEL --traces DIR` decodes and keeps the traces, `hardtail view MODEL` shows one"
+            )
         if close := get_close_matches(name, self._commands, n=1):
             raise HardtailError(f"there is no command {name!r}; did you mean {close[0]!r}?")
         parser = tyro.extras.SubcommandApp()

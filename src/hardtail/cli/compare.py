@@ -42,7 +42,7 @@ def compare(
     common.show_tables(comparing.compare_tables(found))
     if latex is not None:
         comparing.write_latex(latex, found)
-        print(f"{latex}: the tables; they need booktabs and longtable")
+        print(f"{latex}: the tables; they need booktabs, and longtable if there are many rows")
     if out is not None:
         comparing.write_figure(out, found)
         print(f"{out}: the figure")

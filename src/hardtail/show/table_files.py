@@ -13,6 +13,8 @@ from hardtail.study.claims import Results
 from hardtail.study.claims.ledger import counts_table, judge, ledger_table
 
 NO_NUMBER = "–"
+PAGE = 40
+"""Rows that fit on a page."""
 _BREAKABLE = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
 """Where a line may break inside the id of a claim."""
 _MATHS = {"≥": "geq", "≤": "leq", "±": "pm", "×": "times", "·": "cdot", "→": "to", "≈": "approx"}
@@ -112,20 +114,31 @@ def _small(cell: TableCell) -> str:
 
 
 def latex(table: Table) -> str:
-    """Return a table of any length; long columns wrap. Needs booktabs and longtable."""
+    """Return a table; long columns wrap. Needs booktabs and, if it may not fit on a page, longtable."""
     texts = table.texts()
     longest = [max([len(name), *(len(row[place]) for row in texts)]) for place, name in enumerate(table.columns)]
     wide = sum(min(length, 60) for length in longest)
     kinds = [f"p{{{0.86 * min(length, 60) / wide:.3f}\\linewidth}}" if length > 12 else "l" for length in longest]
     head = (r"\toprule", _row(table.columns), r"\midrule")
-    lines = [
-        "% needs \\usepackage{booktabs, longtable}",
-        rf"\begin{{longtable}}{{{''.join(kinds)}}}",
-        rf"\caption{{{escaped(table.title)}}} \\",
-        *(*head, r"\endfirsthead", *head, r"\endhead"),
-        *(_BREAKABLE.sub(r".\\allowbreak{}", _row(row)) for row in texts),
-        *(r"\bottomrule", r"\end{longtable}", ""),
-    ]
+    rows = (_BREAKABLE.sub(r".\\allowbreak{}", _row(row)) for row in texts)
+    columns, caption = "".join(kinds), rf"\caption{{{escaped(table.title)}}}"
+    if len(texts) > PAGE:
+        lines = [
+            "% needs \\usepackage{booktabs, longtable}",
+            rf"\begin{{longtable}}{{{columns}}}",
+            rf"{caption} \\",
+            *(*head, r"\endfirsthead", *head, r"\endhead"),
+            *rows,
+            *(r"\bottomrule", r"\end{longtable}", ""),
+        ]
+    else:
+        lines = [
+            "% needs \\usepackage{booktabs}",
+            *(r"\begin{table}", caption, rf"\begin{{tabular}}{{{columns}}}"),
+            *head,
+            *rows,
+            *(r"\bottomrule", r"\end{tabular}", r"\end{table}", ""),
+        ]
     return "\n".join(lines)
 
 
@@ -141,4 +154,4 @@ def _row(cells: Sequence[str]) -> str:
 
 def escaped(text: str) -> str:
     """Escape text so that LaTeX prints it as it is."""
-    return text.translate(_ESCAPED)
+    return text.replace(">=", "≥").replace("<=", "≤").translate(_ESCAPED)

@@ -35,6 +35,8 @@ class Words:
     """What each logical order does, such as "lowest digit first"."""
     instruction: str = ""
     """What a language model is told before a problem."""
+    fails: str = "fails on"
+    """What a model does where its answer is not the gold one: the same, unless there are other solutions."""
 
 
 class Profile(Protocol):

@@ -67,16 +67,16 @@ def _result(diagnosis: Diagnosis, words: Words) -> str:
     named = [(name, strata[name]) for name in diagnosis.strata if name in strata]
     if not named:
         failures = result.instances - (result.exact or 0)
-        return f"fails on {_failing(failures, result.instances)} {words.problems}"
+        return f"{words.fails} {_failing(failures, result.instances)} {words.problems}"
     if not any(held.failures for _, held in named):
         return f"makes no error on {result.instances:,} {words.problems}{_which(*dict(named))}"
     if len(named) > FEW_STRATA:
         hardest_first = reversed(named)  # of several that fail equally often the hardest is named
         whole, (name, worst) = strata["all"], max(hardest_first, key=lambda item: item[1].failures / max(item[1].n, 1))
         told, most = f"{_failing(whole.failures, whole.n)} {words.problems}", _failing(worst.failures, worst.n)
-        return f"fails on {told}, most of all on {most}{_which(name) or ' natural ones'}"
+        return f"{words.fails} {told}, most of all on {most}{_which(name) or ' natural ones'}"
     each = [f"{_failing(held.failures, held.n)} {words.problems}{_which(name)}" for name, held in named]
-    return f"fails on {' and on '.join(each)}"
+    return f"{words.fails} {' and on '.join(each)}"
 
 
 def _failing(failures: int, n: int) -> str:

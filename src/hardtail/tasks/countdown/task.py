@@ -57,6 +57,7 @@ class Countdown(Task):
         {"step_sequential": "equation by equation"},
         "The last number is the target. Reach it from the numbers before it with +, -, * and /, using each once. Write "
         "the steps, separated by commas, such as 58/2=29,67-23=44,29+44=73.",
+        fails="misses the gold chain on",
     )
     reveals: ClassVar[bool] = True
     answer_characters = _CHARACTERS + EOS + RAINBOW
