@@ -32,7 +32,7 @@ def _counted(run: Run, kind: str, stratum: str) -> list[Accuracy]:
 
 
 def recorded_passes(task: str, runs: Sequence[Run], kind: str, at_first: Collection[str] = ()) -> list[Chart]:
-    """A chart of each hard tail that the runs' tasks have, of one kind of weights."""
+    """A chart of each hard tail that the tasks have, of one kind of weights; none where all costs are the same."""
 
     def lines(hard: str) -> Iterator[tuple[Series, Line]]:
         for run in runs:
@@ -42,10 +42,12 @@ def recorded_passes(task: str, runs: Sequence[Run], kind: str, at_first: Collect
                 yield series, Line(f"seed {run.seed}", (Point(*at),))
 
     tails = dict.fromkeys(run.hard for run in runs if run.hard is not None)
+    held = {hard: list(lines(hard)) for hard in tails}
     titles = {hard: f"{stratum_words(hard)}, {kind.replace('_', ' ')}" for hard in tails}
     return [
-        described("recorded-passes", task, PASSES, SHARE, lines(hard), of=title, marks=True)
+        described("recorded-passes", task, PASSES, SHARE, held[hard], of=title, marks=True)
         for hard, title in titles.items()
+        if not _alike(held[hard])
     ]
 
 
@@ -60,6 +62,11 @@ def decoded_passes(stage: Stage) -> Chart | None:
             exact = int(decoder.trace.exact_N[held_N].sum())
             point = Point(float(passes_N[held_N].mean()), exact / n, *wilson(exact, n))
             found.append((series, Line("", (point,))))
-    if len({line.points[0].x for _, line in found}) < 2:
+    if _alike(found):
         return None
     return described("decoded-passes", stage.task.name, PASSES, SHARE, found, of=stratum_words(hard), marks=True)
+
+
+def _alike(found: Sequence[tuple[Series, Line]]) -> bool:
+    """Whether everything costs the same."""
+    return len({line.points[0].x for _, line in found}) < 2
