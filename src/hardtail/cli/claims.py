@@ -45,8 +45,8 @@ def claims(
     With an ID, show every record behind its verdict; with the first words of ids, list the claims under them.
     """
     from hardtail.show.claims import ledger_lines
+    from hardtail.show.sources import recorded_results
     from hardtail.study.claims import Results, judge, ledger
-    from hardtail.study.store import Store, default_results, recorded
 
     if markdown and as_json:
         raise HardtailError("--markdown and --json exclude each other; give one of them")
@@ -54,7 +54,7 @@ def claims(
     found = [ledger.claims_named(name, None if source is None else whose) for name in ids]
     chosen = list({claim.id: claim for claims in found for claim in claims}.values())
     explained = bool(ids) and all(claim.id in ids for claim in chosen)
-    held = Results(recorded(results) if results else Store(default_results()), reading, checkpoint)
+    held = Results(recorded_results(results), reading, checkpoint)
     judged = judge(held, chosen or whose.claims())
     if as_json:
         rows = [ledger.as_json(item, held, evidence=explained) for item in judged]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hardtail.core.records import Count, Share
 from hardtail.core.types import Trace
+from hardtail.measuring.diagnosis.cross import with_all
 from hardtail.tasks.base import Task
 from hardtail.traces.commits import Commits, first_in_time, gold_second, revealed_before, wrong_cells
 from hardtail.traces.states import standing
@@ -60,8 +61,7 @@ def by_stratum(
             step=median(first.step_K[inside_K]),
         )
 
-    everything = {"all": np.ones(len(trace), dtype=np.bool_)}
-    return {name: of(inside_N) for name, inside_N in (everything | dict(groups or {})).items()}
+    return {name: of(inside_N) for name, inside_N in with_all(groups, len(trace)).items()}
 
 
 def _ready(task: Task, trace: Trace, commits: Commits) -> NDArray[np.bool_]:

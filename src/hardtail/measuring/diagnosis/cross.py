@@ -31,11 +31,15 @@ def cross(first: Trace, second: Trace, groups: Mapping[str, NDArray[np.bool_]] |
         raise HardtailError(
             f"the two traces are of different instances ({len(first)} and {len(second)}); decode the same ones twice"
         )
-    everything = {"all": np.ones(len(first), dtype=np.bool_)}
     return {
         name: _cross(first.exact_N[inside_N], second.exact_N[inside_N])
-        for name, inside_N in (everything | dict(groups or {})).items()
+        for name, inside_N in with_all(groups, len(first)).items()
     }
+
+
+def with_all(groups: Mapping[str, NDArray[np.bool_]] | None, n: int) -> dict[str, NDArray[np.bool_]]:
+    """`all` of n instances, then the groups."""
+    return {"all": np.ones(n, dtype=np.bool_), **(groups or {})}
 
 
 def _cross(first_N: NDArray[np.bool_], second_N: NDArray[np.bool_]) -> Cross:
