@@ -197,7 +197,7 @@ def test_a_page_has_the_scenes_of_its_own_tasks_only(traces: list[Trace]) -> Non
 
 def test_the_page_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "report.html"
-    path.write_text("the old page")
+    path.write_text("the old page of hardtail")
 
     def fail(number: int) -> None:
         raise OSError(28, "No space left on device")
@@ -205,7 +205,7 @@ def test_the_page_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(OSError, match="No space"):
         write_page(path, {"stages": []}, "")
-    assert path.read_text() == "the old page"
+    assert path.read_text() == "the old page of hardtail"
     assert list(tmp_path.iterdir()) == [path]
 
 

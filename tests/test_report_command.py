@@ -204,3 +204,9 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     assert (code, out) == (2, "")
     assert err == "hardtail: new/place.jsonl cannot be written: Permission denied; give another place\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_page_of_something_else_is_not_replaced(report: Command, tmp_path: Path) -> None:
+    (mine := tmp_path / "thesis.html").write_text("<p>mine</p>")
+    assert report("zoo:addition-random", "--out", str(mine), "-n", "2")[0] == 2
+    assert mine.read_text() == "<p>mine</p>"

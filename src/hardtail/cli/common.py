@@ -55,7 +55,11 @@ Checkpoint = Annotated[
     Literal["last", "best_probe"] | None, option("which of a run's weights to use [those that its recipe selects]")
 ]
 DataSeed = Annotated[int | None, option("seed of the instances [the first model's]", "SEED"), SEEDS]
-Batch = Annotated[int | None, option("instances decoded at a time; affects memory, not results", "N"), Bounds(ge=1)]
+Batch = Annotated[
+    int | None,
+    option("instances decoded at a time; affects memory and, on a GPU, how sums are rounded", "N"),
+    Bounds(ge=1),
+]
 Device = Annotated[str | None, option("cpu, cuda or cuda:1 [a GPU if there is one]", "DEVICE")]
 RecordedIn = Annotated[
     str | None,

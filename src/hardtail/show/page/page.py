@@ -36,6 +36,10 @@ def refuse_odd_name(path: Path) -> None:
         raise HardtailError(f"{path}: the name of a page must end in .html")
     if path.is_dir():
         raise HardtailError(f"{path} is a folder; give the name of a file")
+    if path.is_file():
+        with path.open("rb") as file:
+            if (start := file.read(2000)) and b"hardtail" not in start:
+                raise HardtailError(f"{path} is a page of something else; give another name, or remove it")
 
 
 def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
