@@ -42,7 +42,7 @@ def recorded(step: Step) -> tuple[list[View], list[Tensor]]:
     """The views that a step's scheme shows from now on, and the gradients that its update gets."""
     views: list[View] = []
     gradients: list[Tensor] = []
-    corrupt, apply = step._corrupt, step._apply
+    corrupt, apply = step._parts.corrupt, step._apply
 
     def shown(*given: Any) -> View:
         views.append(corrupt(*given))
@@ -52,7 +52,7 @@ def recorded(step: Step) -> tuple[list[View], list[Tensor]]:
         gradients.append(gradient_P.clone())
         apply(gradient_P)
 
-    step._corrupt, step._apply = shown, applied  # type: ignore[method-assign]
+    step._parts, step._apply = replace(step._parts, corrupt=shown), applied  # type: ignore[method-assign]
     return views, gradients
 
 

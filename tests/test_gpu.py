@@ -183,7 +183,7 @@ def test_a_written_step_is_autograds(accumulate: int, width: int, layers: int, m
     written, eager = (wide(SCHEMES["random"], 0.0, width=width, layers=layers) for _ in range(2))
     written.accumulate = eager.accumulate = accumulate
     assert written.compile() == "compiled, one CUDA graph"
-    assert isinstance(written._gradient, Fused)
+    assert isinstance(written._parts.gradient, Fused)
     for _ in range(10):
         written()
         eager()

@@ -59,8 +59,7 @@ def test_two_processes_take_the_step_of_one_with_both_batches(scheme: str, tmp_p
         rate_B = both("rate_B") if f"rate_B/{place}" in first else None
         return whole.corpus.rows(row_B).hide(both("hidden_BA"), whole.corpus, rate_B)
 
-    whole._corrupt = corrupt  # type: ignore[assignment]
-    whole._advance = lambda *given: None
+    whole._parts = replace(whole._parts, corrupt=corrupt, advance=lambda *given: None)  # type: ignore[arg-type]
     _, gradients = recorded(whole)
     losses = []
     for _ in range(STEPS):

@@ -86,7 +86,7 @@ def test_accumulated_halves_are_one_batch() -> None:
         parts.append(two.scheme.corrupt(*words))
         return parts[-1]
 
-    two._corrupt = keep
+    two._parts = replace(two._parts, corrupt=keep)
     two()
     joined = View(
         tokens_BL=torch.cat([part.tokens_BL for part in parts]),
@@ -96,7 +96,7 @@ def test_accumulated_halves_are_one_batch() -> None:
         maskable_BA=torch.cat([part.maskable_BA for part in parts]),
         row_B=torch.cat([part.row_B for part in parts]),
     )
-    one._corrupt = lambda *words: joined
+    one._parts = replace(one._parts, corrupt=lambda *words: joined)
     one()
     torch.testing.assert_close(one.flat.weight_P, two.flat.weight_P, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(one.loss, two.loss)
@@ -121,7 +121,7 @@ def test_bf16_rounds_the_model_and_not_the_loss() -> None:
     full = Step(model(), Puma(stages=Fixed(3)), corpus(), settings, batch=32, steps=400, seed=1)
     half = Step(model(), Puma(stages=Fixed(3)), corpus(), settings, batch=32, steps=400, seed=1, precision="bf16")
     view = half.scheme.corrupt(half.state, half.corpus, 32, Moment(1, half.step, 400))
-    loss, logits, _ = half._gradient(view)
+    loss, logits, _ = half._parts.gradient(view)
     assert (loss.dtype, logits.dtype) == (torch.float32, torch.bfloat16)
     assert surest(logits, TASK.vocabulary.mask_id).dtype == torch.float32
     for _ in range(5):

@@ -10,6 +10,7 @@ import gc
 import reprlib
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -35,6 +36,27 @@ COMPILER = {
     "triton.mix_order_reduction_split_size": 64,  # fewer partial sums of LayerNorm's gradients
 }
 """Settings of torch's compiler that pay off at these sizes (docs/performance.md)."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a step calls, one after the other."""
+
+    corrupt: Callable[..., View]
+    gradient: Gradient
+    bins: Callable[[View], tuple[Tensor, Tensor, Tensor]]
+    advance: Callable[..., None]
+    update: Callable[..., Tensor]
+
+    def compiled(self, gradient: Gradient) -> "_Parts":
+        """The same, compiled by torch, with another way to the gradient."""
+        return _Parts(
+            torch.compile(self.corrupt, dynamic=False),
+            gradient,
+            torch.compile(self.bins, dynamic=False),
+            torch.compile(self.advance, dynamic=False),
+            torch.compile(self.update, dynamic=False),
+        )
 
 
 class Step:
@@ -66,15 +88,12 @@ class Step:
         self.loss = torch.zeros((), device=self.device)
         self.norm = torch.zeros((), device=self.device)
         self.seen = SeenStates(corpus, scheme, ranks)
-        self._corrupt: Callable[..., View] = self.scheme.corrupt
         self._predicted = Predicted(corpus, model.whole_answers)
         self._autograd = Autograd(
             model, scheme, self._predicted, precision, torch.bfloat16 if attention == "bf16" else None
         )
-        self._gradient: Gradient = self._autograd
-        self._bins: Callable[[View], tuple[Tensor, Tensor, Tensor]] = self.seen.bins
-        self._advance: Callable[..., None] = self.scheme.advance
-        self._update: Callable[..., Tensor] = update
+        self._eager = _Parts(scheme.corrupt, self._autograd, self.seen.bins, scheme.advance, update)
+        self._parts = self._eager
         self._take: Callable[[], None] = self._once
         if ranks.world > 1:
             self._shared = Shared(scheme, len(self.flat.weight_P), accumulate, self.device)
@@ -96,18 +115,18 @@ class Step:
         for part in range(self.accumulate):
             now = Moment(self.seed, self.step * self.accumulate + part, self.steps * self.accumulate)
             with torch.no_grad():
-                view = self._corrupt(self.state, self.corpus, self.batch, now)
+                view = self._parts.corrupt(self.state, self.corpus, self.batch, now)
             if not isinstance(view, View):
                 raise HardtailError(
                     f"{type(self.scheme).__name__}: corrupt returned {reprlib.repr(view)}; it must be a View, as "
                     "corpus.batch(…).hide(…) returns (hardtail.testing.check_scheme)"
                 )
-            loss, logits_BAV, fresh_P = self._gradient(view)
+            loss, logits_BAV, fresh_P = self._parts.gradient(view)
             with torch.no_grad():
                 gradient_P = fresh_P if gradient_P is None else gradient_P + fresh_P
                 self.loss.add_(loss / self.accumulate)
-                self._advance(self.state, logits_BAV, view, self.corpus, now)
-                self.seen.add(*self._bins(view))
+                self._parts.advance(self.state, logits_BAV, view, self.corpus, now)
+                self.seen.add(*self._parts.bins(view))
                 if self.ranks.world > 1:
                     hidden = hidden + view.hidden_BA.sum()
         assert gradient_P is not None
@@ -116,7 +135,7 @@ class Step:
 
     def _apply(self, gradient_P: Tensor) -> None:
         with torch.no_grad():
-            norm = self._update(self.flat, gradient_P, self.settings, self.step, self.steps)
+            norm = self._parts.update(self.flat, gradient_P, self.settings, self.step, self.steps)
             self.norm.copy_(norm)
             self.step.add_(1)
 
@@ -150,11 +169,7 @@ class Step:
             return f"eager on the GPU, as other projects' models may wait for the host{together}"
         torch.compiler.reset()  # many runs in one process reach the limit on recompilations and then run uncompiled
         gc.collect()  # an earlier run's step refers to itself and holds GPU memory until it is collected
-        self._corrupt = torch.compile(self.scheme.corrupt, dynamic=False)
-        self._gradient = self._on_gpu()
-        self._bins = torch.compile(self.seen.bins, dynamic=False)
-        self._advance = torch.compile(self.scheme.advance, dynamic=False)
-        self._update = torch.compile(update, dynamic=False)
+        self._parts = self._eager.compiled(self._on_gpu())
         kept = {name: tensor.clone() for name, tensor in self.tensors().items()}
         generator = torch.cuda.get_rng_state(self.device)
         try:
@@ -162,8 +177,7 @@ class Step:
                 warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")  # fp32 is chosen on purpose
                 self._take = self._captured()
         except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
-            self._corrupt, self._gradient, self._bins = self.scheme.corrupt, self._autograd, self.seen.bins
-            self._advance, self._update = self.scheme.advance, update
+            self._parts = self._eager
             warnings.warn(
                 f"the step could not be captured and runs eagerly, several times slower: {error}", stacklevel=2
             )
