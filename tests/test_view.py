@@ -251,10 +251,17 @@ def test_the_words_stand_beside_the_drawing_where_there_is_room(
     theatre = open_theatre(load_trace(tmp_path / "maze.npz"), "maze.npz")
     for width, height in ((80, 24), (60, 40)):
         console = Console(width=width, file=io.StringIO(), record=True)
-        console.print(frame(theatre, width))
+        console.print(frame(theatre, width, height))
         lines = console.export_text().splitlines()
         assert len(lines) <= height
         assert any("step 0 of" in line and line.startswith("██") for line in lines) is (width == 80)
+    for width, height in ((40, 24), (80, 20)):
+        console = Console(width=80, file=io.StringIO(), record=True)
+        console.print(frame(theatre, width, height))
+        assert (
+            console.export_text()
+            == f"The window has {width} × {height} characters; this problem needs 42 × 23. q quits\n"
+        )
 
 
 def test_f_finds_the_wrong_commit_before_it_moves_on(path: Path) -> None:

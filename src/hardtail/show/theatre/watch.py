@@ -40,7 +40,7 @@ def watch(theatre: Theatre) -> None:
             state = theatre.row, theatre.now, theatre.playing, console.size
             if state != drawn:
                 console.control(Control.home())
-                screen.update(frame(theatre, console.width))
+                screen.update(frame(theatre, console.width, console.height))
                 drawn = state
             key = keys.next(SECONDS_PER_STEP if theatre.playing else SECONDS_PER_SIZE_CHECK)
             if key is not None:
@@ -69,11 +69,14 @@ def print_commits(theatre: Theatre, console: Console) -> None:
 # -- drawing ----------------------------------------------------------------------------------------------------------
 
 
-def frame(theatre: Theatre, width: int) -> RenderableType:
+def frame(theatre: Theatre, width: int, height: int) -> RenderableType:
     """Return the whole screen: the drawing, and next to it or below it what the last step did."""
     drawing, words = _scene(theatre), _words(theatre)
-    wide = max(line.cell_len for line in drawing.split("\n"))
+    lines = drawing.split("\n")
+    wide, high = max(line.cell_len for line in lines), len(lines) + 2
     body: RenderableType
+    if wide > width or high > height:
+        return Text(f"The window has {width} × {height} characters; this problem needs {wide} × {high}. q quits")
     if wide + 2 + WIDTH_OF_WORDS <= width:
         body = Table.grid(padding=(0, 2, 0, 0))
         body.add_column(min_width=wide, no_wrap=True)
