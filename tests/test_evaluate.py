@@ -14,7 +14,7 @@ from msgspec import structs
 
 import hardtail
 from hardtail import HardtailError, Streams
-from hardtail.core.records import Paired, Probe, as_json
+from hardtail.core.records import Paired, Probe, append_jsonl, as_json, read_measurements
 from hardtail.core.trace_files import load_trace, save_trace, trace_parts
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.loop import decode
@@ -336,7 +336,7 @@ def test_a_measurement_in_parts_is_that_of_the_whole(failures: int, kept: list[i
     assert -40 <= parts.record.wall < -30  # what asking took is not the decode's
 
 
-def test_a_model_that_is_certain_and_wrong_is_measured() -> None:
+def test_a_model_that_is_certain_and_wrong_is_measured(tmp_path: Path) -> None:
     """The right token has probability 0, so the probe's NLL is infinite, which no number in a record can say."""
     task = hardtail.task("addition", digits=4)
     certain = Function(
@@ -344,7 +344,10 @@ def test_a_model_that_is_certain_and_wrong_is_measured() -> None:
         task.vocabulary.mask_id,
     )
     subject, instances = replace(tiny(task), denoiser=certain), task.sample(5, Streams(0).named("sure"), "natural")
-    assert probe(subject, instances, "natural", Decoding()).probe_nll is None
+    found = probe(subject, instances, "natural", Decoding())
+    append_jsonl(tmp_path / "records.jsonl", [found])
+    assert read_measurements(tmp_path / "records.jsonl") == [found]
+    assert found.probe_nll is None
     broken = replace(subject, denoiser=Function(lambda tokens_BL, at_BA: certain.logits(tokens_BL, at_BA) * 0, 15))
     with pytest.raises(HardtailError, match="NaN"):
         probe(broken, instances, "natural", Decoding())

@@ -41,8 +41,8 @@ class Sample:
 
 def test_types_that_only_a_checker_imports() -> None:
     """As in a plug-in with `if TYPE_CHECKING: from decimal import Decimal`."""
-    late = make_dataclass("Late", [("price", "Decimal", 1)], frozen=True)
-    assert configured(late, [], "late").price == 1
+    late = make_dataclass("Late", [("price", "Decimal", 1), ("bonus", "float", 1.0)], frozen=True)
+    assert configured(late, ["bonus=2"], "late") == late(1, 2.0)
     with pytest.raises(HardtailError, match="late: price cannot be written as text; set it in Python"):
         configured(late, ["price=2"], "late")
 

@@ -95,6 +95,7 @@ def test_policies_are_lines_over_their_settings_and_near_names_share_a_label(run
 
 def test_the_page_says_what_is_solved_best_in_the_fewest_passes(run: Run) -> None:
     (chart,) = recorded_passes("addition", [run], "last", {"a"})
+    assert recorded_passes("addition", [run], "best_probe") == [], "one policy alone costs what it costs"
     found = {one.style: one.lines[0].points[0] for one in chart.series}
     assert {policy: point.x for policy, point in found.items()} == {"check": pytest.approx(18.0), "top1": 33.0}
     assert {policy: point.y for policy, point in found.items()} == {"check": pytest.approx(0.9), "top1": 0.5}

@@ -238,3 +238,14 @@ def test_text_after_the_answer_comes_right_after_it() -> None:
         wanted = [tokens.cls_token_id, *tokens.convert_tokens_to_ids(list(before)), *answer]
         wanted += tokens.convert_tokens_to_ids(list(" z."))
         assert ids_BS[i][real_BS[i]].tolist() == wanted
+
+
+@pytest.mark.parametrize("family", NEEDS_ONE_LENGTH)
+def test_models_without_an_attention_mask_see_no_padding(family: str) -> None:
+    """They would attend to it, and SEDD's noise level would count it."""
+    denoiser, instances, tokens = made(family, LISTOPS), drawn(LISTOPS), hf_toys.tokenizer()
+    tokens_BL, at_BA = hidden(instances, denoiser.mask_id)
+    for i in range(len(instances)):
+        text, answer = LISTOPS.vocabulary.decode(instances.prompt(i)), denoiser.id_V[tokens_BL[i, at_BA[i]]].tolist()
+        found_AV = denoiser.logits(tokens_BL[i : i + 1], at_BA[i : i + 1])[0]
+        torch.testing.assert_close(found_AV, obvious(denoiser, text, answer, tokens))

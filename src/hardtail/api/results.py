@@ -52,7 +52,7 @@ class Evaluation:
         return frame_of([as_json(record) for record in self.accuracies])
 
     def latex(self) -> str:
-        """The accuracies as LaTeX; needs booktabs."""
+        """The accuracies as LaTeX; needs booktabs, and longtable if there are many strata."""
         return latex(self.tables()[0])
 
     def __repr__(self) -> str:

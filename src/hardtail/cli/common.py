@@ -180,9 +180,9 @@ def refuse_other_records(path: "Path | None") -> None:
         raise HardtailError(f"--out {path}: records are added to a file whose name ends in .jsonl; give such a name")
     if path is not None:
         refuse_torn(path)
-        last = read_regular(path).splitlines()[-1:] if path.exists() else []
-        if last and '"policy"' not in last[0].decode(errors="replace"):
-            raise HardtailError(f"--out {path}: its lines are not evaluations or diagnoses; give another file")
+        lines = [line for line in (read_regular(path) if path.exists() else b"").splitlines() if line.strip()]
+        if lines and b'"policy"' not in lines[-1]:
+            raise HardtailError(f"{path}: its lines are not evaluations or diagnoses; give another file with --out")
 
 
 def check_out(path: "Path | None") -> None:

@@ -36,8 +36,8 @@ def compare(
         ensure_matplotlib()
     own = common.admit_task(decoding.task)
     given = sources.sorted_sources(models)
-    traces = sources.load_traces(given.traces, None if given.models else own)
-    traces += decoding.traces_of(given.models, own, partial(comparing.refuse_alone, traces))
+    traces = sources.load_traces(given.traces)
+    traces += decoding.traces_of(given.models, own, traces, partial(comparing.refuse_alone, traces))
     found = comparing.compared(traces)
     common.show_tables(comparing.compare_tables(found))
     if latex is not None:

@@ -38,21 +38,28 @@ class ToDecode:
         self,
         models: Sequence[str],
         own: "Task | None",
+        beside: "Sequence[Trace]",
         check: "Callable[[list[Task]], None]" = lambda tasks: None,
     ) -> "list[Trace]":
-        """Decode models, if there are any, on the same problems; `own` is the task of those that do not name theirs.
+        """Decode models, if there are any, on the same problems; `own` is the task of those that do not name theirs,
+        which one of them, or of the traces `beside` them, must have.
 
         `check` gets the task of every model and policy, and may refuse them before anything is decoded.
         """
+        from hardtail.show import sources
+        from hardtail.tasks.named import task_of
+
+        given = [(task_of(trace.about, "a trace"), "the first trace") for trace in beside]
         if not models:
             common.refuse_without_model(ToDecode, vars(self), ("task",))
+            sources.refuse_other_task(own, given)
             return []
         from hardtail.measuring.cost import decode_seconds
         from hardtail.measuring.models import Reading
-        from hardtail.show import sources
 
         device, reading = common.usable_device(self.device), Reading(self.template, self.trust_remote_code)
         loaded = sources.load_models(models, own, kind=self.checkpoint, device=device, reading=reading)
+        sources.refuse_other_task(own, [*((subject.task, subject.name) for subject in loaded), *given])
         subjects, chosen = sources.on_the_same_problems(loaded), (self.n, self.policies, self.strata)
         decodes = [sources.to_decode(subject, *chosen) for subject in subjects]
         check([subject.task for subject, each in zip(subjects, decodes, strict=True) for _ in each])

@@ -47,10 +47,11 @@ def report(
     if not models and store is None:
         raise HardtailError("nothing to report on; give a model, a run or a trace, or --study for the recorded runs")
     with busy("reading"):
-        traces = sources.load_traces(given.traces, None if given.models else own)
+        traces = sources.load_traces(given.traces)
+        sources.all_runs(store, given.runs)  # those that cannot be told apart are refused before the work
         for run in given.runs:
             run.read()
-    traces += decoding.traces_of(given.models, own)
+    traces += decoding.traces_of(given.models, own, traces)
     with busy("writing the page"):
         content, arrays = page_content(store, given.runs, traces)
         size = write_page(out, content, arrays)

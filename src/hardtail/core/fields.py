@@ -5,6 +5,7 @@ import operator
 import re
 import reprlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial
 from types import NoneType, UnionType
@@ -67,7 +68,7 @@ def configured(kind: type[T], given: Sequence[str], name: str) -> T:
 
 def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, Any]:
     """The values of `given` in the types that the fields of the dataclass `kind` have; errors start with `name`."""
-    hints = _hints_of(kind)
+    hints = hints_of(kind)
     known = [item.name for item in fields(kind)]
     values: dict[str, Any] = {}
     for word in given:
@@ -83,19 +84,25 @@ def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, A
     return values
 
 
-def _hints_of(kind: type[Any], include_extras: bool = False) -> dict[str, Any]:
-    """The types of the fields; none if one of them is a name that only a type checker imports."""
-    try:
-        return get_type_hints(kind, include_extras=include_extras)
-    except NameError:
-        return {}
+def hints_of(kind: type[Any], include_extras: bool = False) -> dict[str, Any]:
+    """The types of the fields, without those whose names only a type checker imports."""
+    found: dict[str, Any] = {}
+    for owner in reversed(kind.__mro__):
+        for name, annotation in vars(owner).get("__annotations__", {}).items():
+            alone = type(kind.__name__, (), {"__annotations__": {name: annotation}, "__module__": owner.__module__})
+            found.pop(name, None)
+            with suppress(NameError):
+                found |= get_type_hints(alone, include_extras=include_extras)
+    return found
 
 
 def check_fields(config: Any, name: str) -> None:
     """Refuse a value of the wrong type, outside its bounds, or not among its options; errors start with `name`."""
-    hints = _hints_of(type(config), include_extras=True)
-    for item in fields(config) if hints else ():
-        value, hint = getattr(config, item.name), hints[item.name]
+    hints = hints_of(type(config), include_extras=True)
+    for item in fields(config):
+        if (hint := hints.get(item.name)) is None:
+            continue
+        value = getattr(config, item.name)
         if NoneType in get_args(hint):
             if value is None:
                 continue

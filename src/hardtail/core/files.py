@@ -156,7 +156,7 @@ def append_bytes(path: Path, lines: bytes) -> None:
 
 
 def refuse_torn(path: Path) -> None:
-    """Refuse to add lines to anything but a regular file, or ends in the middle of a line."""
+    """Refuse to add lines to anything but a regular file, or to one that ends in the middle of a line."""
     refuse_special(path)
     if not path.exists():
         return

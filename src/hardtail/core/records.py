@@ -113,7 +113,7 @@ class Accuracy(_Measured, frozen=True, kw_only=True, tag="accuracy"):
 class Probe(_Measured, frozen=True, kw_only=True, tag="probe"):
     """One pass with every cell hidden."""
 
-    probe_nll: float | None
+    probe_nll: float | None = None
     """None if it is infinite: a right token has probability 0."""
 
 

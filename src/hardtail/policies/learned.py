@@ -20,9 +20,9 @@ from hardtail.policies.parallel import Threshold
 Fitted = Callable[[Tensor, Tensor], Tensor]
 """`fitted(tokens_BL, at_BA)`: a number for each answer cell [B, A]."""
 
-
 TILE = 32
-"""Rows that are asked together, so that what a row gets does not depend on how many others there are."""
+"""Rows that are asked together, so that what a row gets does not depend on how many others there are: as many as in
+decodes on a CPU (`decoding.sizes.CPU_BATCH`)."""
 
 
 def _in_tiles(fitted: Fitted, tokens_RL: Tensor, at_RA: Tensor) -> Tensor:

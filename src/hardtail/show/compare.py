@@ -138,7 +138,7 @@ def _tests(one: Compared) -> Table:
 
 
 def write_latex(path: Path, found: Sequence[Compared]) -> None:
-    """Write all tables to one file; needs booktabs."""
+    """Write all tables to one file; needs booktabs, and longtable if there are many rows."""
     with atomic(path) as file:
         file.write("\n".join(map(latex, compare_tables(found))).encode())
 

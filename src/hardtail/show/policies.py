@@ -7,10 +7,9 @@ from dataclasses import fields
 from inspect import cleandoc, getsource
 from itertools import pairwise
 from textwrap import dedent, fill
-from typing import get_type_hints
 
 from hardtail.core.errors import HardtailError
-from hardtail.core.fields import accepted
+from hardtail.core.fields import accepted, hints_of
 from hardtail.core.registry import POLICIES, TASKS
 from hardtail.core.tables import Table
 from hardtail.policies.base import Policy
@@ -53,11 +52,12 @@ def policy_card(name: str, width: int) -> tuple[str, list[Table]]:
         task, words = orders[name]
         return fill(": ".join(filter(None, (name, words))) + f"; a logical order of {task}", width), []
     kind = type(policy_named(name, tuple(orders)))
-    hints, meanings = get_type_hints(kind, include_extras=True), _meanings(kind)
+    hints, meanings = hints_of(kind, include_extras=True), _meanings(kind)
     rows = []
     for field in fields(kind):
         inner = "policies, joined by /, their" if isinstance(field.default, tuple) else "a policy, its"
-        values = f"{inner} fields by +" if field.name in kind.inner else accepted(hints[field.name])
+        known = accepted(hints[field.name]) if field.name in hints else "set in Python"
+        values = f"{inner} fields by +" if field.name in kind.inner else known
         rows.append((field.name, _default(field.default), values, meanings.get(field.name, "")))
     columns = ("field", "default", "accepts", "meaning")[: 4 if any(row[3] for row in rows) else 3]
     table = Table("", columns, tuple(row[: len(columns)] for row in rows))

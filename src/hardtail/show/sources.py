@@ -69,17 +69,17 @@ def _are_one(given: Run, recorded: Run) -> bool:
 
 
 def load_traces(paths: Sequence[Path], own: Task | None = None) -> list[Trace]:
-    """The traces in these files; `own` is the task that the user gave for them, if there are no models beside them."""
+    """The traces in these files; `own` is the task that the user gave for them."""
     held = [stored_trace(path) for path in paths]
-    if held:
-        refuse_other_task(own, [task for task, _ in held], str(paths[0]))
+    refuse_other_task(own, [(task, str(path)) for (task, _), path in zip(held, paths, strict=True)])
     return [trace for _, trace in held]
 
 
-def refuse_other_task(own: Task | None, found: Sequence[Task], whose: str) -> None:
-    """Refuse a `--task` that none of the traces or models has; `whose` names the first of them."""
-    if own is not None and not any(type(task) is type(own) for task in found):
-        raise HardtailError(f"{whose} is of the task {found[0].name}, but --task is {own.name}; leave it out")
+def refuse_other_task(own: Task | None, found: Sequence[tuple[Task, str]]) -> None:
+    """Refuse a `--task` that none of the traces or models has, each given with its name."""
+    if own is not None and found and not any(type(task) is type(own) for task, _ in found):
+        task, name = found[0]
+        raise HardtailError(f"{name} is of the task {task.name}, but --task is {own.name}; leave it out")
 
 
 def load_models(
@@ -110,7 +110,6 @@ def load_models(
         )
         for name in names
     ]
-    refuse_other_task(task, [subject.task for subject in subjects], names[0])
     titles = [subject.name for subject in subjects]
     longer = [f"{Path(name).absolute().parent.name}/{title}" for name, title in zip(names, titles, strict=True)]
 

@@ -134,7 +134,7 @@ def latex(table: Table) -> str:
     else:
         lines = [
             "% needs \\usepackage{booktabs}",
-            *(r"\begin{table}", caption, rf"\begin{{tabular}}{{{columns}}}"),
+            *(r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{columns}}}"),
             *head,
             *rows,
             *(r"\bottomrule", r"\end{tabular}", r"\end{table}", ""),

@@ -34,7 +34,7 @@ GPU = "NVIDIA"
 """How the name of a device begins that counts as a GPU."""
 KINDS_OF_WEIGHTS = 2
 """A finished run is measured with its last and its best weights."""
-COUNTED = "counted, not recorded"
+COUNTED = "an estimate"
 
 
 @dataclass(frozen=True)

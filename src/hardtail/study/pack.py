@@ -132,8 +132,9 @@ def unpack(given: Path, runs: Path) -> tuple[Path, Pack]:
 
 def _joined(path: Path, packed: bytes) -> bytes:
     """The packed lines of a file, then those that only the file itself has."""
-    held, known = path.read_bytes() if path.exists() else b"", set(packed.splitlines())
-    return packed + b"".join(line + b"\n" for line in held.splitlines() if line not in known)
+    held = path.read_bytes() if path.exists() else b""
+    theirs, ours = (content[: content.rfind(b"\n") + 1].splitlines(keepends=True) for content in (packed, held))
+    return b"".join([*theirs, *(line for line in ours if line not in set(theirs))])
 
 
 def _reached(run: Path) -> int:

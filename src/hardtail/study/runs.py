@@ -99,10 +99,12 @@ class Run:
     @property
     def hard(self) -> str | None:
         """The hard tail of its task as it was configured; None if the task is not registered."""
-        kind = kind_named(self.task)
-        if kind is None:
+        if (kind := kind_named(self.task)) is None:
             return None
-        own = task_of({"task": self.recipe.task}, str(self.folder)) if self.recipe else kind.preset()
+        try:
+            own = task_of({"task": self.recipe.task}, str(self.folder)) if self.recipe else kind.preset()
+        except HardtailError:  # of a class that is not registered, with the name of one that is
+            return None
         return own.showcase().hard
 
     @property
@@ -157,7 +159,7 @@ class Run:
 
     def read(self) -> None:
         """Read all of its records now, so that damaged ones are refused before other work is done."""
-        _ = self.log, self.evaluations, self.diagnoses, self.coverage
+        _ = self.recipe, self.log, self.evaluations, self.diagnoses, self.coverage
 
     @property
     def accuracies(self) -> list[Accuracy]:

@@ -89,8 +89,8 @@ class Keeper:
             raise HardtailError(f"{self.folder} holds another run: it differs in {', '.join(fields)}; {ELSEWHERE}")
         if (self.folder / LAST).exists() and not any((self.folder / name).exists() for name in (STATE, FINISHED)):
             raise HardtailError(
-                f"{self.folder} has weights of a run, but neither its {STATE} nor {FINISHED}, so it would be trained "
-                f"from the start, over them; put one of the two back, or {ELSEWHERE}"
+                f"{self.folder} has weights of a run, but neither its {STATE} nor {FINISHED}, and would be trained "
+                f"from the start, over them; put one of the two back, remove {LAST} to start it again, or {ELSEWHERE}"
             )
 
     def ended(self, patience: int | None, data_file: Path | None) -> Finished | None:

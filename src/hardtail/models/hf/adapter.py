@@ -54,7 +54,7 @@ class HfModel(Trainable):
                 f"{family.name} takes no attention mask, so prompts of different lengths cannot share a batch"
             )
         ids_BS, real_BS = self.placed(tokens_BL, prompt_B1, cells)
-        if not family.pads:  # it would attend to the padding, of which all rows have the same
+        if not family.pads and len(ids_BS):  # it would attend to the padding, of which all rows have the same
             ids_BS, real_BS = (held[:, : int(real_BS[0].sum())] for held in (ids_BS, real_BS))
         at_BS = self.placed.answer_at(prompt_B1, cells)
         if family.shifted:

@@ -25,6 +25,8 @@ SECONDS_PER_SIZE_CHECK = 0.5
 """How often the size of the window is checked while no key is pressed."""
 WIDTH_OF_WORDS = 36
 """Columns that the text next to a drawing needs."""
+LINES_OF_WORDS = 6
+"""Lines that the text below a drawing usually needs."""
 MOST_EVENTS, MOST_NAMES = 8, 4
 KEYS = "←→ step  ↑↓ ten  home end  space play  f failure  n p instance  q quit"
 _SHADES = tuple("#{:02x}{:02x}{:02x}".format(*colour) for colour in STEP_RAMP)
@@ -73,11 +75,13 @@ def frame(theatre: Theatre, width: int, height: int) -> RenderableType:
     """Return the whole screen: the drawing, and next to it or below it what the last step did."""
     drawing, words = _scene(theatre), _words(theatre)
     lines = drawing.split("\n")
-    wide, high = max(line.cell_len for line in lines), len(lines) + 2
-    body: RenderableType
-    if wide > width or high > height:
+    wide = max(line.cell_len for line in lines)
+    aside = wide + 2 + WIDTH_OF_WORDS <= width
+    high = len(lines) + 2 + (0 if aside else LINES_OF_WORDS)
+    if len(lines) > 1 and (wide > width or high > height):
         return Text(f"The window has {width} × {height} characters; this problem needs {wide} × {high}. q quits")
-    if wide + 2 + WIDTH_OF_WORDS <= width:
+    body: RenderableType
+    if aside:
         body = Table.grid(padding=(0, 2, 0, 0))
         body.add_column(min_width=wide, no_wrap=True)
         body.add_row(drawing, words)

@@ -45,7 +45,7 @@ class Unseen(PerRun):
 
 def _shares(counted: tuple[tuple[int, ...], ...]) -> dict[tuple[int, int], float]:
     """The share of each place, that is of a number of hidden cells, from 1, and a rank, in all that was counted."""
-    total = sum(map(sum, counted))
+    total = sum(map(sum, counted)) or 1  # a run that was stopped before its first step has counted nothing
     return {(hidden, rank): count / total for hidden, row in enumerate(counted, 1) for rank, count in enumerate(row)}
 
 

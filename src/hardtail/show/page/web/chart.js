@@ -146,10 +146,9 @@ function axes(chart, x, y) {
   return group;
 }
 
-// `chain>=4`, `chain>=8` … as `≥ 4`, `≥ 8` …, and `tier=easy`, `tier=hard` … as `easy`, `hard` …; the title says what
-// they are.
+// `chain>=4`, `chain>=8` … as `≥ 4`, `≥ 8` …, and `tier=easy`, `tier=hard` … as `easy`, `hard` …
 function shortened(names) {
-  const startOf = (name) => name.match(/^[^<>=]+(?=[<>]?=)/)?.[0] ?? "";
+  const startOf = (name) => name.match(/^[^<>=,]+(?=>=\d+$|=[a-z]\w*$)/)?.[0] ?? "";
   const same = (start) => start && names.filter((name) => startOf(name) === start).length > 2;
   const plain = (name) => (same(startOf(name)) ? name.slice(startOf(name).length).replace(/^=/, "") : name);
   return names.map((name) => plain(name).replaceAll(">=", " ≥ ").replaceAll("_", " ").trim());
