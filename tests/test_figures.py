@@ -204,6 +204,19 @@ def alike(*places: str, policies: tuple[str, ...] = ("top1", "lsb")) -> Chart:
     return Chart("accuracy", "Accuracy", "Accuracy", "", "addition", *axes, grouped(held), marks=True)
 
 
+def test_no_line_crosses_a_stratum_that_was_not_measured() -> None:
+    points = tuple(Point(place, 0.5) for place in (0, 1, 3))
+    strata = tuple(f"tier={name}" for name in ("easy", "medium", "hard", "extreme"))
+    one = Series("puma · top1", "puma", "top1", group="puma")
+    axes = Axis("stratum", strata), SHARE
+    chart = Chart(
+        "accuracy", "Accuracy", "Accuracy", "", "sudoku", *axes, grouped([(one, Line("", points))]), marks=True
+    )
+    (panel,) = charts_figure([chart]).axes
+    (drawn,) = [line for line in panel.lines if len(line.get_xdata()) > 2]
+    assert np.isnan(drawn.get_xdata()).tolist() == [False, False, True, False]
+
+
 @pytest.mark.parametrize("names", [("natural", "tier=hard"), tuple(f"tier=number_{n}" for n in range(8))])
 def test_names_of_strata_do_not_lie_on_each_other(names: tuple[str, ...]) -> None:
     figure = charts_figure(by_policy(alike(*names)))

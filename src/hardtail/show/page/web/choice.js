@@ -7,7 +7,7 @@ export class Choice {
   constructor(stages, stories) {
     this.stages = stages;
     this.stories = stories;
-    this.select(0);
+    this.select(stories[0].stage); // what the first view begins with
   }
 
   get stage() {
@@ -18,7 +18,7 @@ export class Choice {
     return [this.a, this.b].filter((place) => place !== NONE).map((place) => this.stage.decoders[place]);
   }
 
-  // Select a task: the two decoders of its story and the problem that shows it, which only one of them solves.
+  // Select a task: the two decoders of its story and the problem that shows it.
   select(at) {
     this.at = at;
     const story = this.stories.find((one) => one.stage === at);
