@@ -143,7 +143,9 @@ class Task(ABC):
 
         Empty if there are no better words than the condition itself.
         """
-        return ""
+        start, words = self.words.stratum
+        number = stratum.removeprefix(start)
+        return words.format(number) if number != stratum and number.isdecimal() else ""
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Part]]:
@@ -255,8 +257,12 @@ class Task(ABC):
         if not wrong_A.any():
             return None
         cell = int(np.argmax(wrong_A))
-        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
+        given, gold = self.signs_at(cell, answer_A, instances.answer(i))
         return f"cell {cell + 1} is {given!r}; it must be {gold!r}"
+
+    def signs_at(self, cell: int, *answers: Array) -> tuple[str, ...]:
+        """What each of the answers has in a cell."""
+        return tuple(self.vocabulary.decode(answer_A[cell : cell + 1]) for answer_A in answers)
 
     def meaningful(self, instances: Instances) -> NDArray[np.bool_]:
         """Which answer cells are not padding."""

@@ -35,6 +35,9 @@ class Words:
     """What each logical order does, such as "lowest digit first"."""
     instruction: str = ""
     """What a language model is told before a problem."""
+    stratum: tuple[str, str] = ("", "")
+    """How strata of the main axis begin, and what their problems are called, with the number as {}: `chain>=` and
+    "sums with a carry chain of {} or more digits"."""
     fails: str = "fails on"
     """What a model does where its answer is not the gold one: the same, unless there are other solutions."""
 

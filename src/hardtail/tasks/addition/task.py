@@ -48,7 +48,13 @@ class Addition(Task):
     name: ClassVar[str] = "addition"
     axes: ClassVar[tuple[str, ...]] = ("chain",)
     order_names: ClassVar[tuple[str, ...]] = ("lsb",)
-    words: ClassVar[Words] = Words("sums", "digit", {"lsb": "lowest digit first"}, "Add the two numbers.")
+    words: ClassVar[Words] = Words(
+        "sums",
+        "digit",
+        {"lsb": "lowest digit first"},
+        "Add the two numbers.",
+        ("chain>=", "sums with a carry chain of {} or more digits"),
+    )
     vocabulary = Vocabulary("0123456789+=")
     answer_characters = "0123456789"
     scene_extras: ClassVar[tuple[str, ...]] = ("chain_msb_N", "carry_in_NA")
@@ -100,10 +106,6 @@ class Addition(Task):
         digits are all 9."""
         carried = [k for k in SWEEP if k < self.digits]
         return "natural", f"chain>={carried[-1]}" if carried else self.strata()[-1]
-
-    def problems_of(self, stratum: str) -> str:
-        axis, _, digits = stratum.partition(">=")
-        return f"sums with a carry chain of {digits} or more digits" if axis == "chain" and digits.isdecimal() else ""
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         splits = {
@@ -230,7 +232,7 @@ class Addition(Task):
         place = self.digits - cell
         working = self.working(instances, i)
         role, carry = ROLES[working.role_NS[0, place]], int(working.carry_in_NS[0, place])
-        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
+        given, gold = self.signs_at(cell, answer_A, instances.answer(i))
         return (
             f"the digit of 10^{place} is {given}; it must be {gold} (carry in {carry}, role {role}); "
             f"wrong digits: {wrong.size} of {self.answer_len}"

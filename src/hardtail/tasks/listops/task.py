@@ -48,6 +48,7 @@ class ListOps(Task):
         "In [OP a b …], OP is X for the maximum, N for the minimum, D for the median (of an even number of values the "
         "upper one) or S for the sum modulo 10. Write one digit for each bracket, its value, in the order in which the "
         "brackets close.",
+        ("depth=", "expressions of depth {}"),
     )
     vocabulary = _VOCABULARY
     answer_characters = "0123456789" + EOS + RAINBOW
@@ -111,10 +112,6 @@ class ListOps(Task):
 
     def gallery(self) -> tuple[str, str]:
         return f"depth={min(2, self.max_depth)}", f"depth={self.max_depth}"
-
-    def problems_of(self, stratum: str) -> str:
-        axis, _, depth = stratum.partition("=")
-        return f"expressions of depth {depth}" if axis == "depth" and depth.isdecimal() else ""
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         return {

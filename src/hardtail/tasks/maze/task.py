@@ -51,6 +51,7 @@ class Maze(Task):
         {"dead_end_filling": "dead ends first", "dead_end_rounds": "dead ends first, all tips at once"},
         "A maze is written row by row: # is a wall, . is open, S is the start and E is the end. Write it again with 1 "
         "for every open cell on the shortest path from S to E and 0 for every other open cell.",
+        ("corridor>=", "mazes with a corridor of {} or more cells"),
     )
     vocabulary = Vocabulary("#.01SE=")
     profile_renamed: ClassVar[Mapping[str, str]] = dict(
@@ -108,10 +109,6 @@ class Maze(Task):
 
     def strata(self) -> list[str]:
         return ["natural", *(f"corridor>={length}" for length in self._within(SWEEP))]
-
-    def problems_of(self, stratum: str) -> str:
-        axis, _, cells = stratum.partition(">=")
-        return f"mazes with a corridor of {cells} or more cells" if axis == "corridor" and cells.isdecimal() else ""
 
     def splits(self) -> Mapping[str, Sequence[Part]]:
         splits = {
@@ -249,7 +246,7 @@ class Maze(Task):
             return None
         cell = int(wrong[0])
         meaning = {"0": "off the path", "1": "on the path", "#": "a wall", "S": "the start", "E": "the goal"}
-        given, gold = (self.vocabulary.decode(row[cell : cell + 1]) for row in (answer_A, instances.answer(i)))
+        given, gold = self.signs_at(cell, answer_A, instances.answer(i))
         return (
             f"{self._place(cell)} is {given!r}; it is {meaning[gold]} ({gold!r}); "
             f"wrong cells: {wrong.size} of {int(instances.scored_NA[i].sum())}"
