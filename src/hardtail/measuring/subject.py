@@ -162,6 +162,8 @@ def _task_in(recipe: RecipeFile, given: Task | None, path: Path) -> Task:
     try:
         return agreed(recipe.fields.task, given)
     except HardtailError as error:
+        if given is not None:
+            raise HardtailError(f"{path}: {error}") from error
         raise HardtailError(f"{path} does not name a task that can be used here ({error})") from error
 
 
@@ -174,6 +176,6 @@ def agreed(described: dict[str, Any], given: Task | None) -> Task:
     if name is None or name.rpartition(":")[2] not in (own["name"], type(given).__qualname__):
         raise HardtailError(f"its task is {name}, but {own['name']} was given")
     for field_name, value in converted(described, _Task, "its task").fields.items():
-        if own["fields"].get(field_name) != value:
-            raise HardtailError(f"its task has {field_name}={value!r}, but {given} was given")
+        if (other := own["fields"].get(field_name)) != value:
+            raise HardtailError(f"its task has {field_name}={value!r}, but {field_name}={other!r} was given")
     return given
