@@ -1,10 +1,8 @@
-"""Figures and tables for a paper: what they show is what was measured, and files are fit to print.
+"""Figures for a paper: what they show is what was measured, and files are fit to print.
 
 Shapes: N instances, A answer cells, K hidden counts, R ranks.
 """
 
-import csv
-import io
 import re
 import sys
 from dataclasses import replace
@@ -36,9 +34,6 @@ from hardtail.show.figures.states import chance_hidden
 from hardtail.show.figures.style import save, slug, style
 from hardtail.show.page.curves import charts_as_json
 from hardtail.show.stages import Stage, stages
-from hardtail.show.study_tables import study_tables
-from hardtail.show.table_files import escaped, study_csv, study_latex, write_tables
-from hardtail.study.claims import Results
 from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
@@ -362,41 +357,6 @@ def test_a_planted_maze_says_so_wherever_it_is_drawn(tmp_path: Path) -> None:
     about = {"task": task.name, "config": task.config(), "policy": "top1", "note": "not a trained model"}
     trace = decode(local_maze(task, instances, 1), instances, policy_named("top1"), about=about)
     assert "not a trained model" in words(style()(regions_figure)(task, trace, pen))
-
-
-# -- tables -----------------------------------------------------------------------------------------------------------
-
-
-def test_tables_hold_ours_and_the_papers(store: Store, tmp_path: Path) -> None:
-    written = write_tables(tmp_path, Results(store))
-    assert len(written) == 3 * (8 + 2)
-    table = study_tables(Results(store))[0]
-    rows = list(csv.DictReader(io.StringIO(study_csv(table))))
-    first = rows[0]
-    cell = table.rows[0][1][0]
-    assert (first["longest carry chain"], first["order"], first["scheme"]) == ("chain ≥ 4", "Confidence", "Random")
-    assert (float(first["ours"]), float(first["paper"])) == (cell.ours, 0.998)
-    assert len(rows) == sum(len(cells) for _, cells in table.rows)
-    assert (
-        f"{cell.ours:.3f} [{cell.low:.3f}, {cell.high:.3f}] (0.998)" in (tmp_path / "addition-table-1.md").read_text()
-    )
-
-
-def test_latex_rows_are_whole_and_escaped(store: Store, tmp_path: Path) -> None:
-    table = study_tables(Results(store))[0]
-    tex = study_latex(table)
-    columns = 1 + len(table.groups) * len(table.columns)
-    body = tex[tex.index(r"\midrule") : tex.index(r"\bottomrule")].splitlines()[1:]
-    assert len(body) == 2 * len(table.rows)
-    assert all(line.count("&") == columns - 1 and line.endswith(r"\\") for line in body)
-    write_tables(tmp_path, Results(store))
-    for path in tmp_path.glob("*.tex"):
-        text = path.read_text()
-        assert text.isascii(), "any LaTeX prints it"
-        assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}"), path.name
-    assert escaped("50 % of a_b & $x^2 {≥ \\}") == (
-        r"50 \% of a\_b \& \$x\textasciicircum{}2 \{$\geq$ \textbackslash{}\}"
-    )
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

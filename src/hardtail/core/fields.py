@@ -86,6 +86,8 @@ def read_fields(kind: type[Any], given: Sequence[str], name: str) -> dict[str, A
 
 def hints_of(kind: type[Any], include_extras: bool = False) -> dict[str, Any]:
     """The types of the fields, without those whose names only a type checker imports."""
+    with suppress(NameError):
+        return get_type_hints(kind, include_extras=include_extras)
     found: dict[str, Any] = {}
     for owner in reversed(kind.__mro__):
         for name, annotation in vars(owner).get("__annotations__", {}).items():

@@ -13,6 +13,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import is_ours
 from hardtail.models.denoiser import Denoiser, well_shaped
 from hardtail.models.transformer import pick
+from hardtail.policies.base import in_tiles
 
 
 class Asked:
@@ -38,14 +39,13 @@ class Asked:
 
     def logits(self, tokens_KL: Tensor, at_KA: Tensor) -> Tensor:
         """Logits in float32, tokens that may not be committed at -inf."""
-        n = len(tokens_KL)
-        if short := -n % self.tile:
-            tokens_KL, at_KA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_KL, at_KA))
-        tiles = zip(torch.split(tokens_KL, self.tile), torch.split(at_KA, self.tile), strict=True)
-        logits_KAV = torch.cat([self.denoiser.logits(tokens, at).float() for tokens, at in tiles])[:n]
+        logits_KAV = in_tiles(self._float_logits, self.tile, tokens_KL, at_KA)
         if absent := self.vocab_size - self.predicted:
             logits_KAV = F.pad(logits_KAV, (0, absent))
         return logits_KAV.masked_fill(~self.allowed_V, -torch.inf)
+
+    def _float_logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        return self.denoiser.logits(tokens_BL, at_BA).float()
 
     def some_cells(self, tokens_KL: Tensor, at_KA: Tensor, every_KA: Tensor, most: int) -> Tensor:
         """Logits of some of the answer cells, of which `every_KA` has all.

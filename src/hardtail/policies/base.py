@@ -252,3 +252,12 @@ def refuse_unscored(unscored: Tensor, policy: Policy) -> None:
             f"{policy}: score returned NaN for a hidden cell; tokens that cannot be committed have p = 0 and "
             "log p = -inf, so use torch.special.entr for -p log p, and give -inf for 'not now'"
         )
+
+
+def in_tiles(ask: Callable[[Tensor, Tensor], Tensor], tile: int, tokens_KL: Tensor, at_KA: Tensor) -> Tensor:
+    """What `ask` says of each row if it is asked about `tile` rows at a time, so that it depends on that row alone."""
+    n = len(tokens_KL)
+    if short := -n % tile:
+        tokens_KL, at_KA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_KL, at_KA))
+    tiles = zip(torch.split(tokens_KL, tile), torch.split(at_KA, tile), strict=True)
+    return torch.cat([ask(tokens, at) for tokens, at in tiles])[:n]

@@ -14,24 +14,14 @@ import torch
 from torch import Tensor
 
 from hardtail.core.fields import AtLeastOne
-from hardtail.policies.base import LIKELY_ROUNDS, Commit, Guess, Logits, Policy, State
+from hardtail.policies.base import LIKELY_ROUNDS, Commit, Guess, Logits, Policy, State, in_tiles
 from hardtail.policies.parallel import Threshold
 
 Fitted = Callable[[Tensor, Tensor], Tensor]
 """`fitted(tokens_BL, at_BA)`: a number for each answer cell [B, A]."""
 
 TILE = 32
-"""Rows that are asked together, so that what a row gets does not depend on how many others there are: as many as in
-decodes on a CPU (`decoding.sizes.CPU_BATCH`)."""
-
-
-def _in_tiles(fitted: Fitted, tokens_RL: Tensor, at_RA: Tensor) -> Tensor:
-    """The numbers of each row, asked in tiles of one size."""
-    n = len(tokens_RL)
-    if short := -n % TILE:
-        tokens_RL, at_RA = (torch.cat([part, part[:1].expand(short, -1)]) for part in (tokens_RL, at_RA))
-    tiles = zip(torch.split(tokens_RL, TILE), torch.split(at_RA, TILE), strict=True)
-    return torch.cat([fitted(*tile) for tile in tiles])[:n]
+"""Rows that a head is asked about together: as many as in decodes on a CPU (`decoding.sizes.CPU_BATCH`)."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +87,7 @@ class Suspects(Threshold):
         row_R = rows_B.nonzero()[:, 0]
         tokens_RL, at_RA = state.tokens_BL[row_R], state.at_BA[row_R]
         logits(tokens_RL, at_RA[:, :1], row_R)  # the pass whose features the head reads
-        trust_RA = _in_tiles(self.head, tokens_RL, at_RA).masked_fill(~state.maskable_BA[row_R], torch.inf)
+        trust_RA = in_tiles(self.head, TILE, tokens_RL, at_RA).masked_fill(~state.maskable_BA[row_R], torch.inf)
         k = min(self.k, trust_RA.shape[1])
         cell_Rk = trust_RA.argsort(dim=1, stable=True)[:, :k]
         row_K, cell_K = row_R.repeat_interleave(k), cell_Rk.flatten()

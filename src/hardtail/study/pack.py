@@ -134,7 +134,8 @@ def _joined(path: Path, packed: bytes) -> bytes:
     """The packed lines of a file, then those that only the file itself has."""
     held = path.read_bytes() if path.exists() else b""
     theirs, ours = (content[: content.rfind(b"\n") + 1].splitlines(keepends=True) for content in (packed, held))
-    return b"".join([*theirs, *(line for line in ours if line not in set(theirs))])
+    known = set(theirs)
+    return b"".join([*theirs, *(line for line in ours if line not in known)])
 
 
 def _reached(run: Path) -> int:
