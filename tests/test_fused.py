@@ -5,6 +5,7 @@ TRITON_INTERPRET=1 is set. (The interpreter of Triton 3.6 needs numpy below 2.4.
 """
 
 import os
+from copy import deepcopy
 from types import ModuleType
 from typing import Any
 
@@ -130,9 +131,10 @@ def test_passes_are_the_transformer(
     passes = Passes(ours, flat.weight_P, LENGTH, KIND)
     with torch.no_grad():
         logits = passes.forward(tokens, at, dropout)
+        seeds = passes._now.seed
         gradient = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3)).to(DEVICE)
         found = passes.backward(gradient)
-    factors = Factors(passes._seed, width, dropout) if dropout else None
+    factors = Factors(seeds, width, dropout) if dropout else None
     expected = reference(exact, tokens, at, factors)
     assert ((logits - expected).norm() / expected.norm()).item() < TOLERANCE
     wanted = flatten(torch.autograd.grad(expected, list(exact.parameters()), gradient.double()))
@@ -142,6 +144,21 @@ def test_passes_are_the_transformer(
             assert dropout or not part[width : 2 * width].any()
             part, theirs = (torch.cat([x[:width], x[2 * width :]]) for x in (part, theirs))
         assert ((part - theirs).norm() / theirs.norm().clamp(min=1e-12)).item() < 2 * TOLERANCE, name
+
+
+@pytest.mark.parametrize(("width", "layers"), [(64, 1), (128, 2), (192, 2), (256, 3)])
+def test_a_pass_that_keeps_nothing_is_the_transformer(width: int, layers: int) -> None:
+    """What a decode asks for, with weights that change in place; dropout is training's alone."""
+    from hardtail.models.forward import logits
+
+    ours, (tokens, at) = model(0.3, width, layers), batch()
+    for _ in range(2):
+        with torch.inference_mode():
+            found = logits(ours, tokens, at, KIND)
+        expected = reference(deepcopy(ours).double(), tokens, at, None)
+        assert ((found - expected).norm() / expected.norm()).item() < TOLERANCE
+        for parameter in ours.parameters():
+            parameter.data.mul_(1.1)
 
 
 @pytest.mark.parametrize("layers", [2, 4])
@@ -228,6 +245,9 @@ def test_linear_layers_with_what_follows_them(
     agree(out, exact.detach())
     agree(a, value.detach())
     agree(slope, exact_slope)
+    alone = unwritten(rows, columns)
+    linear.launch_gelu(x, weight, bias, None, alone)
+    assert torch.equal(alone, a)
     sums, gradient = unwritten(linear.partial_sums(columns), columns, kind=torch.float32), unwritten(rows, columns)
     linear.launch_derivative(x, weight.T.contiguous(), slope, gradient, sums)
     wanted = (x.double() @ weight.double().T) * slope.double()

@@ -3,6 +3,7 @@
 Run by `make test-gpu`. Compiling makes these slow, and warns of things inside torch.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,26 @@ def test_calls_share_a_captured_step_and_decode_as_if_each_had_its_own() -> None
             np.testing.assert_array_equal(one.cell_NT, two.cell_NT)
             np.testing.assert_array_equal(one.prob_NT, two.prob_NT)
     assert len(shared.loops) == 4  # two policies, batches of 512 and of 32
+
+
+@pytest.mark.parametrize("width", [128, TILED_WIDTH])
+def test_a_decode_in_bf16_has_the_logits_of_the_model(width: int) -> None:
+    """By the passes that are written out, in every row, on a GPU that is not the current one; hooks prevent them."""
+    shape = Shape(3, 4, width, ADDITION.vocabulary.size, ADDITION.seq_len)
+    drawn = Transformer(shape).initialise(torch.Generator().manual_seed(0)).to(LAST_GPU)
+    instances = ADDITION.sample(100, Streams(0).named("gpu"))
+    tokens, at = (torch.from_numpy(part).long().to(LAST_GPU) for part in (instances.tokens_NL, instances.answer_at_NA))
+    tokens.scatter_(1, at, ADDITION.vocabulary.mask_id)
+    denoiser = ModelDenoiser(drawn, ADDITION.vocabulary.mask_id, "bf16", compiled=True)
+    assert not denoiser.compiled
+    found, exact = denoiser.logits(tokens, at).double(), deepcopy(drawn).double()(tokens, at)
+    assert ((found - exact).norm(dim=-1) / exact.norm(dim=-1)).max() < 3e-2
+    exact[..., ADDITION.vocabulary.mask_id] = -torch.inf
+    trace = decode(denoiser, instances, Top1(), Decoding(device=LAST_GPU))
+    surest = exact.softmax(-1).amax((1, 2)).cpu().numpy()
+    np.testing.assert_allclose(trace.prob_NT[:, 0], surest, rtol=1e-2)
+    drawn.blocks[0].register_forward_hook(lambda *given: None)
+    assert denoiser.compiled
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.models.kernels import fits
 from hardtail.models.packed import Packed, packs
 from hardtail.models.precision import Precision, computing
 from hardtail.models.trainable import Trainable
-from hardtail.models.transformer import Transformer
+from hardtail.models.transformer import Transformer, untouched
 
 
 @runtime_checkable
@@ -47,7 +48,8 @@ class Function:
 class ModelDenoiser:
     """A network as a denoiser, in one of the precisions of training: our transformer, or another project's model.
 
-    `compiled` spends half a minute on a GPU once to make every forward pass faster, which pays off for many of them.
+    In bf16 on a Hopper GPU our transformer's passes are written out (`models.forward`). For everything else on a GPU,
+    `compiled` spends half a minute once to make every forward pass faster, which pays off for many of them.
     """
 
     def __init__(
@@ -57,15 +59,31 @@ class ModelDenoiser:
         self._forward: Callable[[Tensor, Tensor], Tensor] = self.model
         if compiled:
             self._forward = torch.compile(self.model, dynamic=False)
-        self.compiled = compiled
+        self._compiled = compiled
         self.mask_id = mask_id
         self.precision = precision
         self.loops: dict[Hashable, object] = {}
         """Decoding loops whose step a GPU has captured, by what they decode; they hold this denoiser's weights."""
 
+    @property
+    def compiled(self) -> bool:
+        """Whether forward passes are made by torch's compiler, for one number of rows."""
+        return self._compiled and self._written() is None
+
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         with computing(self.precision, tokens_BL.device):
+            if model := self._written():
+                from hardtail.models.forward import logits  # needs Triton
+
+                return logits(model, tokens_BL, at_BA)
             return self._forward(tokens_BL, at_BA)
+
+    def _written(self) -> Transformer | None:
+        """The model, if its forward passes are those of `models.forward`."""
+        model = self.model
+        if self.precision != "bf16" or not isinstance(model, Transformer) or not untouched(model):
+            return None
+        return model if fits(model.shape, model.embed.weight.device) else None
 
     def packed(self) -> "ModelDenoiser":
         """The same with its weights of this moment, prepared for many passes on a CPU; itself if it cannot be."""

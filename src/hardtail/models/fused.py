@@ -15,7 +15,6 @@ Shapes: B batch, L sequence, K cells to predict, D width, F = mlp_ratio·D, X 3�
 of two, M rows (B·L; B·K from the last block's queries on), P parameters in all, G blocks.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 
@@ -23,8 +22,8 @@ import torch
 from torch import Tensor
 
 from hardtail.models.aside import Aside, Stacks
-from hardtail.models.attended import Attended, attended
-from hardtail.models.kernels import TILED_WIDTH, embedding, gelu, norm, sums, tiled_products
+from hardtail.models.forward import Forward, KeptBlock, Pass, rows_at, seeds
+from hardtail.models.kernels import embedding, gelu, norm, sums
 from hardtail.models.transformer import Transformer
 
 BATCHED = 6
@@ -38,38 +37,18 @@ STACKED = {
 """The two factors of each layer's gradient, by their names in `Stacks`."""
 
 
-@dataclass(frozen=True)
-class _Block:
-    """What the backward pass of a block needs."""
-
-    x_MD: Tensor
-    n_MD: Tensor
-    n_query_MD: Tensor | None
-    attended: Attended
-    x_mlp_MD: Tensor
-    n_mlp_MD: Tensor
-    a_MF: Tensor
-    kept_MF: Tensor
-
-
 class Passes:
-    """Forward and backward pass over a model's parameters, which are views of `weight_P` in their own order.
-
-    The norms are numbered: 2·i and 2·i + 1 are those of block i, and the last is the final one.
-    """
+    """Forward and backward pass over a model's parameters, which are views of `weight_P` in their own order."""
 
     def __init__(self, model: Transformer, weight_P: Tensor, length: int, kind: torch.dtype = torch.bfloat16) -> None:
-        self.shape, self.weight_P, self.kind = model.shape, weight_P, kind
+        self.shape, self.weight_P = model.shape, weight_P
         self._sizes = {name: parameter.shape for name, parameter in model.named_parameters()}
         ends = accumulate((size.numel() for size in self._sizes.values()), initial=0)
         self._ends = dict(zip(self._sizes, pairwise(ends), strict=True))
         self._half_P = torch.empty_like(weight_P, dtype=kind)
-        self._full, self._half = self._views(weight_P), self._views(self._half_P)
-        self._tokens = max(16, 1 << (self.shape.vocab_size - 1).bit_length())
-        """Tokens of the table, up to a power of two."""
-        self._tiled = tiled_products(weight_P.device, kind) if self.shape.width >= TILED_WIDTH else None
+        self._half = self._views(self._half_P)
+        self._forward = Forward(self.shape, self._views(weight_P), self._half)
         blocks = [f"blocks.{i}" for i in range(self.shape.layers)]
-        self._norms = [f"{block}.norm_{of}" for block in blocks for of in ("attention", "mlp")] + ["norm"]
         self._summed = (3 if self.shape.dropout else 1) * self.shape.width
         """Columns of queries, keys and values whose sums are needed; see `_rest_of_biases`."""
         self._partials = self._rooms(blocks, length)
@@ -82,13 +61,14 @@ class Passes:
         start = {name: start for name, (start, _) in self._ends.items()}
         rooms = sums.Partials()
         added = [None, *(start[f"{block}.{layer}.bias"] for block in blocks for layer in ("project", "narrow"))]
-        around = [(start[f"{name}.weight"], start[f"{name}.bias"]) for name in self._norms]
+        around = [(start[f"{name}.weight"], start[f"{name}.bias"]) for name in self._forward.norms]
         norms = [place for both, before in zip(around, added, strict=True) for place in (*both, before)]
         rooms.add("norms", (2 * layers + 1, norm.PROGRAMS, 3, width), norms)
-        parts = self._tiled.partial_sums(wide) if self._tiled else gelu.PROGRAMS
+        tiled = self._forward.tiled
+        parts = tiled.partial_sums(wide) if tiled else gelu.PROGRAMS
         rooms.add("widen", (layers, parts, 1, wide), [start[f"{block}.widen.bias"] for block in blocks])
         rooms.add("qkv", (layers, sums.PROGRAMS, 1, self._summed), [start[f"{block}.qkv.bias"] for block in blocks])
-        tables = 1, 1 + embedding.table_shares(length), 1, self._tokens * width
+        tables = 1, 1 + embedding.table_shares(length), 1, self._forward.tokens * width
         rooms.add("tables", tables, [start["embed.weight"]], self.shape.vocab_size * width)
         rooms.add("places", (1, embedding.SPLITS, 1, length * width), [start["position.weight"]])
         return rooms
@@ -103,123 +83,44 @@ class Passes:
         mine = slice(*(place - start for place in self._ends[f"blocks.0.{name}"]))
         return vector_P[start:end].view(layers, -1)[:, mine].view(layers, *self._sizes[f"blocks.0.{name}"])
 
-    def _norm(self, number: int) -> tuple[Tensor, Tensor]:
-        return self._full[f"{self._norms[number]}.weight"], self._full[f"{self._norms[number]}.bias"]
-
-    def _linear(self, name: str, x_MK: Tensor, rows: slice = slice(None)) -> Tensor:
-        """A linear layer, or only some rows of its weight."""
-        bias_N, weight_NK = self._half[f"{name}.bias"][rows], self._half[f"{name}.weight"][rows]
-        if self._tiled and self._tiled.pays(weight_NK):
-            out_MN = x_MK.new_empty((len(x_MK), len(bias_N)))
-            self._tiled.launch_linear(x_MK, weight_NK, bias_N, out_MN)
-            return out_MN
-        return torch.addmm(bias_N, x_MK, weight_NK.T)
-
-    def _widened(self, i: int, n_MD: Tensor) -> tuple[Tensor, Tensor]:
-        """GELU of the MLP's wide layer h, and what its gradient needs: gelu'(h), or h where GELU is a pass of its own.
-
-        Such a pass waits for memory, so that it has time for the derivative on the way back; a product has not.
-        """
-        bias_F, weight_FD = self._half[f"blocks.{i}.widen.bias"], self._half[f"blocks.{i}.widen.weight"]
-        a_MF = self._stacks.room("a", i, (len(n_MD), len(bias_F)))
-        if self._tiled:
-            kept_MF = torch.empty_like(a_MF, dtype=self._tiled.SLOPE)
-            self._tiled.launch_gelu(n_MD, weight_FD, bias_F, kept_MF, a_MF)
-        else:
-            kept_MF = torch.addmm(bias_F, n_MD, weight_FD.T)
-            gelu.launch_gelu(kept_MF, a_MF)
-        return a_MF, kept_MF
-
-    def _widened_gradient(self, i: int, kept_MF: Tensor, p_grad_MD: Tensor) -> Tensor:
-        """The gradient of the MLP's wide layer, from that of the narrow one; leaves sums for the wide one's bias."""
-        weight_DF, sums_SF = self._half[f"blocks.{i}.narrow.weight"], self._room["widen"][i, :, 0]
-        h_grad_MF = self._stacks.room("h_grad", i, kept_MF.shape)
-        if self._tiled:
-            self._tiled.launch_derivative(p_grad_MD, weight_DF, kept_MF, h_grad_MF, sums_SF)
-        else:
-            torch.mm(p_grad_MD, weight_DF, out=h_grad_MF)
-            gelu.launch_gelu_backward(kept_MF, h_grad_MF, sums_SF)
-        return h_grad_MF
-
-    def _stream(self, rows: int, name: str, i: int) -> tuple[Tensor, Tensor]:
-        """Room for the residual stream and for its norm, which is called `name` in block `i`."""
-        x_MD = self.weight_P.new_empty((rows, self.shape.width))
-        return x_MD, self._stacks.room(name, i, x_MD.shape)
-
-    # -- forward ------------------------------------------------------------------------------------------------
-
     def forward(self, tokens_BL: Tensor, at_BK: Tensor, dropout: float) -> Tensor:
         """Logits [B, K, V] of the cells at `at_BK`; what `backward` needs is kept."""
-        (batch, length), vocabulary = tokens_BL.shape, self.shape.vocab_size
         assert self.shape.dropout or not dropout  # otherwise there is no room for the sums that dropout needs
+        batch, length = tokens_BL.shape
         self._half_P.copy_(self.weight_P)
-        first_B1 = torch.arange(batch, device=at_BK.device)[:, None] * length
-        self._tokens_BL, self._at_M, self._dropout = tokens_BL.contiguous(), (at_BK + first_B1).flatten(), dropout
-        self._seed = torch.zeros((3 * self.shape.layers + 1, 4), dtype=torch.int32, device=at_BK.device)
+        seed = seeds(self.shape.layers, at_BK.device)
         if dropout:  # drawn on the device, so that a captured graph draws new ones in every step
-            self._seed.random_(2**31 - 1)
+            seed.random_(2**31 - 1)
         alike = self.shape.layers - 1  # the last block has fewer rows
-        self._stacks = Stacks(alike if alike >= BATCHED else 0, self._half_P)
-        x_MD, n_MD = self._stream(batch * length, "n", 0)
-        tables = self._full["embed.weight"], self._full["position.weight"]
-        norm.launch_embed_norm(self._tokens_BL, *tables, self._norm(0), self._seed[0], dropout, x_MD, n_MD)
-        self._blocks: list[_Block] = []
-        for i in range(self.shape.layers):
-            x_MD, n_MD = self._block(i, x_MD, n_MD, self._at_M if i == self.shape.layers - 1 else None)
-        self._last = x_MD, n_MD
-        self._table_WD = n_MD.new_zeros((self._tokens, self.shape.width))
-        self._table_WD[:vocabulary] = self._half["embed.weight"]
-        return (n_MD @ self._table_WD.T)[:, :vocabulary].reshape(batch, -1, vocabulary)
-
-    def _block(self, i: int, x_MD: Tensor, n_MD: Tensor, at_M: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The residual stream after a block, and its next norm; only at rows `at_M`, if given."""
-        batch, width, dropout, name = len(self._tokens_BL), self.shape.width, self._dropout, f"blocks.{i}"
-        query_BQD = n_query_MD = None
-        if at_M is None:
-            packed_MX = self._linear(f"{name}.qkv", n_MD)
-        else:
-            n_query_MD = n_MD[at_M]
-            query_BQD = self._linear(f"{name}.qkv", n_query_MD, slice(None, width)).view(batch, -1, width)
-            packed_MX = self._linear(f"{name}.qkv", n_MD, slice(width, None))
-        packed_BLX = packed_MX.view(batch, -1, packed_MX.shape[1])
-        room = partial(self._stacks.room, "out", i)
-        given = attended(packed_BLX, query_BQD, width, self._seed[3 * i + 1], self.shape.heads, dropout, room)
-        p_MD = self._linear(f"{name}.project", given.out_BQD.reshape(-1, width))
-        x_mlp_MD, n_mlp_MD = self._stream(len(p_MD), "n_mlp", i)
-        seed, around = self._seed[3 * i + 2], self._norm(2 * i + 1)
-        norm.launch_add_norm(x_MD, p_MD, at_M, around, seed, dropout, x_mlp_MD, n_mlp_MD)
-        a_MF, kept_MF = self._widened(i, n_mlp_MD)
-        self._blocks.append(_Block(x_MD, n_MD, n_query_MD, given, x_mlp_MD, n_mlp_MD, a_MF, kept_MF))
-        p_MD = self._linear(f"{name}.narrow", a_MF)
-        x_MD, n_MD = self._stream(len(p_MD), "n", i + 1)
-        seed, around = self._seed[3 * i + 3], self._norm(2 * i + 2)
-        norm.launch_add_norm(x_mlp_MD, p_MD, None, around, seed, dropout, x_MD, n_MD)
-        return x_MD, n_MD
-
-    # -- backward -----------------------------------------------------------------------------------------------
+        stacks = Stacks(alike if alike >= BATCHED else 0, self._half_P)
+        self._now = Pass(tokens_BL.contiguous(), rows_at(at_BK, length), seed, dropout, stacks)
+        return self._forward(self._now).reshape(batch, -1, self.shape.vocab_size)
 
     def backward(self, gradient_BKV: Tensor) -> Tensor:
         """The gradient of every parameter, as one float32 vector, from that of the logits. Call it once."""
+        now, tokens = self._now, self._forward.tokens
+        assert now.blocks is not None
+        assert now.last is not None
         gradient_P = torch.empty_like(self.weight_P)
         sums_left = gradient_P.new_empty(self._partials.cells)
         self._gradient_P, self._into = gradient_P, self._views(gradient_P)
         self._room = self._partials.views(sums_left)
-        length, width, layers = self._tokens_BL.shape[1], self.shape.width, self.shape.layers
-        x_MD, n_MD = self._last
-        gradient_MW = n_MD.new_zeros((len(n_MD), self._tokens))
+        length, width, layers = now.tokens_BL.shape[1], self.shape.width, self.shape.layers
+        x_MD, n_MD, table_WD = now.last
+        gradient_MW = n_MD.new_zeros((len(n_MD), tokens))
         gradient_MW[:, : self.shape.vocab_size] = gradient_BKV.reshape(len(n_MD), -1)
-        table_sums = self._room["tables"].view(-1, self._tokens, width)
+        table_sums = self._room["tables"].view(-1, tokens, width)
         self._aside.product(gradient_MW, n_MD, table_sums[0])
-        g_MD, p_grad_MD = self._norm_backward(2 * layers, x_MD, gradient_MW @ self._table_WD, None)
+        g_MD, p_grad_MD = self._norm_backward(2 * layers, x_MD, gradient_MW @ table_WD, None)
         for i in reversed(range(layers)):
-            block = self._blocks.pop()
+            block = now.blocks.pop()
             g_MD, p_grad_MD = self._mlp_backward(i, block, g_MD, p_grad_MD)
             g_MD, p_grad_MD = self._attention_backward(i, block, g_MD, p_grad_MD)
         places = self._room["places"].view(-1, length, width)
-        embedding.launch_embedding_backward(self._tokens_BL, p_grad_MD, table_sums[1:], places)
+        embedding.launch_embedding_backward(now.tokens_BL, p_grad_MD, table_sums[1:], places)
         self._into["position.weight"][length:] = 0
         self._aside.join()
-        del self._stacks
+        del self._now
         sums.launch_settle(sums_left, gradient_P, self._jobs)
         if self._summed == width:
             self._rest_of_biases(gradient_P)
@@ -238,7 +139,7 @@ class Passes:
         weight_GDD = self._of_blocks(self.weight_P, "project.weight")
         torch.bmm(outer_G1D, weight_GDD, out=bias_GX[:, None, 2 * width :])
 
-    def _mlp_backward(self, i: int, block: _Block, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
+    def _mlp_backward(self, i: int, block: KeptBlock, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
         """The gradients of the stream before a block's MLP and of what attention added to it."""
         self._weight_gradient(i, "narrow", p_grad_MD, block.a_MF)
         h_grad_MF = self._widened_gradient(i, block.kept_MF, p_grad_MD)
@@ -246,13 +147,24 @@ class Passes:
         n_grad_MD = h_grad_MF @ self._half[f"blocks.{i}.widen.weight"]
         return self._norm_backward(2 * i + 1, block.x_mlp_MD, n_grad_MD, g_MD)
 
-    def _attention_backward(self, i: int, block: _Block, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
+    def _widened_gradient(self, i: int, kept_MF: Tensor, p_grad_MD: Tensor) -> Tensor:
+        """The gradient of the MLP's wide layer, from that of the narrow one; leaves sums for the wide one's bias."""
+        weight_DF, sums_SF = self._half[f"blocks.{i}.narrow.weight"], self._room["widen"][i, :, 0]
+        h_grad_MF = self._now.stacks.room("h_grad", i, kept_MF.shape)
+        if self._forward.tiled:
+            self._forward.tiled.launch_derivative(p_grad_MD, weight_DF, kept_MF, h_grad_MF, sums_SF)
+        else:
+            torch.mm(p_grad_MD, weight_DF, out=h_grad_MF)
+            gelu.launch_gelu_backward(kept_MF, h_grad_MF, sums_SF)
+        return h_grad_MF
+
+    def _attention_backward(self, i: int, block: KeptBlock, g_MD: Tensor, p_grad_MD: Tensor) -> tuple[Tensor, Tensor]:
         """The gradients of the stream before a block and of what the block before it added."""
-        name, width, batch = f"blocks.{i}", self.shape.width, len(self._tokens_BL)
+        name, width, batch = f"blocks.{i}", self.shape.width, len(self._now.tokens_BL)
         out_MD = block.attended.out_BQD.reshape(-1, width)
         self._weight_gradient(i, "project", p_grad_MD, out_MD)
         out_grad_BQD = (p_grad_MD @ self._half[f"{name}.project.weight"]).view(batch, -1, width)
-        room = partial(self._stacks.room, "packed_grad", i)
+        room = partial(self._now.stacks.room, "packed_grad", i)
         packed_grad_BLX, query_grad_BQD = block.attended.backward(out_grad_BQD, room)
         packed_grad_MX = packed_grad_BLX.flatten(0, 1)
         weight_XD, sums_SX = self._half[f"{name}.qkv.weight"], self._room["qkv"][i, :, 0]
@@ -273,11 +185,11 @@ class Passes:
 
     def _weight_gradient(self, i: int, layer: str, left_MN: Tensor, right_MK: Tensor) -> None:
         """Of a layer of block `i`, aside; where both factors of all blocks lie side by side, with the first block's."""
-        lefts_GMN, rights_GMK = map(self._stacks.whole, STACKED[layer])
-        if lefts_GMN is None or rights_GMK is None or i >= self._stacks.blocks:
+        lefts_GMN, rights_GMK = map(self._now.stacks.whole, STACKED[layer])
+        if lefts_GMN is None or rights_GMK is None or i >= self._now.stacks.blocks:
             self._aside.product(left_MN, right_MK, self._into[f"blocks.{i}.{layer}.weight"])
         elif i == 0:
-            outs_GNK = self._of_blocks(self._gradient_P, f"{layer}.weight")[: self._stacks.blocks]
+            outs_GNK = self._of_blocks(self._gradient_P, f"{layer}.weight")[: self._now.stacks.blocks]
             self._aside.product(lefts_GMN, rights_GMK, outs_GNK)
 
     def _norm_backward(
@@ -286,16 +198,17 @@ class Passes:
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """The gradients of the stream before a norm and of what was added to it there."""
         adder, i = ("project", number // 2) if number % 2 else ("narrow", number // 2 - 1)
-        p_grad_MD = self._stacks.room(f"{adder}_grad", i, n_grad_MD.shape)
-        out_MD = torch.empty_like(n_grad_MD) if self._dropout else p_grad_MD
-        seed = self._seed[number // 2 * 3 + (2 if number % 2 else 0)]
+        p_grad_MD = self._now.stacks.room(f"{adder}_grad", i, n_grad_MD.shape)
+        out_MD = torch.empty_like(n_grad_MD) if self._now.dropout else p_grad_MD
+        seed = self._now.seed[number // 2 * 3 + (2 if number % 2 else 0)]
         place_M, picked_MD = picked or (None, None)
-        given = x_MD, n_grad_MD, g_MD, place_M, picked_MD, self._norm(number)[0], seed, self._dropout
+        given = x_MD, n_grad_MD, g_MD, place_M, picked_MD, self._forward.norm(number)[0], seed, self._now.dropout
         norm.launch_norm_backward(*given, out_MD, p_grad_MD, self._room["norms"][number])
         return out_MD, p_grad_MD
 
     def _place(self, rows: int) -> Tensor:
         """For each row of the whole sequences, its number among those that the last block computes, or -1."""
-        place_M = torch.full((rows,), -1, dtype=torch.int64, device=self._at_M.device)
-        place_M[self._at_M] = torch.arange(len(self._at_M), device=self._at_M.device)
+        at_M = self._now.at_M
+        place_M = torch.full((rows,), -1, dtype=torch.int64, device=at_M.device)
+        place_M[at_M] = torch.arange(len(at_M), device=at_M.device)
         return place_M

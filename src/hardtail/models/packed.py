@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from hardtail.models.attention import attend
-from hardtail.models.transformer import Block, Transformer, looked_up, pick
+from hardtail.models.transformer import Block, Transformer, looked_up, pick, untouched
 
 USUAL_TOKENS = 1024
 """Tokens of the pass for which oneDNN chooses the order of weights; it serves passes of any size."""
@@ -25,7 +25,6 @@ MOST_ROWS = 8192
 """Rows up to which the first block's table is made: it costs as much as the first block's products of a few passes."""
 _TRIED = (32 * 16, 32, 16), (32, 32), (4 * 16, 4, 16), (4 * 32, 4, 32)
 """Sizes and shapes of a weight, a bias, an input and a residual that the products are tried with."""
-_PARTS = Transformer, Block, nn.ModuleList, nn.Embedding, nn.LayerNorm, nn.Linear
 
 
 def packs(model: nn.Module) -> bool:
@@ -33,7 +32,7 @@ def packs(model: nn.Module) -> bool:
     return (
         _has_products()
         and isinstance(model, Transformer)
-        and all(type(part) in _PARTS and not _changed(part) for part in model.modules())
+        and untouched(model)
         and all(weight.dtype == torch.float32 and weight.device.type == "cpu" for weight in model.parameters())
     )
 
@@ -52,10 +51,6 @@ def _has_products() -> bool:
     plain = F.linear(x, weight, bias)
     wanted = plain, F.gelu(plain), plain + residual
     return all(torch.allclose(one, other, atol=1e-5) for one, other in zip(found, wanted, strict=True))
-
-
-def _changed(part: nn.Module) -> bool:
-    return bool(part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
 
 
 class Packed:

@@ -170,5 +170,17 @@ def pick(x_BLD: Tensor, at_BA: Tensor | slice) -> Tensor:
     return x_BLD.gather(1, at_BA[:, :, None].expand(-1, -1, x_BLD.shape[-1]))
 
 
+def untouched(model: Transformer) -> bool:
+    """Whether this is the model that is defined here: no part replaced, and without hooks."""
+    return all(type(part) in _PARTS and not _hooked(part) for part in model.modules())
+
+
+_PARTS = Transformer, Block, nn.ModuleList, nn.Embedding, nn.LayerNorm, nn.Linear
+
+
+def _hooked(part: nn.Module) -> bool:
+    return bool(part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
+
+
 def parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())

@@ -175,7 +175,7 @@ def _store_sums(total, piece, out):
 def _finish(x_HC, room, slope, out, row, column, number, FOLLOWED: gl.constexpr):
     """Do what follows the product of a piece, and write it by way of shared memory; returns what `out` gets."""
     T: gl.constexpr = room.shape[0]
-    if FOLLOWED == "gelu":
+    if FOLLOWED == "gelu" and slope is not None:
         x_HC, slope_HC = _gelu(x_HC)
         place = 2 * number % T
         tma.store_wait(pendings=T - 2)
@@ -190,6 +190,8 @@ def _finish(x_HC, room, slope, out, row, column, number, FOLLOWED: gl.constexpr)
             slope_HC = piece_HC.load(x_HC.type.layout).to(gl.float16, bitcast=True)
             x_HC *= slope_HC.to(gl.float32)
         else:
+            if FOLLOWED == "gelu":
+                x_HC, _ = _gelu(x_HC)
             tma.store_wait(pendings=T - 1)
         piece_HC.store(x_HC.to(out.dtype))
         fence_async_shared()
@@ -255,7 +257,7 @@ def linear(
 ):  # fmt: skip
     """x·wᵀ + bias, or x·w if `FLIPPED`, followed by nothing, or
 
-    - "gelu": out gets gelu of the sum, and `slope` gelu' of it;
+    - "gelu": out gets gelu of the sum, and `slope`, if it is given, gelu' of it;
     - "derivative": out gets the product times `slope`, and `partial` sums of its columns.
 
     `KEPT` chunks of the weight stay in shared memory: all of them or none. GELU and its derivative have a whole tile's
@@ -307,8 +309,8 @@ def launch_linear(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor, out_MN: Tenso
     _launch(x_MK, weight_NK, bias_N, None, out_MN, None, flipped=False, followed="nothing")
 
 
-def launch_gelu(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor, slope_MN: Tensor, out_MN: Tensor) -> None:
-    """out = gelu(h) and slope = gelu'(h), from h = x·wᵀ + bias before it is rounded."""
+def launch_gelu(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor, slope_MN: Tensor | None, out_MN: Tensor) -> None:
+    """out = gelu(h) and, if it is wanted, slope = gelu'(h), from h = x·wᵀ + bias before it is rounded."""
     _launch(x_MK, weight_NK, bias_N, slope_MN, out_MN, None, flipped=False, followed="gelu")
 
 
