@@ -155,7 +155,7 @@ def test_a_profile_without_failures_cannot_be_judged_and_says_so(tmp_path: Path)
         diagnosis["profile"]["wrong_commits"]["lowest_index"]["long_step_median"] = None
     judged = claim.judge(Results(made.written()))
     assert judged.verdict is Verdict.MOOT
-    assert "nothing failed that it could describe" in judged.findings[0].remark
+    assert "no failure is of this kind" in judged.findings[0].remark
 
 
 def test_a_diagnosis_without_coverage_measures_no_coverage(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_means_over_corridors_leave_out_what_is_not_learned(tmp_path: Path) -> N
 
 
 def test_the_row_says_that_runs_were_left_out(tmp_path: Path) -> None:
-    """A row without figures is not taken for one without runs."""
+    """A row whose runs do not count is not taken for one without records."""
     made = Planted(tmp_path)
     lower, absent = claim_named("addition.puma.lower"), claim_named("maze.puma.lower")
     for figure, value in together(lower, as_printed).items():
@@ -74,7 +74,8 @@ def test_the_row_says_that_runs_were_left_out(tmp_path: Path) -> None:
     rows = [
         dict(zip(table.columns, row, strict=True)) for table in [ledger_table(judged, results)] for row in table.rows
     ]
-    assert [row["ours"] for row in rows] == ["not learned", None]
+    unlearned, unrecorded = (str(row["ours"]).partition(": ")[2] for row in rows)
+    assert (unlearned, unrecorded) == ("no run has learned the task", "no record")
     assert as_json(judged[0], results)["left_out"] == [{"run": "addition-puma-s42", "why": "not learned"}]
     assert as_json(judged[1], results)["left_out"] == []
     about = {row[0]: row[1] for row in evidence_tables(judged[0], results)[0].rows}
@@ -103,8 +104,8 @@ def test_a_run_that_was_never_measured_is_not_called_unlearned(tmp_path: Path) -
     results = Results(made.written())
     judged = claim.judge(results)
     table = ledger_table([judged], results)
-    assert table.rows[0][table.columns.index("ours")] == NOT_MEASURED
-    assert "no run has shown that it learned the task" in judged.findings[0].remark
+    assert table.rows[0][table.columns.index("ours")] == judged.why
+    assert judged.why.endswith(": no run has shown that it learned the task")
     made.plant(NATURAL["puma"], 0.0, seed=43)
     results = Results(made.written())
     about = {row[0]: row[1] for row in evidence_tables(claim.judge(results), results)[0].rows}

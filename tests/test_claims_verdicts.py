@@ -7,11 +7,13 @@ from statistics import stdev
 import pytest
 
 from hardtail.measuring.statistics import wilson
+from hardtail.show.claims import ledger_lines
 from hardtail.study.claims import Results, Verdict, claim_named
 from hardtail.study.claims.base import Cell, overall
 from hardtail.study.claims.confidence_shortcut.addition import median
 from hardtail.study.claims.differences import contrast
 from hardtail.study.claims.figures import Accuracy, LateLoss, Reached
+from hardtail.study.claims.ledger import evidence_tables
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, similar
 from tests.planted_results import Planted
@@ -140,6 +142,23 @@ def test_a_handful_of_cases_says_nothing(tmp_path: Path) -> None:
     assert "only 9 cases" in judged.findings[0].remark
     made.plant(median("puma", "chain_masked"), 1.0, n=10)
     assert claim.judge(Results(made.written())).verdict is Verdict.HOLDS
+
+
+def test_the_list_says_what_a_claim_lacks(tmp_path: Path) -> None:
+    claim, made = claim_named("discussion.readiness.addition"), Planted(tmp_path)
+    judged = claim.judge(Results(made.written()))
+    *_, line, sentence, why = ledger_lines([judged], width=200)
+    assert line.split(maxsplit=3)[2:] == [claim.id, "no number · –"]
+    assert sentence.strip() == claim.sentence
+    assert why.strip() == f"({claim.checks[0].cells[0].figure.label}: no record)"
+    for cell, n in zip((cell for check in claim.checks for cell in check.cells), (100, 7), strict=True):
+        made.plant(cell.figure, 1.0, n=n)
+    judged = claim.judge(Results(made.written()))
+    few = f"1 of 2 checks: {claim.checks[1].cells[0].figure.label}: only 7 cases, and 10 are needed"
+    *_, line, _, why = ledger_lines([judged], width=200)
+    assert line.endswith(" no number · 1.000; –")
+    assert why.strip() == f"({few})"
+    assert ("why", few) in evidence_tables(judged, Results(made.written()))[0].rows
 
 
 def test_one_seed_never_gets_the_full_word(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ _INTERVAL = re.compile(r" \[[^]]*\]")
 
 def ledger_lines(judged: Sequence[Judged], width: int = SCREEN, *, whole: bool = False) -> list[str]:
     """Verdict, id, and the paper's numbers and ours if they fit; below them the sentence, unless it only says which
-    cells of a table the numbers are; and how many checks of a claim that holds weaker do not. With `whole` every
-    sentence and all numbers. Nothing is cut."""
+    cells of a table the numbers are; and what a claim lacks that is open or holds weaker. With `whole` every sentence
+    and all numbers. Nothing is cut."""
     verdicts = max((len(_verdict(item)) for item in judged), default=0)
     ids = max((len(item.claim.id) for item in judged), default=0)
     room = width - verdicts - ids - 4
@@ -35,8 +35,8 @@ def ledger_lines(judged: Sequence[Judged], width: int = SCREEN, *, whole: bool =
             lines += _wrapped(item.claim.sentence, width, INDENT)
         if whole and not fit:
             lines += _wrapped(numbers, width, INDENT)
-        elif item.failing:
-            lines.append(f"{INDENT}({item.failing})")
+        if item.why:
+            lines += _wrapped(f"({item.why})", width, INDENT)
     notes = "; ".join(
         f"{mark} {words}" for mark, words in NOTES.items() if any(mark in _marks(item) for item in judged)
     )
@@ -66,4 +66,6 @@ def _marks(item: Judged) -> str:
 
 
 def _numbers(item: Judged) -> str:
-    return f"{item.claim.paper} · {_INTERVAL.sub('', item.ours)}" if item.ours else ""
+    """The paper's and ours, `–` for what there is none of; empty if there is neither."""
+    numbers = item.claim.paper, _INTERVAL.sub("", item.ours or "–")
+    return "" if set(numbers) == {"–"} else " · ".join(numbers)

@@ -72,6 +72,8 @@ class Finding:
     seeds: int = 0
     """0 if it was not measured, or if it was computed and needs no run."""
     remark: str = ""
+    why: str = ""
+    """Why it decides nothing, if it does not: the first words of its remark."""
     mean: float | None = None
     left_out: tuple[LeftOut, ...] = ()
     """Runs that do not count."""
@@ -147,7 +149,7 @@ class Check(ABC):
         seeds = min([finding.seeds, *(cell.figure.training_seeds(results) for cell in self.cells)])
         shortened = any(map(is_shortened, runs))
         behind = replace(finding, left_out=left_out, shortened=shortened, caveats=caveats_of(runs))
-        return replace(behind, remark=remark, seeds=seeds)
+        return replace(behind, remark=remark, why=finding.remark if finding.verdict in OPEN else "", seeds=seeds)
 
     def _runs(self, results: Results) -> list[Run]:
         """The runs behind its figures."""
@@ -222,12 +224,16 @@ class Judged:
         return f"{words}: {self.verdict.value}" if words else self.verdict.value
 
     @property
-    def failing(self) -> str:
-        """How many checks do not hold, if the claim holds weaker all the same."""
-        count = [finding.verdict for finding in self.findings].count(Verdict.NOT)
-        if self.verdict is not Verdict.WEAKER or not count:
-            return ""
-        return f"{count} of {len(self.findings)} checks {'does' if count == 1 else 'do'} not hold"
+    def why(self) -> str:
+        """Why it is open; of a claim that holds weaker, how many checks do not hold."""
+        asked = Verdict.NOT if self.verdict is Verdict.WEAKER else self.verdict
+        found = [finding for finding in self.findings if finding.verdict is asked]
+        part = f"{len(found)} of {len(self.findings)} checks"
+        if self.verdict in OPEN:
+            return f"{part}: {found[0].why}" if len(found) < len(self.findings) else found[0].why
+        if self.verdict is Verdict.WEAKER and found:
+            return f"{part} {'does' if len(found) == 1 else 'do'} not hold"
+        return ""
 
     @property
     def _decisive(self) -> list[Finding]:

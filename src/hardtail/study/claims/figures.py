@@ -32,7 +32,7 @@ MAX_LOGIT = ("addition", "listops", "countdown")
 NO_RECORD = "no record"
 NO_SEED = "no seed has all of these figures"
 UNLIKE = "its runs cannot be compared with the others: other problems, or other shares of the steps"
-NOTHING_FAILED = "diagnosed, but nothing failed that it could describe"
+NOTHING_FAILED = "measured, but no failure is of this kind"
 NOT_LEARNED, NOT_SHOWN = "no run has learned the task", "no run has shown that it learned the task"
 OTHER_READINGS = {
     "lowest_index": ("first_in_time", "first in time"),

@@ -215,7 +215,7 @@ def ledger_table(judged: Sequence[Judged], results: Results, title: str = "The c
     rows = []
     for item in judged:
         *words, ours, seeds, says = _row(item)
-        rows.append((*words, ours or "; ".join(dict.fromkeys(run.why for run in item.left_out)) or None, seeds, says))
+        rows.append((*words, ours or item.why, seeds, says))
     return Table(f"{title}; {_basis(judged, results)}", _ROW, tuple(rows))
 
 
@@ -236,6 +236,7 @@ def evidence_tables(item: Judged, results: Results) -> list[Table]:
     read = _read(item.claim, results)
     more = {
         "steps": "a quarter of the paper's" if item.shortened else "",
+        "why": item.why,
         "caveat": "; ".join(item.caveats),
         "left out": why_left_out(item.left_out),
         "settings": item.claim.settings,

@@ -55,8 +55,8 @@ class _TwoOrders(Check):
         ours = f"{before:.3f} → {before + gain.mean:.3f}, {gain.text(signed=True)}"
         failures = round((1 - before) * (cases(held) or 0))
         if failures < ENOUGH or 1 - before < self.least:
-            few = f"too few fail ({failures}) to tell" if failures else "nothing fails that could show"
-            return moot_because(f"{few} whether the order repairs it", ours, gain.seeds)
+            few = f"only {failures:,} fail" if failures else "nothing fails"
+            return moot_because(f"{few} that the order could repair", ours, gain.seeds)
         if self.above_floor and max(before, before + gain.mean) <= FLOOR:
             return moot_because(AT_THE_FLOOR, ours, gain.seeds)
         remark = f"{share:.0%} of failures repaired, {self.repaired_in_paper:.0%} in the paper"

@@ -14,7 +14,7 @@ NEAR = 0.05  # tolerance of levels, in shares, away from 0 and 1
 SLACK = 0.02  # tolerance of bounds, in shares, and the least one of levels
 STRONG = 0.5  # an effect is strong from this part of the paper's effect
 FLOOR = 0.01  # two shares up to this are alike because both are nothing
-AT_THE_FLOOR = "both are at the floor, where everything is alike"
+AT_THE_FLOOR = f"both are at most {FLOOR:g}, where everything is alike"
 EPSILON = 1e-9  # what rounding may add to a difference
 
 
