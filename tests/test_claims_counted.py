@@ -109,8 +109,8 @@ def _diagnosed(made: Planted, *kept: tuple[list[str], int, float, dict[str, Any]
         whole(
             as_json(diagnosis_of("addition", strata, n, checkpoint="last"))
             | {"profile": {"wrong_commits": {"lowest_index": {"chain_masked_median": value}}}}
-            | other
         )
+        | other
         for strata, n, value, other in kept
     ]
     (store.folder / run / "diagnoses.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -137,6 +137,15 @@ def test_the_diagnosis_that_counts_is_of_the_strata_of_its_claims(tmp_path: Path
 def test_a_diagnosis_of_more_strata_counts_where_there_is_no_other(tmp_path: Path) -> None:
     results = _diagnosed(Planted(tmp_path), (["natural", *diagnosed_strata("addition")], 3000, 0.5, {}))
     assert [sample.value for sample in MASKED.samples(results)] == [0.5]
+
+
+def test_what_a_diagnosis_lacks_is_read_from_a_smaller_one_that_has_it(tmp_path: Path) -> None:
+    """But not from one of the weights of an earlier step."""
+    asked, lacking = list(diagnosed_strata("addition")), {"step": 50, "profile": None}
+    for step, values in ((50, [0.1]), (40, [])):
+        made = Planted(tmp_path / str(step))
+        results = _diagnosed(made, (asked, 70, 0.1, {"step": step}), (asked, 2700, 0.2, lacking))
+        assert [sample.value for sample in MASKED.samples(results)] == values
 
 
 def test_a_diagnosis_of_some_strata_measures_no_claim(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ the latest weights count, then the most instances, then fp32, then the last reco
 draws; those of a run that was trained on the file `NAME` are the ones of `NAME-test.npz`, if it was measured on them.
 
 Which diagnosis counts: one on drawn problems that covers every stratum that a run of the study is diagnosed on
-(`diagnosed_strata`), preferably no others. Diagnoses of single strata are not combined, because they hold medians,
-which cannot be pooled.
+(`diagnosed_strata`), preferably no others. What only some of them have, such as coverage, is read from those. Diagnoses
+of single strata are not combined, because they hold medians, which cannot be pooled.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -141,7 +141,7 @@ class Run:
     def measured(self) -> dict[tuple[type[Measurement], str, str, str | None], Measurement]:
         """The measurements that count, by kind, policy, stratum and kind of weights."""
         held = [record for record in self.on_its_problems if record.data or record.plainly_decoded]
-        return largest(held, lambda of: (type(of), of.policy, of.stratum, of.checkpoint), lambda of: of.n)
+        return largest(held, lambda of: (type(of), of.policy, of.stratum, of.checkpoint), lambda of: (of.n,))
 
     @cached_property
     def on_its_problems(self) -> list[Measurement]:
@@ -168,13 +168,22 @@ class Run:
     @cached_property
     def explained(self) -> dict[tuple[str, str | None], Diagnosis]:
         """The diagnoses that count, by policy and kind of weights."""
+        return self.explaining("result")
+
+    def explaining(self, part: str) -> dict[tuple[str, str | None], Diagnosis]:
+        """Those that count for a part such as `coverage`: of the same weights, one that has it before one that does
+        not."""
         plain = [record for record in self.diagnoses if record.plainly_decoded]
         wanted = diagnosed_strata(self.task)
         exact = [record for record in plain if set(record.strata) == set(wanted)]
         covering = [record for record in plain if self.covers(record)]
         found: dict[tuple[str, str | None], Diagnosis] = {}
         for held in (plain, covering, exact):
-            found |= largest(held, lambda of: (of.policy, of.checkpoint), lambda of: of.result.instances)
+            found |= largest(
+                held,
+                lambda of: (of.policy, of.checkpoint),
+                lambda of: (getattr(of, part) is not None, of.result.instances),
+            )
         return found
 
     def covers(self, diagnosis: Diagnosis) -> bool:
@@ -182,7 +191,7 @@ class Run:
         return set(diagnosis.strata) >= set(diagnosed_strata(self.task))
 
 
-def largest(records: Iterable[R], key: Callable[[R], K], size: Callable[[R], int]) -> dict[K, R]:
+def largest(records: Iterable[R], key: Callable[[R], K], size: Callable[[R], tuple[int, ...]]) -> dict[K, R]:
     """One record for each key: the largest of the latest weights; of equals, one in fp32, and then the last."""
     held = list(records)
     rising = sorted(held, key=lambda of: (of.step or 0, size(of), of.decode_precision == "fp32"))

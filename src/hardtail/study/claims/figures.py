@@ -240,17 +240,21 @@ class Profiled(PerRun):
 
     def why_missing(self, results: Results) -> str:
         if held := [record for run in self._counted(results) if (record := self._diagnosis(results, run))]:
-            part = self.path.partition(".")[0]
-            lacking = all(getattr(record, part) is None for record in held)
-            return f"diagnosed, but the record has no {part.replace('_', ' ')}" if lacking else NOTHING_FAILED
+            lacking = all(getattr(record, self._part) is None for record in held)
+            return f"diagnosed, but the record has no {self._part.replace('_', ' ')}" if lacking else NOTHING_FAILED
         at = self.policy, results.weights(self.usual)
         if any(at in run.explained for run in self._counted(results)):
             return f"diagnosed, but not on all of {', '.join(diagnosed_strata(self.task))}"
         return super().why_missing(results)
 
+    @property
+    def _part(self) -> str:
+        """The part of a diagnosis that it is from."""
+        return self.path.partition(".")[0]
+
     def _diagnosis(self, results: Results, run: Run) -> Diagnosis | None:
         """The run's diagnosis, where it covers all strata that the figure is about."""
-        record = run.explained.get((self.policy, results.weights(self.usual)))
+        record = run.explaining(self._part).get((self.policy, results.weights(self.usual)))
         return record if record is not None and run.covers(record) else None
 
     def _sample(self, results: Results, run: Run) -> Sample | None:
