@@ -88,8 +88,10 @@ class Planted:
                 blank = as_json(diagnosis_of(figure.task, diagnosed_strata(figure.task), 1))
                 diagnosis = self.diagnoses.setdefault((run, figure.policy, checkpoint), blank)
                 _put(diagnosis, figure.path, round(value * n) if figure.divided else value)
-                for place, path in enumerate(figure.of or filter(None, [figure.cases])):
+                for place, path in enumerate(figure.of):
                     _put(diagnosis, path, 0 if place else n)
+                if figure.cases:
+                    _put(diagnosis, figure.cases, n)
         elif isinstance(figure, Reached):
             lines = [{"step": step, "natural": float(step >= value)} for step in range(1000, STEPS + 1, 1000)]
             self.logs.setdefault(run, []).extend(lines)

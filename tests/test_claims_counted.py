@@ -10,6 +10,8 @@ import pytest
 
 from hardtail.core.records import LogLine, as_json
 from hardtail.study.claims import Results, Verdict, claim_named
+from hardtail.study.claims.confidence_shortcut.discussion import ready
+from hardtail.study.claims.evidence import Estimate
 from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
 from hardtail.study.runs import diagnosed_strata
 from tests.planted_results import STEPS, Planted, as_printed, diagnosis_of, planted, together, whole
@@ -179,6 +181,19 @@ def test_a_diagnosis_without_coverage_measures_no_coverage(tmp_path: Path) -> No
     judged = claim.judge(Results(made.written()))
     assert judged.verdict is Verdict.UNMEASURED
     assert judged.findings[0].remark.endswith("diagnosed, but the record has no coverage")
+
+
+def test_cells_of_one_answer_are_not_cases_of_their_own(tmp_path: Path) -> None:
+    figure, made = ready("addition").figure, Planted(tmp_path)
+    for seed, value in ((42, 0.4), (43, 0.6)):
+        made.plant(figure, value, seed=seed, n=10_000)
+    for diagnosis in made.diagnoses.values():
+        diagnosis["result"]["instances"] = 100
+    results = Results(made.written())
+    assert [(sample.value, sample.n) for sample in figure.samples(results)] == [(0.4, 100), (0.6, 100)]
+    ours = figure.estimate(results)
+    assert ours is not None
+    assert ours == Estimate.of(figure.values(results).values(), share=True)
 
 
 @pytest.mark.parametrize("task", ["addition", "maze"])

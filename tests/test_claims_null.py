@@ -26,7 +26,7 @@ def _null(folder: Path, accuracy: float, *, learned: bool, claims: Sequence[Clai
     of_models = [figure for figure in figures if not isinstance(figure, Known)]
     for figure, seed in product(of_models, (42, 43)):
         value = accuracy if isinstance(figure, Accuracy) else STEPS if isinstance(figure, Reached) else 0.0
-        described = isinstance(figure, Profiled) and not any("instances" in path for path in figure.of)
+        described = isinstance(figure, Profiled) and not any("instances" in path for path in (*figure.of, figure.cases))
         made.plant(figure, value, seed=seed, n=failures if described else MANY)
     learn = [check for claim in claims for check in claim.checks if isinstance(check, Learns)]
     for (task, scheme), seed in product({(held.task, held.scheme) for held in [*of_models, *learn]}, (42, 43)):

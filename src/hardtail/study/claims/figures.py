@@ -205,7 +205,7 @@ class Profiled(PerRun):
     more: tuple[str, ...] = ()
     """Paths of counts that are added to the first before it is divided."""
     cases: str = ""
-    """Only of a median: the path of the number of cases."""
+    """The path of the number of cases, where `of` does not count them: of a median, or of a share of cells."""
     bounds: Interval = Figure.bounds
 
     @property
@@ -230,7 +230,7 @@ class Profiled(PerRun):
         """Of a median over several seeds: the mean of theirs by cases, between the smallest and the largest. The
         median of all cases together lies between these, and records hold no more than the medians."""
         ours, values = super().estimate(results), self.values(results).values()
-        if ours is None or not self.cases or ours.seeds == 1:
+        if ours is None or self.share or not self.cases or ours.seeds == 1:
             return ours
         return replace(ours, low=min(value.value for value in values), high=max(value.value for value in values))
 

@@ -24,9 +24,10 @@ def rare(task: str, scheme: str) -> Cell:
 
 
 def ready(task: str) -> Cell:
-    """Of PUMA's commits in cells that wait for others, the share made when these were known."""
-    name, of = "dependent cells committed when ready", ("readiness.dependent",)
-    return Cell(Profiled(task, "puma", "readiness.accuracy.ready.commits", name, of, divided=True))
+    """Of PUMA's commits in cells that wait for others, the share made when these were known; of so many answers, whose
+    cells depend on each other."""
+    path, name, of = "readiness.accuracy.ready.commits", "dependent cells committed when ready", "readiness.dependent"
+    return Cell(Profiled(task, "puma", path, name, (of,), divided=True, cases="result.instances"))
 
 
 def unready(scheme: str) -> Cell:
