@@ -305,6 +305,18 @@ def test_a_rule_that_needs_a_printed_number_says_so(rule: str, mine: Path) -> No
         source_named(str(mine))
 
 
+@pytest.mark.parametrize(("rule", "field"), [('"level"', "tolerance"), ('"similar"\nto = {}', "margin")])
+def test_training_steps_are_not_compared_by_what_is_near_for_shares(rule: str, field: str, mine: Path) -> None:
+    step = '{ task = "maze", scheme = "puma", reached = 0.5, printed = 7000 }'
+    said = f"rule = {rule}\nof = {step}\n".replace("{}", step)
+    above_at = MINE.index('rule = "above"')
+    mine.write_text(MINE[:above_at] + said)
+    with pytest.raises(HardtailError, match=f"needs a `{field}`, in steps"):
+        source_named(str(mine))
+    mine.write_text(MINE[:above_at] + said + f"{field} = 500\n")
+    assert source_named(str(mine)).claims()
+
+
 def test_a_stratum_is_the_one_that_is_recorded_in_whatever_order_it_is_written(mine: Path) -> None:
     said = 'rule = "at least"\nbound = 0.1\nof = { task = "countdown", scheme = "puma", stratum = "m=1-3, heldout=1" }'
     mine.write_text(MINE[: MINE.index('rule = "above"')] + said + "\n")

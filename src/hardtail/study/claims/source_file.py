@@ -104,9 +104,18 @@ class _Rule(Struct, frozen=True, forbid_unknown_fields=True, tag_field="rule"):
         raise NotImplementedError
 
 
+def _refuse_unsized(of: Of, field: str, given: float | None) -> None:
+    """Refuse to tell training steps apart by what is near for shares."""
+    if of.reached is not None and given is None:
+        raise ValueError(f"a training step (`reached`) needs a `{field}`, in steps")
+
+
 class LevelRule(_Rule, frozen=True, tag="level"):
     of: Printed
     tolerance: Amount | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_unsized(self.of, "tolerance", self.tolerance)
 
     @property
     def check(self) -> Check:
@@ -156,14 +165,15 @@ class AboveRule(_Rule, frozen=True, tag="above"):
 class SimilarRule(_Rule, frozen=True, tag="similar"):
     of: Of
     to: Of
-    margin: Amount = NEAR
+    margin: Amount | None = None
 
     def __post_init__(self) -> None:
         _refuse_mixed(self.of, self.to)
+        _refuse_unsized(self.of, "margin", self.margin)
 
     @property
     def check(self) -> Check:
-        return similar(self.of.cell, self.to.cell, self.margin)
+        return similar(self.of.cell, self.to.cell, NEAR if self.margin is None else self.margin)
 
 
 class TimesRule(_Rule, frozen=True, tag="times"):
