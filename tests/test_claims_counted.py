@@ -169,6 +169,16 @@ def test_a_profile_without_failures_cannot_be_judged_and_says_so(tmp_path: Path)
     assert "no failure is of this kind" in judged.findings[0].remark
 
 
+def test_what_was_not_measured_is_named_before_what_did_not_fail(tmp_path: Path) -> None:
+    check, made = claim_named("addition.commits.same-profile").checks[1], Planted(tmp_path)
+    random, puma = (cell.figure for cell in check.cells)
+    made.plant(random, 0.5)
+    for diagnosis in made.diagnoses.values():
+        diagnosis["profile"]["wrong_commits"]["lowest_index"]["plus_one_at_g"] = None
+    found = check.judge(Results(made.written()))
+    assert (found.verdict, found.remark) == (Verdict.UNMEASURED, f"{puma.label}: no record")
+
+
 def test_a_diagnosis_without_coverage_measures_no_coverage(tmp_path: Path) -> None:
     """It is not that nothing failed: the states of training were not at hand when the run was diagnosed."""
     claim = claim_named("discussion.coverage.maze")

@@ -161,10 +161,11 @@ class Check(ABC):
     def _unmeasured(self, results: Results) -> Finding | None:
         """The finding if a figure has no record or too few cases, or if no seed has all figures."""
         figures = [cell.figure for cell in self.cells]
-        if missing := [(figure, figure.why_missing(results)) for figure in figures if not figure.values(results)]:
-            moot = {reason for _, reason in missing} == {NOTHING_FAILED}
-            verdict = Verdict.MOOT if moot else Verdict.UNMEASURED
-            return Finding(verdict, remark=f"{missing[0][0].label}: {missing[0][1]}")
+        missing = [(figure, figure.why_missing(results)) for figure in figures if not figure.values(results)]
+        if missing:
+            figure, why = min(missing, key=lambda held: held[1] == NOTHING_FAILED)  # first what has no record
+            verdict = Verdict.MOOT if why == NOTHING_FAILED else Verdict.UNMEASURED
+            return Finding(verdict, remark=f"{figure.label}: {why}")
         if self.cells and not common_seeds(self.cells, results):
             return Finding(Verdict.UNMEASURED, remark=NO_SEED)
         few = next(((figure, reason) for figure in figures if (reason := figure.few_cases(results))), None)
