@@ -1,7 +1,7 @@
 """The figures in the sentences of docs/reproduction.md are those of the diagnoses, as those in its tables are."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import pytest
@@ -14,13 +14,13 @@ RANDOM, PAPL5, PUMA = (f"addition-{scheme}-tf32-s42" for scheme in ("random", "p
 TEXT = "addition-papl-paper-s42"
 
 
-def diagnosis(run: str, policy: str = "top1", weights: str = "last") -> Diagnosis:
-    return RUNS[run].explained[policy, weights]
+def diagnosis(run: str, policy: str = "top1", weights: str = "last", part: str = "result") -> Diagnosis:
+    return RUNS[run].explaining(part)[policy, weights]
 
 
 def numbers(run: str, *paths: str, policy: str = "top1", weights: str = "last") -> Figures:
-    held = diagnosis(run, policy, weights)
-    return [held.number(path.split(".")) for path in paths]
+    parted = [path.split(".") for path in paths]
+    return [diagnosis(run, policy, weights, path[0]).number(path) for path in parted]
 
 
 def commits(run: str, *names: str, reading: str = TOP) -> Figures:
@@ -41,9 +41,15 @@ def solved_in_order(run: str) -> Figures:
 
 
 def fully_hidden(run: str) -> float:
+    *_, most = filter(None, hidden(run))
+    return most / sum(hidden(run))
+
+
+def hidden(run: str) -> Sequence[int]:
+    """The states that it trained on, by number of hidden cells."""
     coverage = RUNS[run].coverage
     assert coverage is not None
-    return coverage.by_count[-1] / sum(coverage.by_count)
+    return coverage.by_count
 
 
 COUNTDOWN, SUDOKU = (
@@ -97,6 +103,10 @@ SAID: dict[str, Callable[[], Figures]] = {
         "profile.wrong_neighbours.exactly_two",
         "profile.first_wrong.first_in_time.probability_median",
     ),
+    "Of the states that PUMA trained on mazes, # are fully hidden": lambda: [fully_hidden("maze-puma-s42")],
+    "Of the hidden cells that dead-end filling meets, # are in places that PUMA rarely trained": (
+        lambda: listed("maze-puma-s42", RARE, policy="dead_end_filling")
+    ),
     "Of the hidden cells met in the order of steps, # are in places that PUMA rarely trained; of those met under "
     "confidence #": lambda: [
         *listed(COUNTDOWN["puma"], RARE, policy="step_sequential"),
@@ -134,8 +144,14 @@ def _page() -> str:
     return " ".join((ROOT / "docs/reproduction.md").read_text().split())
 
 
-def test_the_mixture_trained_everywhere() -> None:
+def test_some_schemes_trained_everywhere() -> None:
     assert [listed(MIXED, RARE, policy=policy) for policy in ("top1", "step_sequential")] == [[0.0], [0.0]]
+    assert [listed(f"maze-{s}-s42", RARE, policy="dead_end_filling") for s in ("random", "papl")] == [[0.0], [0.0]]
+
+
+def test_puma_trained_no_nearly_hidden_maze() -> None:
+    *_, before, first = [count for count, states in enumerate(hidden("maze-puma-s42")) if states]
+    assert (before, first) == (189, 197)
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said[:40])
