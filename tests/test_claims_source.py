@@ -251,6 +251,7 @@ def test_the_command_takes_a_source(
         (('policy = "lsb"', 'metric = "token_accuracy"'), "'top1' has no 'token_accuracy'.* one of exact_match"),
         (('policy = "lsb"', 'policy = "one pass, half revealed", metric = "valid"'), "one of exact_match, token_acc"),
         (('policy = "lsb"', "printed = 98.2"), "`printed` is 98.2, and an accuracy is a share"),
+        (('policy = "lsb"', 'policy = "lsb", reached = 0.5'), "`reached` is of natural problems under top1"),
         (('policy = "lsb"', "printed = nan"), r"checks\[0\].of.printed"),
         (('rule = "above"', 'rule = "times"\ntimes = 0'), r"checks\[0\].times"),
         (

@@ -45,6 +45,8 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
         fields = measured_as(self.policy).__struct_fields__
         if self.metric not in (known := [name for name in get_args(Metric) if name in fields]):
             raise ValueError(f"{self.policy!r} has no {self.metric!r}; `metric` is one of {', '.join(known)}")
+        if self.reached is not None and (self.policy, self.stratum, self.metric) != ("top1", "natural", "exact_match"):
+            raise ValueError("`reached` is of natural problems under top1; leave out `policy`, `stratum` and `metric`")
         self.refuse_percent("printed", self.printed)
 
     def _refuse_policy(self, task: Task) -> None:
