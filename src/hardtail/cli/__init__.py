@@ -17,8 +17,8 @@ from hardtail.core.registry import SEARCHED
 from hardtail.core.terminal import guard, screens, shortened
 
 for _module in (
+    "diagnose",
     "show",
-    "measure",
     "compare",
     "view",
     "report",

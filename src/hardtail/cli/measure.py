@@ -1,11 +1,9 @@
-"""Measuring and explaining trained models: eval, diagnose."""
+"""Measuring trained models: eval."""
 
 import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
-
-from tyro.conf import Positional
 
 from hardtail.cli import common
 from hardtail.cli.commands import app
@@ -17,7 +15,6 @@ from hardtail.cli.common import (
     Device,
     JsonList,
     OwnTask,
-    Policies,
     Run,
     Template,
     TrustRemoteCode,
@@ -26,12 +23,10 @@ from hardtail.cli.grid import Address, LauncherName, passes
 from hardtail.cli.options import option
 from hardtail.core.errors import HardtailError
 from hardtail.core.fields import Bounds
-from hardtail.show.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hardtail.measuring.diagnosis import Diagnosis
     from hardtail.measuring.evaluate import Found
     from hardtail.measuring.plan import Plan
 
@@ -193,104 +188,3 @@ def numbered_gallery(words: list[str]) -> list[str]:
         if word == "--gallery" and not following.removeprefix("-").isdecimal():
             numbered.append("1")
     return numbered
-
-
-@app.command(imports=True)
-def diagnose(
-    models: Annotated[Positional[tuple[str, ...]], option(f"{common.MODEL}; or traces (.npz)", "MODEL ...")],
-    /,
-    policies: Policies = (),
-    strata: Annotated[tuple[str, ...], option("strata to explain [the study's diagnosis set]", "STRATUM")] = (),
-    n: Annotated[
-        int | None,
-        option(
-            "instances of each stratum, for every policy [the study's; on a CPU what six minutes allow]",
-            "N",
-            aliases=["-n"],
-        ),
-        SOME,
-    ] = None,
-    task: OwnTask = None,
-    template: Template = None,
-    trust_remote_code: TrustRemoteCode = False,
-    checkpoint: Checkpoint = None,
-    data_seed: DataSeed = None,
-    device: Device = None,
-    batch: Batch = None,
-    full: Annotated[bool, option("also print all tables: first wrong commits, readiness, coverage, profile")] = False,
-    out: Annotated[Path | None, option("a .jsonl to add the diagnoses to [diagnoses.jsonl in the run]", "FILE")] = None,
-    as_json: JsonList = False,
-) -> None:
-    """Explain failures in five lines: how often, where, and whether cells were written before what they wait for."""
-    from hardtail.core.records import json_list
-    from hardtail.decoding.options import Decoding
-    from hardtail.measuring.diagnosis import tables, verdict
-    from hardtail.measuring.evaluate import keep
-    from hardtail.measuring.explain import (
-        Explained,
-        affordable,
-        diagnosed,
-        explain_model,
-        explain_seconds,
-        explain_traces,
-        to_decode,
-    )
-    from hardtail.show.sources import load_traces
-
-    if not models:
-        raise HardtailError("nothing to diagnose; give at least one run directory, weights file or trace")
-    traces = [name for name in models if name.endswith(".npz")]
-    if len(traces) == len(models):
-        common.refuse_without_model(diagnose, locals(), ("task", "full", "out", "as_json"))
-    common.refuse_other_records(out)
-    found: list[Diagnosis] = []
-
-    def show(explained: Explained, kept: Path | None) -> None:
-        found.extend(explained.diagnoses)
-        try:
-            keep(kept, explained.diagnoses)  # first, as with `eval`
-        finally:
-            if not as_json:
-                print(verdict(explained.diagnoses, explained.task.words).text(common.open_console().width))
-            for diagnosis in explained.diagnoses if full and not as_json else ():
-                print(f"\n--- {diagnosis.policy or 'the trace'}; here steps count from 0\n")
-                common.show_tables(tables(diagnosis))
-        if kept and not as_json:
-            print(f"{common.counted(len(explained.diagnoses), 'diagnosis', 'diagnoses')} added to {kept}")
-
-    for name in models:
-        if name in traces:
-            continue
-        where = common.usable_device(device)
-        subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
-        into = out or subject.record_file("diagnoses.jsonl")
-        if out is None:
-            common.refuse_other_records(into)
-        wanted, number = strata, n
-        if not strata and n is None and (part := affordable(subject, policies)) is not None:
-            wanted, number = (part.stratum,), part.n
-            whole = explain_seconds(subject, policies, (), None) or 0.0
-            otherwise = f"the whole diagnosis takes about {duration(whole)} (-n 300)"
-            common.say(f"{subject.name}: only {part.stratum}; {otherwise}")
-        total = to_decode(subject.task, policies, wanted, number)
-        drawn = sum(part.n for part in diagnosed(subject.task, wanted, number))
-        decodes, instances = common.counted(total, "decode", "decodes"), common.counted(drawn, "instance", "instances")
-        orders = common.counted(total // drawn, "policy", "policies")
-        seconds = explain_seconds(subject, policies, wanted, number)
-        common.say_time(f"{subject.name}: {decodes} = {instances} × {orders}", [seconds])
-        decoding = Decoding(batch=batch, device=subject.device)
-        with common.progress_bar(f"decoding {subject.name}", total) as advance:
-            diagnoses = explain_model(
-                subject, policies, wanted, number, decoding, data_seed=data_seed, progress=advance
-            )
-        show(Explained(subject.task, diagnoses), into)
-    if traces:
-        with common.busy("explaining"):
-            held = load_traces([Path(name) for name in traces], common.admit_task(task))
-            every = explain_traces(zip(traces, held, strict=True))
-        for explained in every:
-            show(explained, out)
-    if as_json:
-        print(json_list(found))
-    elif not full:
-        print("`--full` shows every figure behind this")
