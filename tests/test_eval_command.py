@@ -154,6 +154,19 @@ def test_a_full_disk_costs_no_record_that_was_measured(
     assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["probe"]
 
 
+@pytest.mark.parametrize("command", ["eval", "diagnose", "view", "compare", "report"])
+def test_who_measures_a_run_that_goes_on_is_told_how_far_it_is(
+    command: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(run, "begun")
+    policies = ["--policies", "top1", "lsb"] if command != "view" else []
+    assert "has not finished" not in words(command, "begun", "-n", "2", *policies).stderr
+    Path("begun/finished.json").unlink()
+    done = words(command, "begun", "-n", "2", *policies, "--checkpoint", "last")
+    assert "begun has not finished training; its weights are of step 30 of 30\n" in done.stderr
+
+
 def test_one_policy_may_be_called_a_policy(run: Path, words: Words) -> None:
     done = words("eval", str(run), "--policy", "tests.decoding_toys:EveryOther", "--strata", "natural", "-n", "5")
     assert done.returncode == 0, done.stderr

@@ -149,6 +149,14 @@ def load(
     return subject
 
 
+def say_unfinished(subjects: "Iterable[Subject]") -> None:
+    """Say which models are of runs that are still to be trained further."""
+    for subject in subjects:
+        if subject.unfinished is not None and subject.origin.step is not None:
+            step, steps = subject.origin.step, subject.unfinished
+            say(f"{subject.name} has not finished training; its weights are of step {step:,} of {steps:,}")
+
+
 def refuse_without_model(command: Callable[..., object], given: Mapping[str, object], read: Collection[str]) -> None:
     """Refuse the options of models if none is given, so that only those that are `read` apply."""
     if name := unread(command, given, read):

@@ -59,6 +59,7 @@ class ToDecode:
 
         device, reading = common.usable_device(self.device), Reading(self.template, self.trust_remote_code)
         loaded = sources.load_models(models, own, kind=self.checkpoint, device=device, reading=reading)
+        common.say_unfinished(loaded)
         sources.refuse_other_task(own, [*((subject.task, subject.name) for subject in loaded), *given])
         subjects, chosen = sources.on_the_same_problems(loaded), (self.n, self.policies, self.strata)
         decodes = [sources.to_decode(subject, *chosen) for subject in subjects]

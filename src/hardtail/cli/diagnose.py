@@ -79,6 +79,7 @@ def diagnose(
 
     # All that is named is read before anything is decoded.
     loaded = [load(name) for name in models if name not in traces]
+    common.say_unfinished(subject for subject, _ in loaded)
     held = load_traces([Path(name) for name in traces], common.admit_task(task))
     found: list[Diagnosis] = []
 

@@ -112,6 +112,7 @@ def evaluate(
     )
     # On a cluster each worker loads the model; here it is loaded only to know what it is.
     subject = load("cpu") if launcher == "ray" else load(common.usable_device(device), compiled=compiled)
+    common.say_unfinished([subject])
     plan = partial(Plan.of, subject, policies, strata, n, calibrating=calibrate)
     planned = plan()  # names that are not known are refused before a file is read
     if data is not None:

@@ -48,6 +48,7 @@ def view(
     else:
         where = common.usable_device(device)
         subject = common.load(trace, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
+        common.say_unfinished([subject])
         shown = _decoded(subject, policy, stratum, n, data_seed)
     theatre = open_theatre(shown, trace, instance, failures=failures)
     console = common.open_console()

@@ -189,7 +189,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: Count | None = None
 
 
-FINISHED = "finished.json"
+FINISHED, LOG_FILE = "finished.json", "log.jsonl"
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from hardtail.core.parsing import converted
 from hardtail.core.pretrained import ZOO, Pretrained
 from hardtail.core.recipes import RECIPE, RecipeFile, recipe_of
 from hardtail.core.recipes import Kind as Kind
-from hardtail.core.records import Coverage, DataFile, read_json
+from hardtail.core.records import FINISHED, LOG_FILE, Coverage, DataFile, read_json
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
 from hardtail.models.precision import Precision
 from hardtail.models.weights import load_weights
@@ -60,6 +60,8 @@ class Subject:
     """Where its denoiser computes."""
     records: bool = True
     """Whether measurements are added to its run directory; not to a copy of what is on the Hub."""
+    unfinished: int | None = None
+    """How many steps its training takes, if its run has begun and not finished."""
     settled: dict[Policy, Policy] = field(default_factory=dict, compare=False)
     """Policies, and the same with what its model has chosen for them (`measuring.influence`)."""
 
@@ -145,7 +147,11 @@ def load_subject(
         pretrained=fields.pretrained,
     )  # fmt: skip
     denoiser = ModelDenoiser(model.to(device), task.vocabulary.mask_id, precision, compiled=compiled)
-    return Subject(task, denoiser, folder.name if folder else path.stem, origin, fields.order, folder, device)
+    name = folder.name if folder else path.stem
+    going_on = folder is not None and (folder / LOG_FILE).exists() and not (folder / FINISHED).exists()
+    return Subject(
+        task, denoiser, name, origin, fields.order, folder, device, unfinished=fields.steps if going_on else None
+    )
 
 
 def _not_there(path: Path, why: str | None) -> str:

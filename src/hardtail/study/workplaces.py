@@ -18,10 +18,10 @@ from hardtail.core.buckets import BucketDepot
 from hardtail.core.depots import Depot
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic, read_regular
-from hardtail.core.records import FINISHED, Finished, parse
+from hardtail.core.records import FINISHED, LOG_FILE, Finished, parse
 from hardtail.study.leases import Lease
 from hardtail.training.checkpoint import STATE, header_step, state_step
-from hardtail.training.keeper import BEST, LOG_FILE
+from hardtail.training.keeper import BEST
 
 LOG_TAIL = 5
 """Lines of its log that the report of a failed run repeats."""

@@ -15,7 +15,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.files import add_line, atomic, clear_parts, load_instances, sole_writer
 from hardtail.core.provenance import Origin
 from hardtail.core.recipes import RECIPE, read_recipe
-from hardtail.core.records import FINISHED, DataFile, Finished, LogLine, read_json, write_record
+from hardtail.core.records import FINISHED, LOG_FILE, DataFile, Finished, LogLine, read_json, write_record
 from hardtail.models.weights import save_model, saved_step
 from hardtail.training.checkpoint import (
     ELSEWHERE,
@@ -32,7 +32,6 @@ from hardtail.training.recipe import Recipe
 from hardtail.training.step import Step
 
 BEST, LAST = "best_probe.safetensors", "last.safetensors"
-LOG_FILE = "log.jsonl"
 
 
 @contextmanager
