@@ -1,5 +1,6 @@
 """A person names the wrong thing: the sentence says what it is, and what to give instead."""
 
+import io
 from inspect import signature
 from pathlib import Path
 from typing import Annotated
@@ -101,6 +102,37 @@ def test_a_text_file_without_a_problem(hardtail_command: Command, tmp_path: Path
 )
 def test_a_name_that_is_none(words: str, sentence: str, hardtail_command: Command) -> None:
     assert sentence in refused(hardtail_command, *words.split())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("eval zoo:a --bogus", "unrecognized options: --bogus; `hardtail eval --help` has more"),
+        (
+            "compare zoo:a --polici lsb --bach 3",
+            "unrecognized options: --polici, lsb, --bach, 3; did you mean --batch N or --policy, --policies POLICY? "
+            "`hardtail compare --help` has more",
+        ),
+        (
+            "solve",
+            "missing from hardtail solve: TASK (a name from `hardtail tasks`, or package.module:Class; fields after "
+            "commas: addition,digits=8), PROMPT (a problem, a file of problems, or - for standard input); "
+            "`hardtail solve --help` has more",
+        ),
+        (
+            "train addition-puma --steps x",
+            "--steps: 'x' is not a whole number; write one in digits, such as 1000; "
+            "`hardtail train addition-puma --help` has more",
+        ),
+        ("xyz", "there is no command 'xyz'; `hardtail --help` lists them"),
+    ],
+)
+def test_what_the_parser_refuses_is_one_sentence_as_all_else(
+    words: str, sentence: str, encoding: str, hardtail_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding))
+    assert hardtail_command(*words.split()) == (2, "", f"hardtail: {sentence}\n")
 
 
 NOT_ZERO = "-n is 0; it must be at least 1 and at most 100,000,000"

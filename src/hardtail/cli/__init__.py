@@ -4,17 +4,15 @@ import signal
 import sys
 from importlib import import_module
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import NoReturn
-
-from tyro.conf import FlagCreatePairsOff
 
 from hardtail.cli.commands import app
 from hardtail.cli.measure import numbered_gallery
-from hardtail.cli.options import RULES
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import LONGEST_LINE
 from hardtail.core.registry import SEARCHED
-from hardtail.core.terminal import guard, screens, shortened
+from hardtail.core.terminal import guard, screens, shortened, wrapped
 
 for _module in (
     "diagnose",
@@ -81,7 +79,8 @@ def _folders(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _quit(sentence: str, code: int) -> NoReturn:
     guard()
-    print(f"hardtail: {shortened(sentence)}", file=sys.stderr)
+    told = f"hardtail: {shortened(sentence)}"
+    print(wrapped(told, get_terminal_size().columns) if sys.stderr.isatty() else told, file=sys.stderr)
     sys.exit(code)
 
 
@@ -110,8 +109,6 @@ def _main() -> None:
             description="See where a masked diffusion model commits too early: train, decode in any order, explain.\n\n"
             "Your own package.module:NAME is looked for in the current folder and, with --path DIR, in DIR.",
             args=_own_words(sys.argv[1:]),
-            config=(FlagCreatePairsOff,),
-            registry=RULES,
         )
         sys.stdout.flush()
     except HardtailError as error:

@@ -8,12 +8,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-from tyro.conf import FlagCreatePairsOff, arg
+from tyro.conf import arg
 from tyro.constructors import PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from hardtail.cli.common import Device, OwnFolder, Patience, asked_to_stop, say, usable_device
 from hardtail.cli.options import RULES, option, refuse_outside
+from hardtail.cli.parsing import Call, parsed
 from hardtail.cli.watching import Watcher
 from hardtail.core.errors import FieldError, HardtailError
 from hardtail.core.hub import pinned_data
@@ -74,26 +74,22 @@ def main(words: Sequence[str]) -> None:
         ] = None,
         path: OwnFolder = None,  # taken before
         dry_run: Annotated[bool, option("show what would run, and what it would cost")] = False,
-    ) -> None:
-        guard()
-        refuse_outside(command, {"patience": patience})
-        recipe = _fine_tuned(recipe, template)
-        folder = out or Path("runs") / f"{recipe.name}-s{recipe.seed}"
-        if dry_run:
-            _show(recipe, folder)
-        else:
-            file = None if data is None else pinned_data(data)
-            _train(recipe, folder, usable_device(device), file, patience, log)
+    ) -> Call:
+        def run() -> None:
+            guard()
+            refuse_outside(command, {"patience": patience})
+            chosen = _fine_tuned(recipe, template)
+            folder = out or Path("runs") / f"{chosen.name}-s{chosen.seed}"
+            if dry_run:
+                _show(chosen, folder)
+            else:
+                file = None if data is None else pinned_data(data)
+                _train(chosen, folder, usable_device(device), file, patience, log)
+
+        return run
 
     try:
-        tyro.cli(
-            command,
-            args=rest,
-            prog=f"hardtail train {typed}",
-            config=(FlagCreatePairsOff,),
-            description=f"Train {title}.",
-            registry=RULES,
-        )
+        parsed(command, rest, f"hardtail train {typed}", f"Train {title}.")()
     except FieldError as error:
         if error.owner != Recipe.__name__:
             raise

@@ -1,0 +1,67 @@
+"""The one place that calls the parser: what it refuses is told as every other mistake is."""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
+
+import tyro
+from tyro.conf import FlagCreatePairsOff
+
+from hardtail.cli.options import RULES
+from hardtail.core.errors import HardtailError
+
+Call = Callable[[], None]
+"""A command with what it was given, to be called once the parser is done."""
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+
+def parsed(command: Callable[..., Call], words: Sequence[str], prog: str, description: str | None = None) -> Call:
+    """What `command` returns for these words; raise HardtailError if it does not take them."""
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            return tyro.cli(
+                command,
+                args=words,
+                prog=prog,
+                description=description,
+                config=(FlagCreatePairsOff,),
+                registry=RULES,
+            )
+    except SystemExit as stop:
+        if not stop.code:  # it has printed help
+            raise
+        raise HardtailError(f"{_sentence(said.getvalue())} `{prog} --help` has more") from None
+
+
+def _sentence(box: str) -> str:
+    """What the parser says in a box: its first part, and the names of similar options from later ones.
+
+    The frame takes two columns on the left, in letters that depend on the encoding of standard output.
+    """
+    parts: list[list[str]] = [[]]
+    for line in _COLOUR.sub("", box).splitlines()[1:]:  # the first is the title
+        inside = line[2:].rstrip(" │╯")
+        if inside.strip("─-"):
+            parts[-1].append(inside)
+        else:  # a rule
+            parts.append([])
+    first, *others = filter(None, parts)
+    told = " ".join(line for line in first if not line.startswith(" ")).removeprefix("Error parsing ").rstrip(".")
+    items = (f"{name} ({help})" if help else name for name, help in _items(first).items())
+    similar = [name for part in others if part[0].startswith(("Perhaps", "Arguments similar")) for name in _items(part)]
+    said = " ".join(filter(None, (told[:1].lower() + told[1:], ", ".join(items))))
+    return f"{said}; did you mean {' or '.join(sorted(similar))}?" if similar else f"{said};"
+
+
+def _items(lines: Sequence[str]) -> dict[str, str]:
+    """The options that some lines list, which are indented, with the help below each, which is more so."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if line.startswith(8 * " ") and found:
+            name, help = found.popitem()
+            found[name] = f"{help} {line.strip()}".strip().removesuffix("(required)").rstrip()
+        elif line.startswith(4 * " "):
+            found[line.strip()] = ""
+    return found
