@@ -47,7 +47,7 @@ def _sentence(box: str) -> str:
             parts[-1].append(inside)
         else:  # a rule
             parts.append([])
-    first, *others = filter(None, parts)
+    first, *others = [part for part in parts if part] or [[box.strip()]]
     told = " ".join(line for line in first if not line.startswith(" ")).removeprefix("Error parsing ").rstrip(".")
     items = (f"{name} ({help})" if help else name for name, help in _items(first).items())
     similar = [name for part in others if part[0].startswith(("Perhaps", "Arguments similar")) for name in _items(part)]
