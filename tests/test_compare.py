@@ -113,13 +113,16 @@ def test_two_models_never_have_one_name(tmp_path: Path, monkeypatch: pytest.Monk
     assert [subject.name for subject in load_models(files)] == [*files[:2], "other/mine"]
 
 
-def test_a_model_or_a_trace_in_two_spellings_is_refused(hardtail_command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["compare", "diagnose"])
+def test_a_model_or_a_trace_in_two_spellings_is_refused(
+    command: str, hardtail_command: Command, tmp_path: Path
+) -> None:
     trace, model = tmp_path / "mine.npz", tmp_path / "run"
     decoded("top1").save(trace)
     model.mkdir()
     for twice in (trace, model):
         odd = f"{tmp_path}/./{twice.name}/" if twice.is_dir() else f"{tmp_path}/../{tmp_path.name}/{twice.name}"
-        code, _, err = hardtail_command("compare", str(twice), odd)
+        code, _, err = hardtail_command(command, str(twice), odd)
         assert (code, err) == (2, f"hardtail: {twice} is given more than once; name every run and trace once\n")
 
 

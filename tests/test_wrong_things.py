@@ -108,10 +108,10 @@ def test_a_name_that_is_none(words: str, sentence: str, hardtail_command: Comman
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("eval zoo:a --bogus", "unrecognized options: --bogus; `hardtail eval --help` has more"),
+        ("eval zoo:a --bogus", "not understood: --bogus; `hardtail eval --help` has more"),
         (
             "compare zoo:a --polici lsb --bach 3",
-            "unrecognized options: --polici, lsb, --bach, 3; did you mean --batch N or --policy, --policies POLICY? "
+            "not understood: --polici, lsb, --bach, 3; did you mean --batch N or --policy, --policies POLICY? "
             "`hardtail compare --help` has more",
         ),
         (

@@ -60,13 +60,14 @@ def diagnose(
     from hardtail.core.records import json_list
     from hardtail.measuring.evaluate import keep
     from hardtail.measuring.explain import explain_traces
-    from hardtail.show.sources import load_traces
+    from hardtail.show.sources import load_traces, refuse_repeated
 
     if not models:
         raise HardtailError("nothing to diagnose; give at least one run directory, weights file or trace")
     traces = [name for name in models if name.endswith(".npz")]
     if len(traces) == len(models):
         common.refuse_without_model(diagnose, locals(), ("task", "full", "out", "as_json"))
+    refuse_repeated(models)
     common.refuse_other_records(out)
 
     def load(name: str) -> tuple["Subject", Path | None]:

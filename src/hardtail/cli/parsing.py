@@ -52,6 +52,7 @@ def _sentence(box: str) -> str:
     items = (f"{name} ({help})" if help else name for name, help in _items(first).items())
     similar = [name for part in others if part[0].startswith(("Perhaps", "Arguments similar")) for name in _items(part)]
     said = " ".join(filter(None, (told[:1].lower() + told[1:], ", ".join(items))))
+    said = said.replace("unrecognized options:", "not understood:", 1)  # they may be words, such as a second model
     return f"{said}; did you mean {' or '.join(sorted(similar))}?" if similar else f"{said};"
 
 

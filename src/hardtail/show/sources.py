@@ -33,11 +33,16 @@ class Sources:
 def sorted_sources(names: Sequence[str]) -> Sources:
     models = [name for name in names if not name.endswith(".npz")]
     traces = tuple(Path(name) for name in names if name.endswith(".npz"))
+    refuse_repeated(names)
+    folders = [Path(name) for name in models if Path(name).is_dir()]
+    return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
+
+
+def refuse_repeated(names: Sequence[str]) -> None:
+    """Refuse models and traces of which one is named twice, perhaps in two spellings."""
     places = [str(Path(name).resolve()) if Path(name).exists() else name for name in names]
     if repeated := next((name for name, at in zip(names, places, strict=True) if places.count(at) > 1), None):
         raise HardtailError(f"{repeated} is given more than once; name every run and trace once")
-    folders = [Path(name) for name in models if Path(name).is_dir()]
-    return Sources(tuple(models), traces, tuple(Run.of_folder(folder) for folder in folders))
 
 
 def recorded_results(place: str | Path | None) -> Store:
