@@ -75,7 +75,7 @@ def newer_doors(folder: Path) -> list[Door]:
 
     def measured(text: str) -> None:
         given = GivenProblems.read(task, written(folder / "problems.txt", text.encode("utf-8", "replace")))
-        given.of(given.strata([str(task.stratum("natural"))])[0], None)
+        given.together(given.strata([str(task.stratum("natural"))]), None)
 
     def replayed(arrays: dict[str, Array]) -> None:
         diagnose(task, trace_of_canvases(trace.instances, list(arrays.values()), trace.mask_id))

@@ -57,12 +57,12 @@ def test_a_model_is_measured_on_the_problems_of_a_file(tmp_path: Path, sums: Pat
     assert every.strata(["natural", "chain>=28", "chain=2"]) == ["natural", "chain>=28"]
     assert len(every.spread("chain>=28", 5)) == 1
     together, inside = every.together(["natural", "chain>=28"], 1)
-    assert TASK.render(together) == TASK.render(every.of("natural", 2))
+    assert TASK.render(together) == TASK.render(every.together(["natural"], 2)[0])
     assert {name: rows_K.tolist() for name, rows_K in inside.items()} == {
         "natural": [True, False],
         "chain>=28": [False, True],
     }
-    assert TASK.render(every.of("natural", 2)) == TASK.render(every.of("natural", None))[:2]
+    assert TASK.render(every.together(["natural"], 2)[0]) == TASK.render(every.together(["natural"], None)[0])[:2]
 
 
 def test_strata_that_hold_the_same_problems_of_a_file_are_measured_once(sums: Path) -> None:
@@ -121,9 +121,9 @@ def test_a_file_without_strata_has_only_natural_problems(tmp_path: Path) -> None
     built = data.build(TASK, "test", n=4)
     save_instances(tmp_path / "set.npz", built.instances.bare(), built.manifest)
     bare = GivenProblems.read(TASK, tmp_path / "set.npz")
-    assert len(bare.of("natural", None)) == 4
+    assert len(bare.together(["natural"], None)[0]) == 4
     with pytest.raises(HardtailError, match="built with `--bare`"):
-        bare.of("chain>=2", None)
+        bare.together(["chain>=2"], None)
 
 
 def test_a_text_that_cannot_be_read_is_named_with_what_is_wrong_in_it(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_text_that_cannot_be_read_is_named_with_what_is_wrong_in_it(tmp_path: 
 
 def test_a_stratum_that_the_file_lacks_is_named(sums: Path) -> None:
     with pytest.raises(HardtailError, match=r"sums.txt has no problem of the stratum chain=2"):
-        GivenProblems.read(TASK, sums).of("chain=2", None)
+        GivenProblems.read(TASK, sums).together(["chain=2"], None)
 
 
 def test_a_stratum_that_the_file_lacks_is_refused_before_decodes_are_announced(

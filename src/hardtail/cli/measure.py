@@ -113,7 +113,7 @@ def evaluate(
     # On a cluster each worker loads the model; here it is loaded only to know what it is.
     subject = load("cpu") if launcher == "ray" else load(common.usable_device(device), compiled=compiled)
     common.say_unfinished([subject])
-    plan = partial(Plan.of, subject, policies, strata, n, calibrating=calibrate)
+    plan = partial(Plan.of, subject, policies, strata, n, calibrating=calibrate, data_seed=data_seed)
     planned = plan()  # names that are not known are refused before a file is read
     if data is not None:
         with common.busy(f"reading {data}"):
@@ -132,7 +132,6 @@ def evaluate(
         every = planned.measure(
             Decoding(commit, batch, where, seed, temperature, allowed),
             Evaluating(makers, advance, gallery, trust),
-            data_seed=data_seed,
             traces=traces,
             say=common.say,
         )
@@ -168,14 +167,13 @@ def _collected(every: "Iterable[Found]", into: Path | None) -> "list[Found]":
 def _decodes(plan: "Plan") -> str:
     """`3,000 decodes = 500 instances × 2 strata × 3 policies`: where the number of decodes comes from."""
     decodes = common.counted(plan.total, "decode", "decodes")
-    asked = len(plan.policies) + (plan.subject.task.reveals if plan.given is None else 0)
-    policies = common.counted(asked, "policy", "policies")
+    policies = common.counted(len(plan.policies), "policy", "policies")
+    words = common.counted(plan.instances, "problem", "problems")
     if plan.given is None:
-        each = common.counted(plan.each, "instance", "instances")
-        words = f"{each} × {common.counted(len(plan.strata), 'stratum', 'strata')} × {policies}"
-    else:
-        words = f"{common.counted(plan.instances, 'problem', 'problems')} × {policies}"
-        words += f" + {plan.half_revealed:,} half revealed" * bool(plan.half_revealed)
+        each, strata = plan.instances // len(plan.strata), common.counted(len(plan.strata), "stratum", "strata")
+        words = f"{common.counted(each, 'instance', 'instances')} × {strata}"
+    words += f" × {policies}"
+    words += f" + {plan.half_revealed:,} half revealed" * bool(plan.half_revealed)
     if plan.ladders:
         words += f" + {plan.calibrating:,} natural problems × {common.counted(len(plan.ladders), 'ladder', 'ladders')}"
     return f"{decodes} = {words}"

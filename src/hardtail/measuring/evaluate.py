@@ -3,7 +3,7 @@
 Shapes: N instances, A answer cells.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,11 +33,11 @@ from hardtail.core.types import Array, Instances, Trace, concatenated
 from hardtail.decoding.loop import decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import Progress
-from hardtail.measuring.choices import DEFAULT_N, measured_instances
 from hardtail.measuring.given import GivenProblems
 from hardtail.measuring.influence import with_groups
 from hardtail.measuring.one_pass import half_reveal, probe, reveal
 from hardtail.measuring.passes import HERE, Passes
+from hardtail.measuring.problems import chosen_problems
 from hardtail.measuring.provenance import about_of, head_of
 from hardtail.measuring.statistics import mcnemar, wilson
 from hardtail.measuring.subject import Subject
@@ -63,10 +63,6 @@ MOST_IN_PAIRS = 4
 """The most policies of which every pair is compared."""
 Found = Outcome | Probe | Reveal | Paired
 """One thing that an evaluation measures."""
-
-
-def _drawn(task: Task, seed: int, stratum: str, n: int | None) -> Instances:
-    return measured_instances(task, stratum, DEFAULT_N if n is None else n, seed)
 
 
 @dataclass(frozen=True)
@@ -234,32 +230,22 @@ def evaluate_all(
 ) -> Iterator[Found]:
     """Every policy on every stratum, the probe, the partial reveal where the task has one, and paired comparisons.
 
-    The `n` instances of a stratum (by default `DEFAULT_N`) are drawn, or are the first of those `given` (by default
-    all of them). `calibrated` has the number of problems that set a policy's limit, by its name; `traces` is the folder
-    that every trace is written to.
+    The problems are those of `chosen_problems`. `calibrated` has the number of problems that set a policy's limit, by
+    its name; `traces` is the folder that every trace is written to.
     """
     task = subject.task
     if traces is not None:
         refuse_other_traces(traces, subject, strata, policies)
-    draw: Callable[[str, int | None], Instances]
-    if given is None:
-        origin, draw = replace(subject.origin, data_seed=data_seed), partial(_drawn, task, data_seed)
-    else:
-        origin, draw = replace(subject.origin, data=given.file), given.of
-        together, inside = given.together(strata, n)
-    subject = replace(subject, origin=origin)
+    problems = chosen_problems(task, n, data_seed, given)
+    subject = replace(subject, origin=problems.origin(subject.origin))
     run = partial(evaluate_strata, subject, decoding=decoding, how=how)
     measured: dict[tuple[str, str], Outcome] = {}
-    for stratum in strata[1:]:  # refuse impossible strata before decoding; the first is drawn at once anyway
-        draw(stratum, 1)
-    for stratum in strata:
-        instances = draw(stratum, n)
+    for together, inside, stratum in ((*held, stratum) for held in problems.together(strata) for stratum in held[1]):
+        instances = together.take(inside[stratum])
         yield probe(subject, instances, stratum, decoding, how.passes)
-        if given is None:
-            together, inside = instances, {stratum: np.ones(len(instances), dtype=np.bool_)}
         outcomes: dict[str, Outcome] = {}
         for name, policy in policies.items():
-            if (name, stratum) not in measured:  # a file's problems are decoded once for all of its strata
+            if (name, stratum) not in measured:  # problems are decoded once for all strata that they are in
                 paths = {of: trace_path(traces, of, name) for of in inside} if traces else {}
                 found = run(name, policy, together, inside, traces=paths, calibrated=calibrated.get(name))
                 measured |= {(name, of): outcome for of, outcome in found.items()}

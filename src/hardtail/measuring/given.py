@@ -53,10 +53,6 @@ class GivenProblems:
             instances, digest = data.load(task, str(path)).instances, file_hash(path)
         return cls(task, instances, DataFile(file=hub.called(path), sha256=digest, count=len(instances)))
 
-    def of(self, stratum: str, n: int | None) -> Instances:
-        """The first `n` problems of a stratum in the order of the file, or all; `natural` is the whole file."""
-        return self._solved(self._some(stratum)[:n])
-
     def spread(self, stratum: str, n: int) -> Instances:
         """At most `n` problems of a stratum, from all parts of the file, which may be in the order of difficulty."""
         inside_K = self._some(stratum)
@@ -82,10 +78,11 @@ class GivenProblems:
         refuse_unsolved(self.task, self.instances, self.file.file)
 
     def together(self, strata: Sequence[str], n: int | None) -> tuple[Instances, dict[str, NDArray[np.bool_]]]:
-        """All problems that `of` gives for these strata, each once, and for each stratum which of them are in it."""
+        """The first `n` problems of each stratum, or all, each once in the order of the file, and for each stratum
+        which of them are in it; `natural` is the whole file."""
         inside = {name: self._some(name)[:n] for name in strata}
         every_K = np.unique(np.concatenate(list(inside.values())))
-        return self.instances.take(every_K), {name: np.isin(every_K, rows_K) for name, rows_K in inside.items()}
+        return self._solved(every_K), {name: np.isin(every_K, rows_K) for name, rows_K in inside.items()}
 
     def _some(self, stratum: str) -> NDArray[np.intp]:
         if not len(inside_K := self._inside(stratum)):

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from hardtail.decoding.options import Decoding
 from hardtail.measuring.calibration import calibrate, ladders
-from hardtail.measuring.choices import DEFAULT_N, chosen_policies, chosen_strata
+from hardtail.measuring.choices import chosen_policies, chosen_strata
 from hardtail.measuring.cost import decode_seconds
 from hardtail.measuring.evaluate import USUALLY, Evaluating, Found, evaluate_all
 from hardtail.measuring.given import GivenProblems
+from hardtail.measuring.problems import chosen_problems
 from hardtail.measuring.subject import Subject
 from hardtail.measuring.trust import QUESTIONS
 from hardtail.policies.base import Commit, Policy
@@ -26,6 +27,7 @@ class Plan:
     strata: list[str]
     n: int | None
     """Problems of each stratum; None for the usual number, or for all that are given."""
+    data_seed: int
     given: GivenProblems | None = None
     calibrating: int = 0
     """Natural problems that set the limit of each ladder."""
@@ -40,34 +42,31 @@ class Plan:
         n: int | None = None,
         given: GivenProblems | None = None,
         calibrating: int | None = None,
+        data_seed: int | None = None,
     ) -> "Plan":
-        """The named policies and strata, or the usual ones; of a file, the strata that differ in its problems."""
+        """The named policies and strata, or the usual ones; of a file, the strata that differ in its problems.
+
+        By default problems are drawn with the model's seed.
+        """
         chosen, wanted = chosen_policies(subject.task, policies), chosen_strata(subject.task, strata)
-        if given is not None and not strata:
-            wanted = given.distinct(wanted, n)
-        return cls(subject, chosen, wanted, n, given, calibrating or 0, ladders(chosen) if calibrating else {})
+        seed = subject.seed if data_seed is None else data_seed
+        if not strata:
+            wanted = chosen_problems(subject.task, n, seed, given).distinct(wanted)
+        return cls(subject, chosen, wanted, n, seed, given, calibrating or 0, ladders(chosen) if calibrating else {})
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        return chosen_problems(self.subject.task, self.n, self.data_seed, self.given).counts(self.strata)
 
     @property
-    def each(self) -> int:
-        """How many problems are drawn of each stratum."""
-        return self.n or DEFAULT_N
-
-    @cached_property
     def instances(self) -> int:
         """How many problems every policy decodes; each given one once, whatever strata it is in."""
-        if self.given is None:
-            return len(self.strata) * self.each
-        return len(self.given.together(self.strata, self.n)[0])
+        return self._counts[0]
 
-    @cached_property
+    @property
     def half_revealed(self) -> int:
         """How many answers are also decoded from their half, by stratum."""
-        if not self.subject.task.reveals:
-            return 0
-        if self.given is None:
-            return self.instances
-        _, inside = self.given.together(self.strata, self.n)
-        return sum(int(own_N.sum()) for own_N in inside.values())
+        return self._counts[1] if self.subject.task.reveals else 0
 
     @property
     def decodes(self) -> list[tuple[Policy, int]]:
@@ -94,16 +93,11 @@ class Plan:
         decoding: Decoding,
         how: Evaluating = USUALLY,
         *,
-        data_seed: int | None = None,
         traces: Path | None = None,
         say: Callable[[str], None] = lambda words: None,
     ) -> Iterator[Found]:
-        """Set the limits of the ladders, and `say` them; then measure all, with the options of `evaluate_all`.
-
-        By default problems are drawn with the model's seed.
-        """
-        seed = self.subject.seed if data_seed is None else data_seed
-        policies, calibrated = self._with_limits(decoding, how, seed, say)
+        """Set the limits of the ladders, and `say` them; then measure all, with the options of `evaluate_all`."""
+        policies, calibrated = self._with_limits(decoding, how, say)
         yield from evaluate_all(
             self.subject,
             policies,
@@ -111,14 +105,14 @@ class Plan:
             self.n,
             decoding,
             how,
-            data_seed=seed,
+            data_seed=self.data_seed,
             given=self.given,
             traces=traces,
             calibrated=calibrated,
         )
 
     def _with_limits(
-        self, decoding: Decoding, how: Evaluating, data_seed: int, say: Callable[[str], None]
+        self, decoding: Decoding, how: Evaluating, say: Callable[[str], None]
     ) -> tuple[dict[str, Policy], dict[str, int]]:
         """The policies with the limits that natural problems set, and by how many problems each was set."""
         policies, calibrated = {}, {}
@@ -130,7 +124,7 @@ class Plan:
                     self.ladders[name],
                     self.calibrating,
                     decoding,
-                    data_seed=data_seed,
+                    data_seed=self.data_seed,
                     passes=how.passes,
                     progress=how.progress,
                 )
