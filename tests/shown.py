@@ -1,6 +1,8 @@
-"""Whether a program still prints what a page shows, where another processor may round differently."""
+"""What is shown: whether a program still prints what a page shows, where another processor may round differently; and
+the words on a figure."""
 
 import re
+from typing import Any
 
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?(?: %)?")
 
@@ -21,3 +23,10 @@ def assert_shown(shown: str, printed: str) -> None:
     assert NUMBER.sub("#", shown) == NUMBER.sub("#", printed)
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
     assert not [pair for pair in pairs if not close(*pair)], printed
+
+
+def words(figure: Any) -> str:
+    """All text on a figure."""
+    from matplotlib.text import Text
+
+    return "\n".join(text.get_text() for text in figure.findobj(Text))

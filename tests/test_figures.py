@@ -14,13 +14,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-import hardtail
 from hardtail import cli
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import DataFile, LogLine, lines_of
 from hardtail.core.types import Trace
-from hardtail.decoding.loop import decode
-from hardtail.policies.named import policy_named
 from hardtail.show.charts.accuracy import recorded_accuracy
 from hardtail.show.charts.answers import LOGICAL
 from hardtail.show.charts.chart import SHARE, Axis, Chart, Line, Point, Series, grouped
@@ -38,15 +35,10 @@ from hardtail.study.claims.figures import Accuracy
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
-from hardtail.tasks.addition.commits import wrong_commits
-from hardtail.tasks.addition.figures import chosen_failures, failures_figure
-from hardtail.tasks.maze.figures import ADDED, REMOVED, chosen_mazes, regions_figure
-from hardtail.tasks.maze.task import Maze
-from hardtail.traces.canvases import canvases_of, trace_of_canvases
-from hardtail.traces.commits import wrong_cells
-from tests.planted_other import local_maze, reciting
+from hardtail.tasks.addition.figures import failures_figure
 from tests.planted_results import Planted
 from tests.report_toys import TASK, addition_traces, results, saved
+from tests.shown import words
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +60,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 @pytest.fixture(scope="module")
 def runs(store: Store) -> list[Run]:
     return store.runs()
-
-
-def words(figure: Any) -> str:
-    """All text on a figure."""
-    return "\n".join(text.get_text() for text in figure.findobj(mpl.text.Text))
 
 
 def series(axes: Any, colour: str) -> list[tuple[list[float], list[float]]]:
@@ -129,45 +116,6 @@ def test_nothing_to_draw_and_no_matplotlib_are_sentences(tmp_path: Path, monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(HardtailError, match=re.escape("pip install 'hardtail[report]'")):
         write_figures(tmp_path, [], [])
-
-
-# -- addition ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_failures_shown_are_the_papers_two_kinds(failing: Trace) -> None:
-    lost, gained = chosen_failures(TASK, failing)
-    assert (lost.role, lost.difference) == ("k", -1)
-    assert (gained.role, gained.difference) == ("g", 1)
-
-
-def test_a_failure_is_drawn_as_it_was_decoded(failing: Trace) -> None:
-    (chosen, *_) = chosen_failures(TASK, failing)
-    wrong_ones = wrong_commits(TASK, failing).lowest_index
-    lines = [wrong_ones.example(f) for f in range(len(wrong_ones))]
-    (line,) = [line for line in lines if line.instance == chosen.instance]
-    said = words(style()(failures_figure)(TASK, failing, pen, [chosen]))
-    wrong = failing.answer_NA[chosen.instance, chosen.cell]
-    hidden = round((line.masked or 0) * line.chain)
-    assert f"step {line.step + 1} of 13: writes {wrong} with p = {line.prob:.3f}" in said
-    assert f"while {hidden} of {line.chain} chain cells are masked" in said
-    assert f"carry chain: {line.chain} cells" in said
-    alike = sum((other.role, other.difference) == (line.role, line.difference) for other in lines)
-    assert f"{alike} of {len(lines)} failures" in said, "how typical it is"
-
-
-def test_a_failure_of_canvases_is_drawn_without_probabilities(failing: Trace) -> None:
-    told = trace_of_canvases(failing.instances, list(canvases_of(failing)), failing.mask_id)
-    said = words(style()(failures_figure)(TASK, told, pen))
-    (chosen, *_) = chosen_failures(TASK, told)
-    wrong, gold = (held[chosen.instance, chosen.cell] for held in (told.answer_NA, told.instances.answer_NA))
-    assert f"writes {wrong}, while " in said
-    assert f"chain cells are masked; {gold} is true" in said
-
-
-def test_without_a_failure_there_is_no_figure_of_one(stage: Stage) -> None:
-    right = next(held.trace for held in stage.decoders if held.policy == "lsb")
-    with pytest.raises(HardtailError, match="every sum of this trace is right"):
-        style()(failures_figure)(TASK, right, pen)
 
 
 # -- curves -----------------------------------------------------------------------------------------------------------
@@ -312,51 +260,6 @@ def test_seeds_whose_data_have_other_ranks_are_counted_together(
     (one,) = trained_and_visited("listops", made.written().runs(), None)
     assert one.histogram.count_K.tolist() == [0, 6]
     assert one.histogram.rank_KR.tolist() == together
-
-
-# -- mazes ------------------------------------------------------------------------------------------------------------
-
-
-def halves(figure: Any, colour: str) -> int:
-    found = [
-        len(held.get_paths())
-        for axes in figure.axes
-        for held in axes.collections
-        if held.get_paths() and mpl.colors.same_color(held.get_facecolor()[0], colour)
-    ]
-    return sum(found)
-
-
-def test_wrong_cells_of_a_maze_are_halved_in_the_colour_of_their_error() -> None:
-    task = Maze(size=5)
-    instances = task.sample(6, hardtail.Streams(1).named("figures"), "natural")
-    off, on = task.vocabulary.id("0"), task.vocabulary.id("1")
-    gold_NA = instances.answer_NA
-    swapped_NA = np.where(gold_NA == off, on, np.where(gold_NA == on, off, gold_NA))
-    cell_A = np.arange(task.answer_len)
-    answer_NA = np.where(cell_A % 3 == 0, swapped_NA, gold_NA)
-    about = {"task": task.name, "config": task.config(), "policy": "top1", "note": "planted"}
-    denoiser = reciting(task, instances, answer_NA, np.full(gold_NA.shape, 0.9))
-    trace = decode(denoiser, instances, policy_named("top1"), about=about)
-    shown = chosen_mazes(trace)
-    wrong_NA = wrong_cells(trace)[shown]
-    figure = style()(regions_figure)(task, trace, pen)
-    with style():
-        figure.draw_without_rendering()
-    assert halves(figure, ADDED) == int((wrong_NA & (gold_NA[shown] == off)).sum()) > 0
-    assert halves(figure, REMOVED) == int((wrong_NA & (gold_NA[shown] == on)).sum()) > 0
-    assert "planted" in words(figure)
-    exact = decode(reciting(task, instances, gold_NA, np.full(gold_NA.shape, 0.9)), instances, policy_named("top1"))
-    with pytest.raises(HardtailError, match="every maze of this trace is right"):
-        style()(regions_figure)(task, exact, pen)
-
-
-def test_a_planted_maze_says_so_wherever_it_is_drawn(tmp_path: Path) -> None:
-    task = Maze(size=5)
-    instances = task.sample(4, hardtail.Streams(2).named("figures"), "natural")
-    about = {"task": task.name, "config": task.config(), "policy": "top1", "note": "not a trained model"}
-    trace = decode(local_maze(task, instances, 1), instances, policy_named("top1"), about=about)
-    assert "not a trained model" in words(style()(regions_figure)(task, trace, pen))
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

@@ -44,6 +44,13 @@ def test_marks_stay_at_their_stratum_however_many_models_there_are(opened: Open,
         assert min(centres, key=lambda centre: abs(centre - mark)) == centres[place % len(STRATA)]
 
 
+def test_no_line_crosses_a_stratum_that_was_not_measured(opened: Open, tmp_path: Path) -> None:
+    line = Line("", tuple(Point(place, 0.5) for place in (0, 1, 3, 4)))
+    chart = drawn("accuracy", [(Series("m", "m", "top1", group="m"), line)])
+    path = opened("#curves", path=written(tmp_path / "gap.html", chart)).locator(".plot path[stroke-width='2']")
+    assert re.sub(r"[^ML]", "", path.get_attribute("d") or "") == "MLML"
+
+
 def test_ten_policies_have_ten_marks_and_fit_a_phone(opened: Open, tmp_path: Path) -> None:
     names = ["top1", *(f"ladder,hide=comb,parts=3,splits=1,limit=0.00{n}1,again=2" for n in range(9))]
     series = [(Series(f"m · {name}", "m", name, group="m"), Line("", (Point(0, 0.5),))) for name in names]

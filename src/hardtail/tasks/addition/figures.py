@@ -16,7 +16,6 @@ from hardtail.tasks.addition.commits import Example, chain_cells, wrong_commits
 from hardtail.tasks.addition.solver import ROLES, G, K
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.parts import Pen
-from hardtail.traces.canvases import canvases_of
 from hardtail.traces.commits import annotation
 from hardtail.traces.states import hidden_before, standing, steps_of
 
@@ -79,10 +78,12 @@ def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) 
     axes.set_ylim(9.3, -2.8)
     hidden_A, step_A = hidden_before(one)[0, failure.step], standing(one).step_NA[0]
     role_A = annotation(task, instances.extras, "role_NA")[0]
-    before_A = canvases_of(one)[failure.step - 1, 0] if failure.step else one.answer_NA[0]
-    seen = decode(np.where(hidden_A, one.answer_NA[0], before_A))
+    before_T = one.commit_NT[0] & (one.step_NT[0] < failure.step)
+    cell_T, seen_A, seen_step_A = one.cell_NT[0, before_T], one.answer_NA[0].copy(), step_A.copy()
+    seen_A[cell_T], seen_step_A[cell_T] = one.token_NT[0, before_T], one.step_NT[0, before_T]  # the last of each cell
+    seen = decode(seen_A)
     gold, answer, prompt = decode(instances.answer(0)), decode(one.answer_NA[0]), decode(instances.prompt(0))
-    a, b = prompt[: task.digits], prompt[task.digits + 1 : -1]
+    a, b, last = prompt[: task.digits], prompt[task.digits + 1 : -1], max(steps_of(one) - 1, 1)
 
     _chain(axes, pen, chain_cells(task, instances)[0])
     for row, name in enumerate(ROWS):
@@ -95,7 +96,7 @@ def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) 
     for cell in range(cells):
         kind = ROLES[role_A[cell]][0] if ROLES[role_A[cell]] != "carry_out" else "·"
         _sign(axes, cell, ROLE, kind, *((pen.SOFT, "normal") if kind == "p" else (pen.INK, "bold")))
-        fill, ink = pen.ramp(step_A[cell] / max(steps_of(one) - 1, 1))
+        fill, ink = pen.ramp(step_A[cell] / last)
         _sign(axes, cell, STEP, str(step_A[cell] + 1), ink, fill=fill, size=6.5)
         if answer[cell] != gold[cell]:
             _sign(axes, cell, ANSWER, answer[cell], "white", "bold", fill=pen.WRONG, size=8)
@@ -106,6 +107,7 @@ def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) 
         elif hidden_A[cell]:
             _sign(axes, cell, SEEN, "", pen.INK, fill=pen.HIDDEN)
         else:
+            fill, ink = pen.ramp(seen_step_A[cell] / last)
             _sign(axes, cell, SEEN, seen[cell], ink, fill=fill, size=8)
 
 
