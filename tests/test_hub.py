@@ -114,6 +114,13 @@ def test_the_card_says_what_was_recorded(run: Path, hub: Hub, tmp_path: Path, ha
     (accuracy,) = [held for held in read_measurements(run / "evaluations.jsonl") if isinstance(held, Accuracy)]
     (listed,) = card.data.eval_results
     assert (listed.metric_type, listed.metric_value) == ("exact_match", accuracy.exact_match)
+    assert (listed.metric_name or "").endswith("of 4"), "four problems say little"
+    assert f"| {accuracy.exact_match:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}] of 4 |" in text
+
+
+def test_the_card_of_a_shipped_model_says_how_sure_its_figures_are(hardtail_command: Command) -> None:
+    _, card, _ = hardtail_command("push", "zoo:maze-puma", "hf:me/model", "--dry-run")
+    assert "| corridor>=20 | 0.428 [0.385, 0.472] of 500 | 0.484 [0.440, 0.528] of 500 |" in card
 
 
 def test_a_revision_stays_what_it_was(run: Path, hub: Hub) -> None:

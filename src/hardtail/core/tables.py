@@ -169,6 +169,11 @@ def text(cell: Cell, decimals: int | None = None) -> str:
     return f"{cell:,.0f}" if 9999.5 <= abs(cell) < 1e12 else f"{cell:.4g}"  # 9999.5 would be 1e+04
 
 
+def share_text(share: float, low: float | None, high: float | None) -> str:
+    """A share and, if it is known, its interval: `0.800 [0.376, 0.964]`."""
+    return text(share, 3) + ("" if low is None or high is None else f" [{low:.3f}, {high:.3f}]")
+
+
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

@@ -9,10 +9,11 @@ from hardtail.core.hub import HF
 from hardtail.core.manifest import Manifest
 from hardtail.core.pretrained import Pretrained
 from hardtail.core.records import Accuracy, Finished
-from hardtail.core.tables import Table
+from hardtail.core.tables import Table, share_text
 from hardtail.core.types import Instances, Trace
 from hardtail.core.version import __version__
 from hardtail.measuring.diagnosis import Diagnosis, verdict
+from hardtail.measuring.statistics import wilson
 from hardtail.measuring.subject import Subject
 from hardtail.show.zoo import rounded_text
 from hardtail.tasks.base import Task
@@ -63,14 +64,19 @@ def model_card(
         _facts(facts),
     ]
     if listed is not None:
-        parts.append(_table(listed.about, listed.accuracy))
+        parts.append(f"{listed.about}.")
+        measured = [
+            (stratum, policy, share, n := listed.n[stratum][policy], *wilson(round(share * n), n))
+            for stratum, of in listed.accuracy.items()
+            for policy, share in of.items()
+        ]
+        parts.append(_accuracy_table(measured))
         if listed.rounded is not None:
             parts.append(f"The weights are rounded to {rounded_text(listed.rounded)}.")
     if accuracies:
-        by: dict[str, dict[str, float]] = {}
-        for held in accuracies:
-            by.setdefault(f"{held.stratum} (n = {held.n:,})", {})[held.policy] = held.exact_match
-        parts.append(_table("Exact match by stratum and decoding order", by))
+        parts.append(
+            _accuracy_table((of.stratum, of.policy, of.exact_match, of.n, of.low, of.high) for of in accuracies)
+        )
     if diagnoses:
         parts.append(f"```text\n{verdict(diagnoses, task.words).text()}\n```")
     call = f'model = ht.load("{HF}{name}"{_own(task)})  # at a commit: "{HF}{name}@COMMIT"'
@@ -129,7 +135,7 @@ def _of_steps(step: int | None, steps: int | None) -> str:
 
 def _result(task: Task, held: Accuracy) -> dict[str, Any]:
     """An accuracy as the Hub lists it."""
-    name = f"{task.name} {held.stratum}, {held.policy}"
+    name = f"{task.name} {held.stratum}, {held.policy}, of {held.n:,}"
     return {
         "task": {"type": "masked-diffusion", "name": "decoding"},
         "dataset": {"type": f"hardtail/{task.name}", "name": f"{task.name}, {held.stratum}"},
@@ -156,12 +162,14 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _table(title: str, by: Mapping[str, Mapping[str, float]]) -> str:
+def _accuracy_table(measured: Iterable[tuple[str, str, float, int, float | None, float | None]]) -> str:
+    """Exact match from stratum, policy, share, n, and the ends of the interval if they are known."""
+    by: dict[str, dict[str, str]] = {}
+    for stratum, policy, share, n, low, high in measured:
+        by.setdefault(stratum, {})[policy] = f"{share_text(share, low, high)} of {n:,}"
     columns = list(dict.fromkeys(policy for of in by.values() for policy in of))
-    rows = tuple(
-        (stratum, *(None if (value := of.get(policy)) is None else f"{value:.3f}" for policy in columns))
-        for stratum, of in by.items()
-    )
+    rows = tuple((stratum, *map(of.get, columns)) for stratum, of in by.items())
+    title = "Exact match by stratum and decoding order, with 95 % intervals"
     return Table(title, ("stratum", *columns), rows).markdown().strip()
 
 

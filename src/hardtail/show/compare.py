@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.files import atomic
-from hardtail.core.tables import Table
+from hardtail.core.tables import Table, share_text
 from hardtail.core.types import Trace
 from hardtail.measuring.statistics import Interval, PairedTest, mcnemar, wilson
 from hardtail.show.figures import style
@@ -118,8 +118,7 @@ def compare_tables(found: Sequence[Compared]) -> list[Table]:
 def _accuracies(one: Compared) -> Table:
     rows = []
     for score in one.scores:
-        low, high = score.interval
-        share = f"{score.right / score.n:.3f} [{low:.3f}, {high:.3f}]"
+        share = share_text(score.right / score.n, *score.interval)
         rows.append((score.decoder, score.stratum, f"{score.right} of {score.n}", share))
     return Table(f"{one.title}: exact match (95 % interval)", ("decoder", "stratum", "right", "share"), tuple(rows))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from hardtail.core.records import Accuracy, Measurement, Paired, Probe, Reveal, Trust
-from hardtail.core.tables import SCREEN, Cell, Table, text
+from hardtail.core.tables import SCREEN, Cell, Table, share_text
 from hardtail.core.terminal import wrapped
 from hardtail.measuring.evaluate import Found, Outcome
 from hardtail.measuring.subject import Subject
@@ -25,9 +25,7 @@ def eval_tables(subject: Subject, records: Sequence[Measurement]) -> list[Table]
     pairs = [record for record in records if isinstance(record, Paired)]
     files = dict.fromkeys(f", on {record.data.file}" for record in accuracies if record.data)
     title = f"{subject.name}{_checkpoint(subject)}{''.join(files)}: exact match (95 % interval)"
-    found = _with_probes(
-        _grids(title, accuracies, lambda of: f"{text(of.exact_match, 3)} [{of.low:.3f}, {of.high:.3f}]"), probes
-    )
+    found = _with_probes(_grids(title, accuracies, _share), probes)
     found += _grids("forward passes of an instance, mean", accuracies, lambda record: record.passes, decimals=1)
     if any(record.valid != record.exact_match for record in accuracies):
         found += _grids("valid answers, gold or not", accuracies, lambda record: record.valid, decimals=3)
@@ -50,6 +48,10 @@ def measured_how(record: Measurement, width: int = SCREEN) -> str:
     """What a record shares with the others of its evaluation, for a person who measures again."""
     drawn = "" if record.data or record.data_seed is None else f"instances of data seed {record.data_seed}, "
     return wrapped(f"{drawn}decoded in {record.decode_precision} on {record.device}", width)
+
+
+def _share(record: Accuracy) -> Cell:
+    return share_text(record.exact_match, record.low, record.high)
 
 
 def _stratum(record: Measurement) -> str:
