@@ -31,7 +31,7 @@ from hardtail.study.grids import Entry
 from hardtail.study.on_ray import Ray
 from hardtail.study.recipes import recipe_named
 from hardtail.study.store import Store
-from hardtail.study.unit import Inline, Launcher, Result, Unit, Watching
+from hardtail.study.unit import Inline, Launcher, Unit, UnitResult, Watching
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Timed:
 
     folder: Path
 
-    def __call__(self, unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None) -> Result:
+    def __call__(self, unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None) -> UnitResult:
         began, busy = time.perf_counter(), time.process_time()
         with little():
             result = work(unit, over, watching, owner)

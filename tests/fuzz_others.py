@@ -16,7 +16,7 @@ from hardtail.core.files import content_hash
 from hardtail.core.hub import Address
 from hardtail.core.parquet import ENTRY
 from hardtail.core.types import Array
-from hardtail.harness.problems import Asked, drawn, judge
+from hardtail.harness.problems import Wanted, drawn, judge
 from hardtail.models.hf.layout import Template
 from hardtail.models.hf.loading import load_hf
 from hardtail.study.leases import Leases
@@ -151,7 +151,7 @@ def harness_doors() -> list[Door]:
         except (ValueError, RecursionError):  # the harness reads it
             return
         if isinstance(said, dict):
-            asked = Asked.read({"problems": "addition,digits=4", "stratum": "natural"} | said)
+            asked = Wanted.read({"problems": "addition,digits=4", "stratum": "natural"} | said)
             drawn(asked.problems, asked.stratum, min(asked.n, 5), asked.seed)
 
     def judged(text: str) -> None:

@@ -36,7 +36,7 @@ NOT_PINNED = {
     "models.attention": {"HAS_TRITON", "HELD"},
     "models.packed": {"MOST_ROWS", "USUAL_TOKENS"},
     "policies.remask": {"LOOKS"},
-    "study.cluster": {"AHEAD"},
+    "study.cluster": {"JOBS_PER_PLACE"},
     "study.on_ray": {"LOOK_EVERY", "PAUSE", "POLL"},
     "tasks.reading": {"BLOCK"},
     "tasks.sudoku.task": {"_ROWS_AT_ONCE"},

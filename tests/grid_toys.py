@@ -17,7 +17,7 @@ from hardtail.core.buckets import BucketDepot
 from hardtail.core.depots import FolderDepot
 from hardtail.study import measure as measuring
 from hardtail.study.advance import work
-from hardtail.study.unit import Result, Unit, Watching
+from hardtail.study.unit import Unit, UnitResult, Watching
 from hardtail.tasks.base import Part
 from hardtail.training.step import Step
 from tests.study_toys import _diagnosed
@@ -42,7 +42,7 @@ class Faulty:
     marks: Path
     faults: dict[str, str]
 
-    def __call__(self, unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None) -> Result:
+    def __call__(self, unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None) -> UnitResult:
         fault, mark = self.faults.get(unit.name, ""), self.marks / unit.name
         with ExitStack() as stack:
             stack.enter_context(little())

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from hardtail.study.on_ray import PROCESS_MEMORY
-from hardtail.study.unit import Result
-from hardtail.study.worker import Order, perform
+from hardtail.study.unit import UnitResult
+from hardtail.study.worker import WorkOrder, perform
 
 
 class RayError(Exception):
@@ -29,7 +29,7 @@ class WorkerCrashedError(RayError): ...
 class NodeDiedError(RayError): ...
 
 
-Answer = Result | Exception | Callable[[], Any]
+Answer = UnitResult | Exception | Callable[[], Any]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Script:
     answers: dict[str, list[Answer]]
     cores: float = 4
     gpus: float = 0
-    sent: list[tuple[str, Order, dict[str, Any]]] = field(default_factory=list)
+    sent: list[tuple[str, WorkOrder, dict[str, Any]]] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Script:
 
         return made
 
-    def _send(self, order: Order, how: dict[str, Any]) -> str:
+    def _send(self, order: WorkOrder, how: dict[str, Any]) -> str:
         self.sent.append((order.unit.name, order, how))
         return f"{order.unit.name}/{sum(name == order.unit.name for name, _, _ in self.sent)}"
 
@@ -100,11 +100,11 @@ class Script:
         answers = self.answers.get(name, [])
         return answers[int(place) - 1] if len(answers) >= int(place) else None
 
-    def get(self, reference: str) -> Result:
+    def get(self, reference: str) -> UnitResult:
         answer = self._answer(reference)
         if isinstance(answer, Exception):
             raise answer
-        assert isinstance(answer, Result)
+        assert isinstance(answer, UnitResult)
         return answer
 
     def cancel(self, reference: str, force: bool) -> None:

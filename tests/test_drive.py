@@ -13,7 +13,7 @@ from hardtail.study import on_ray
 from hardtail.study.leases import Taken
 from hardtail.study.on_ray import MOST_DEATHS, MOST_REFUSALS, PROCESS_MEMORY, Ray
 from hardtail.study.store import Store
-from hardtail.study.unit import Limits, Result, Seen, Unit, Watching
+from hardtail.study.unit import Limits, Seen, Unit, UnitResult, Watching
 from hardtail.study.workplaces import FolderRuns
 from hardtail.training.estimate import estimate
 from tests.scripted_ray import Answer, NodeDiedError, RayTaskError, Script, WorkerCrashedError
@@ -63,7 +63,7 @@ class _within:  # noqa: N801
     def __exit__(self, *error: object) -> None: ...
 
 
-def perform_nothing(*given: Any) -> Result:
+def perform_nothing(*given: Any) -> UnitResult:
     raise AssertionError("the work is done elsewhere")
 
 
@@ -78,7 +78,7 @@ ONE, TWO = NAMES[1], NAMES[2]
 
 
 def test_a_unit_is_sent_with_all_that_a_worker_has_to_know(drive: Callable[..., Driven], tmp_path: Path) -> None:
-    script = Script({ONE: [Result(ONE, "recorded", ("trained", "measured"))]})
+    script = Script({ONE: [UnitResult(ONE, "recorded", ("trained", "measured"))]})
     found = drive(script, seconds=500, launcher=Ray(cpus=2))
     assert (found.failures, found.said) == ({}, [f"{ONE}: trained", f"{ONE}: measured"])
     ((name, order, how),) = script.sent
@@ -96,7 +96,7 @@ def test_a_unit_is_sent_with_the_hashes_of_its_data_and_of_the_test_file_beside_
     for name in ("sums.npz", "sums-test.npz"):
         (tmp_path / name).write_bytes(name.encode())
     monkeypatch.chdir(tmp_path)
-    script = Script({ONE: [Result(ONE, "recorded")]})
+    script = Script({ONE: [UnitResult(ONE, "recorded")]})
     drive(script, data_file=Path("sums.npz"))
     ((_, order, _),) = script.sent
     assert order.data == {name: hashlib.sha256(name.encode()).hexdigest() for name in ("sums.npz", "sums-test.npz")}
@@ -120,7 +120,7 @@ def test_what_is_recorded_is_not_sent_again(
     drive: Callable[..., Driven], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Store, "names", lambda store: {ONE})
-    script = Script({TWO: [Result(TWO, "recorded")]})
+    script = Script({TWO: [UnitResult(TWO, "recorded")]})
     drive(script, (1, 2))
     assert [name for name, _, _ in script.sent] == [TWO]
     monkeypatch.setattr(Store, "names", lambda store: {ONE, TWO})
@@ -133,7 +133,7 @@ def test_what_is_recorded_is_not_sent_again(
 @pytest.mark.parametrize(
     ("answer", "failure"),
     [
-        (Result(ONE, "failed", ("begun",), "it diverged", ("step 3", "step 4"), "line 1\nline 2"), "it diverged"),
+        (UnitResult(ONE, "failed", ("begun",), "it diverged", ("step 3", "step 4"), "line 1\nline 2"), "it diverged"),
         (RayTaskError(HardtailError("a worker has other code")), "a worker has other code"),
         (RayTaskError(ValueError("x")), "its worker could not begin: the task failed"),
     ],
@@ -141,10 +141,10 @@ def test_what_is_recorded_is_not_sent_again(
 def test_a_run_that_fails_by_itself_is_told_once_and_holds_up_no_other(
     answer: Answer, failure: str, drive: Callable[..., Driven]
 ) -> None:
-    script = Script({ONE: [answer], TWO: [Result(TWO, "recorded", ("done",))]})
+    script = Script({ONE: [answer], TWO: [UnitResult(TWO, "recorded", ("done",))]})
     found = drive(script, (1, 2))
     assert found.failures == {ONE: failure}
-    details = "\n    log: step 3\n    log: step 4\n    line 1\n    line 2" if isinstance(answer, Result) else ""
+    details = "\n    log: step 3\n    log: step 4\n    line 1\n    line 2" if isinstance(answer, UnitResult) else ""
     assert found.said[-2:] == [f"{ONE}: {failure}{details}", f"{TWO}: done"]
     assert len(script.sent) == 2
 
@@ -174,7 +174,7 @@ def test_files_that_cannot_be_written_are_tried_again_a_few_times(
     state: Any, hopeless: bool, drive: Callable[..., Driven], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FolderRuns, "gained", lambda runs, name: (0, 0))
-    refused = Result(ONE, state, failure="log.jsonl: read-only file system")
+    refused = UnitResult(ONE, state, failure="log.jsonl: read-only file system")
     script, began = Script({ONE: [refused] * MOST_REFUSALS}), 1000.0
     if hopeless:
         with pytest.raises(HardtailError, match="read-only file system"):
@@ -188,7 +188,7 @@ def test_files_that_cannot_be_written_are_tried_again_a_few_times(
 
 
 def test_a_full_disk_ends_everything_and_the_others_save(drive: Callable[..., Driven]) -> None:
-    script = Script({ONE: [Result(ONE, "full", failure="no space left on the disk")]})
+    script = Script({ONE: [UnitResult(ONE, "full", failure="no space left on the disk")]})
     with pytest.raises(HardtailError, match="no space left on the disk"):
         drive(script, (1, 2))
     assert script.cancelled == [f"{TWO}/1"]
@@ -215,8 +215,8 @@ def test_a_run_of_someone_else_is_waited_for_until_its_lease_has_run_out(
     drive: Callable[..., Driven], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hardtail.study.leases.Leases.held", lambda leases: held(ONE))
-    first, then = (Result(ONE, "busy", (f"another process is working on it: {holder}",)) for holder in ("a", "b"))
-    script = Script({ONE: [first, first, then, Result(ONE, "recorded", ("done",))]})
+    first, then = (UnitResult(ONE, "busy", (f"another process is working on it: {holder}",)) for holder in ("a", "b"))
+    script = Script({ONE: [first, first, then, UnitResult(ONE, "recorded", ("done",))]})
     found = drive(script)
     waiting = f"{ONE}: another process is working on it"
     told = [f"{waiting}: a; waiting for it", f"{waiting}: b; waiting for it", f"{ONE}: done"]
@@ -230,7 +230,7 @@ def test_a_run_whose_holder_is_gone_is_taken_at_the_next_look(
     drive: Callable[..., Driven], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hardtail.study.leases.Leases.held", lambda leases: {})
-    script = Script({ONE: [Result(ONE, "busy", ("busy",)), Result(ONE, "recorded", ("done",))]})
+    script = Script({ONE: [UnitResult(ONE, "busy", ("busy",)), UnitResult(ONE, "recorded", ("done",))]})
     drive(script)
     assert len(script.sent) == 2
     assert script.now - 1000 <= on_ray.LOOK_EVERY + 2 * on_ray.POLL
@@ -240,7 +240,7 @@ def test_a_run_that_another_process_records_is_not_tried_again(
     drive: Callable[..., Driven], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded_later(monkeypatch, held(ONE))
-    script = Script({ONE: [Result(ONE, "busy", ("busy",))]})
+    script = Script({ONE: [UnitResult(ONE, "busy", ("busy",))]})
     found = drive(script)
     assert found.said[-1] == f"{ONE}: recorded by another process"
     assert len(script.sent) == 1
@@ -257,7 +257,7 @@ def test_the_table_says_where_everything_is(drive: Callable[..., Driven], monkey
     ]
     monkeypatch.setattr("hardtail.study.leases.Leases.held", lambda leases: held(ONE, step=2))
     assert drive(Script({}), seconds=5).tables[0] == [Seen(ONE, "starting", 4, steps, "process 7 on there")]
-    failed = Script({ONE: [Result(ONE, "failed", failure="it diverged")]})
+    failed = Script({ONE: [UnitResult(ONE, "failed", failure="it diverged")]})
     assert Seen(ONE, "failed", 4, steps) in drive(failed, (1, 2), seconds=5).tables[-1]
     recorded_later(monkeypatch, {})
     assert Seen(ONE, "recorded", steps, steps) in drive(Script({}), (1, 2), seconds=5).tables[-1]

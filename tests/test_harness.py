@@ -16,7 +16,7 @@ from hardtail import HardtailError
 from hardtail.core.registry import TASKS
 from hardtail.harness.files import GROUP, task_name, write_tasks
 from hardtail.harness.model import HardtailLM
-from hardtail.harness.problems import Asked, drawn, judge
+from hardtail.harness.problems import Wanted, drawn, judge
 from tests.conftest import Command
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -153,7 +153,7 @@ def test_refusals(hardtail_command: Command, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("metadata", [{"n": "x"}, {"n": 0}, {"n": 10**9}, {"seed": -1}, {"stratum": 3}, {"\ud800": 1}])
 def test_metadata_that_names_no_problems_is_refused(metadata: dict[str, Any]) -> None:
     with pytest.raises(HardtailError, match=r"--metadata: .*give n from 1 to 100,000"):
-        Asked.read({"problems": "addition", "stratum": "natural"} | metadata)
+        Wanted.read({"problems": "addition", "stratum": "natural"} | metadata)
 
 
 def test_a_number_of_cells_that_is_none_is_refused() -> None:

@@ -26,7 +26,7 @@ from hardtail.study.cluster import Crew
 from hardtail.study.on_ray import MOST_DEATHS, MOST_REFUSALS, Ray, _Drive
 from hardtail.study.shards import Identity, Shards
 from hardtail.study.store import Store
-from hardtail.study.unit import Limits, Result, Unit, data_hashes
+from hardtail.study.unit import Limits, Unit, UnitResult, data_hashes
 from hardtail.study.workplaces import FolderRuns
 from hardtail.tasks.datasets import KEPT
 from hardtail.tasks.named import make_task
@@ -169,7 +169,7 @@ def test_a_worker_is_set_up_as_the_command_and_stops_when_time_is_up_or_it_is_ca
     before, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
     unit: Any = SimpleNamespace(data_file=None)
     try:
-        found = worker.perform(worker.Order(unit, work, 100.0, "its owner", 3, known, {}))
+        found = worker.perform(worker.WorkOrder(unit, work, 100.0, "its owner", 3, known, {}))
     finally:
         torch.set_num_threads(threads)
     assert str(found) == "done"
@@ -207,9 +207,9 @@ def test_a_worker_with_other_data_or_another_test_file_refuses_to_work(
     """A run that found no test file next to its data would be measured, and choose its weights, on other problems."""
     for name, content in theirs.items():
         (tmp_path / f"{name}.npz").write_bytes(content)
-    file, worked = tmp_path / "sums.npz", Result("a run", "recorded")
+    file, worked = tmp_path / "sums.npz", UnitResult("a run", "recorded")
     unit = Unit(entry(), tmp_path / "runs", Store(tmp_path / "results"), 5, "cpu", data_file=file)
-    order = worker.Order(
+    order = worker.WorkOrder(
         unit, lambda *given: worked, 0.0, "its owner", torch.get_num_threads(), known, data_hashes(file)
     )
     for name in theirs:
@@ -338,7 +338,7 @@ def test_only_faults_without_progress_in_between_are_counted(
     for _ in range(most):
         assert drive.failures == {}
         if fault == "refused":
-            drive.refused(unit, Result(unit.name, "refused", failure="it cannot be written"))
+            drive.refused(unit, UnitResult(unit.name, "refused", failure="it cannot be written"))
         else:
             drive.died(unit, "its owner", OSError("out of reach"))
     assert bool(drive.failures) == (not further)

@@ -13,7 +13,7 @@ from hardtail.core.records import LogLine
 from hardtail.study import advance as moving
 from hardtail.study.leases import Lease
 from hardtail.study.store import Store
-from hardtail.study.unit import Inline, Limits, Result, Unit, Watching
+from hardtail.study.unit import Inline, Limits, Unit, UnitResult, Watching
 from hardtail.study.workplaces import FolderRuns
 from hardtail.training.run import Outcome
 from tests.test_drive import ONE, TWO, units
@@ -50,7 +50,7 @@ def life(monkeypatch: pytest.MonkeyPatch) -> Life:
     return made
 
 
-def worked(unit: Unit, over: Callable[[], bool] = lambda: False, watching: Watching = Watching()) -> Result:  # noqa: B008
+def worked(unit: Unit, over: Callable[[], bool] = lambda: False, watching: Watching = Watching()) -> UnitResult:  # noqa: B008
     return moving.work(unit, over, watching, "its owner")
 
 
@@ -68,7 +68,9 @@ def test_a_unit_is_trained_measured_and_recorded_as_it_says(life: Life, tmp_path
         assert not given["should_stop"]()
 
     life.trains, life.patience = trains, 5
-    assert worked(unit, watching=watching) == Result(ONE, "recorded", ("out of patience at step 7 of 12", "recorded"))
+    assert worked(unit, watching=watching) == UnitResult(
+        ONE, "recorded", ("out of patience at step 7 of 12", "recorded")
+    )
     trained, measured = life.asked
     folder = tmp_path / "runs" / ONE
     assert (trained["folder"], trained["device"], trained["patience"], trained["data_file"]) == (folder, "cpu", 5, None)
@@ -92,7 +94,7 @@ def test_a_unit_that_is_stopped_goes_on_another_time(
     finished: bool, measured: bool, said: str, life: Life, tmp_path: Path
 ) -> None:
     life.finished, life.measured = finished, measured
-    assert worked(units(tmp_path, [1])[0]) == Result(ONE, "stopped", (said,))
+    assert worked(units(tmp_path, [1])[0]) == UnitResult(ONE, "stopped", (said,))
     assert life.added == []
 
 
@@ -123,7 +125,7 @@ def test_a_unit_that_someone_has_recorded_meanwhile_is_left_alone(
     life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Store, "names", lambda store: {ONE})
-    assert worked(units(tmp_path, [1])[0]) == Result(ONE, "recorded")
+    assert worked(units(tmp_path, [1])[0]) == UnitResult(ONE, "recorded")
     assert life.asked == []
 
 
@@ -192,10 +194,10 @@ def test_results_that_cannot_be_written_are_known_before_training(
 # -- one after the other ----------------------------------------------------------------------------------------------
 
 
-def launched(answers: dict[str, Result], folder: Path, over: Callable[[], bool] = lambda: False) -> tuple[Any, ...]:
+def launched(answers: dict[str, UnitResult], folder: Path, over: Callable[[], bool] = lambda: False) -> tuple[Any, ...]:
     said, done = list[str](), list[str]()
 
-    def work(unit: Unit, asked: Callable[[], bool], watching: Watching, owner: str | None) -> Result:
+    def work(unit: Unit, asked: Callable[[], bool], watching: Watching, owner: str | None) -> UnitResult:
         assert asked is over
         assert owner is None
         done.append(unit.name)
@@ -207,8 +209,8 @@ def launched(answers: dict[str, Result], folder: Path, over: Callable[[], bool] 
 
 
 def test_units_one_after_the_other(tmp_path: Path) -> None:
-    failed = Result(ONE, "failed", ("begun",), "it diverged", (), "line 1\nline 2")
-    found = launched({ONE: failed, TWO: Result(TWO, "recorded", ("recorded",))}, tmp_path)
+    failed = UnitResult(ONE, "failed", ("begun",), "it diverged", (), "line 1\nline 2")
+    found = launched({ONE: failed, TWO: UnitResult(TWO, "recorded", ("recorded",))}, tmp_path)
     assert found == (
         {ONE: "it diverged"},
         [f"{ONE}: begun", f"{ONE}: it diverged\n    line 1\n    line 2", f"{TWO}: recorded"],
@@ -217,16 +219,16 @@ def test_units_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_a_unit_that_is_stopped_is_the_last(tmp_path: Path) -> None:
-    assert launched({ONE: Result(ONE, "stopped", ("saved",))}, tmp_path) == ({}, [f"{ONE}: saved"], [ONE])
+    assert launched({ONE: UnitResult(ONE, "stopped", ("saved",))}, tmp_path) == ({}, [f"{ONE}: saved"], [ONE])
     assert launched({}, tmp_path, lambda: True) == ({}, [], [])
 
 
 def test_a_unit_that_is_recorded_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "names", lambda store: {ONE})
-    assert launched({TWO: Result(TWO, "recorded")}, tmp_path)[2] == [TWO]
+    assert launched({TWO: UnitResult(TWO, "recorded")}, tmp_path)[2] == [TWO]
 
 
 @pytest.mark.parametrize("state", ["full", "unwritable"])
 def test_what_the_next_unit_would_meet_too_ends_the_grid(state: Any, tmp_path: Path) -> None:
     with pytest.raises(HardtailError, match="no space"):
-        launched({ONE: Result(ONE, state, ("begun",), "no space")}, tmp_path)
+        launched({ONE: UnitResult(ONE, state, ("begun",), "no space")}, tmp_path)

@@ -25,7 +25,7 @@ from hardtail.core.types import Trace
 from hardtail.measuring.diagnosis.readiness import readiness
 from hardtail.policies.named import policy_named
 from hardtail.show.page.data import page_content
-from hardtail.show.page.pack import Pack
+from hardtail.show.page.pack import PackedArrays
 from hardtail.show.page.packed_stages import packed
 from hardtail.show.page.page import SCRIPTS, page_of, write_page
 from hardtail.show.stages import ready_events, stages
@@ -110,7 +110,7 @@ def test_the_first_wrong_commit_is_known(content: tuple[dict[str, Any], bytes]) 
 
 def test_a_page_tells_a_hundred_thousand_problems_apart(traces: list[Trace]) -> None:
     (stage,) = stages(traces[:1])
-    pack = Pack()
+    pack = PackedArrays()
     far = replace(stage, rows=(stage.rows[0] + 100_000,))
     (decoder,) = packed(far, pack)["decoders"]
     raw = gzip.decompress(base64.b64decode(pack.text()))

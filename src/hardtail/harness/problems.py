@@ -27,7 +27,7 @@ USUAL_N, MOST = 100, 100_000
 """How many problems a stratum has unless more are asked for, and at most."""
 
 
-class Asked(Struct, frozen=True):
+class Wanted(Struct, frozen=True):
     """Which problems a task of the harness has. Entries that others put into the metadata are left alone."""
 
     problems: str
@@ -37,7 +37,7 @@ class Asked(Struct, frozen=True):
     seed: Count = 0
 
     @classmethod
-    def read(cls, metadata: Mapping[str, Any]) -> "Asked":
+    def read(cls, metadata: Mapping[str, Any]) -> "Wanted":
         try:
             return convert(dict(metadata), cls)
         except (ValidationError, ValueError) as error:  # such as half of a character
@@ -50,7 +50,7 @@ def documents(**metadata: Any) -> "dict[str, datasets.Dataset]":
     """The splits of a task of the harness; `--metadata '{"n": 20, "seed": 1}'` changes how many and which."""
     import datasets
 
-    asked = Asked.read(metadata)
+    asked = Wanted.read(metadata)
     task, instances = drawn(asked.problems, asked.stratum, asked.n, asked.seed)
     shots = data.draw(task, data.TRAIN, Part("natural", MOST_SHOTS), asked.seed)
     about = structs.asdict(asked)

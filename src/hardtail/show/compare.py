@@ -35,7 +35,7 @@ LINE, MOST_LETTERS = 0.15, 48
 
 
 @dataclass(frozen=True)
-class Score:
+class DecoderScore:
     """One decoder on one stratum."""
 
     decoder: str
@@ -59,7 +59,7 @@ class Compared:
     title: str
     decoders: tuple[str, ...]
     strata: tuple[str, ...]
-    scores: tuple[Score, ...]
+    scores: tuple[DecoderScore, ...]
 
 
 def compared(traces: Sequence[Trace]) -> list[Compared]:
@@ -83,7 +83,7 @@ def _compared(stage: Stage) -> Compared:
     return Compared(stage.task.name, names, strata, tuple(_scores(stage, strata)))
 
 
-def _scores(stage: Stage, strata: Sequence[str]) -> Iterator[Score]:
+def _scores(stage: Stage, strata: Sequence[str]) -> Iterator[DecoderScore]:
     """Every decoder on every stratum that it was decoded on."""
     first, first_row_N = stage.decoders[0], stage.rows[0]
     for stratum in strata:
@@ -95,7 +95,7 @@ def _scores(stage: Stage, strata: Sequence[str]) -> Iterator[Score]:
             _, ours, theirs = np.intersect1d(_numbered(row_N[inside_N]), _numbered(first_row_N), return_indices=True)
             paired = mcnemar(first.trace.exact_N[theirs], right_N[inside_N][ours]) if place and len(ours) else None
             n, right = int(inside_N.sum()), int(right_N[inside_N].sum())
-            yield Score(decoder.name, stratum, right, n, paired, len(ours))
+            yield DecoderScore(decoder.name, stratum, right, n, paired, len(ours))
 
 
 def _numbered(row_N: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -70,7 +70,7 @@ class Told:
         return next((one for one in self.scores if (one.stratum, one.way) == (stratum, way)), None)
 
 
-class Commits(NamedTuple):
+class RightCommits(NamedTuple):
     """Commits of one kind, and how many of them are right."""
 
     words: str
@@ -93,7 +93,7 @@ class Story:
     gain: float
     """The share of hard instances that only the second way solves, less those that only the first solves; 0 if this may
     be chance."""
-    mechanism: tuple[Commits, ...]
+    mechanism: tuple[RightCommits, ...]
     """How many hard commits of the first way in cells that wait for others are right, by what they were based on."""
     problem: int | None
     """A problem of the stage that the first way fails and, if there is one, the second way solves."""
@@ -213,7 +213,7 @@ def _gain(stage: Stage, told: Told, hard: Side) -> float:
     return (pairs.only_second - pairs.only_first) / len(both) if both and pairs.p < SIGNIFICANT else 0.0
 
 
-def _mechanism(stage: Stage, told: Told, hard: Side) -> tuple[Commits, ...]:
+def _mechanism(stage: Stage, told: Told, hard: Side) -> tuple[RightCommits, ...]:
     """Whether commits were right, by whether all they wait for was known and right; empty if nothing waits."""
     place = told.decoders[0]
     if place is None or stage.problems.parents_NAE is None:
@@ -226,8 +226,8 @@ def _mechanism(stage: Stage, told: Told, hard: Side) -> tuple[Commits, ...]:
     if found.ready is None or not found.dependent:
         return ()
 
-    def commits(words: str, held: Right) -> Commits:
-        return Commits(words, held.right, held.commits)
+    def commits(words: str, held: Right) -> RightCommits:
+        return RightCommits(words, held.right, held.commits)
 
     return (
         commits("where all that the cell waits for was known and right", found.ready.prerequisites_right),

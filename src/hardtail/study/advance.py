@@ -24,9 +24,9 @@ from hardtail.study.unit import (
     Limits,
     Progress,
     Report,
-    Result,
     State,
     Unit,
+    UnitResult,
     Watching,
 )
 from hardtail.study.workplaces import Desk, runs_at
@@ -101,14 +101,14 @@ def advance(
     return [replace(item, failure=failures.get(item.entry.name, "")) for item in status(entries, runs, store)]
 
 
-def work(unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None = None) -> Result:
+def work(unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | None = None) -> UnitResult:
     """Train, measure and record one run under its lease; whatever happens to it is in the result."""
     try:
         unit.store.refuse_unwritable()
     except BusyError as error:
-        return Result(unit.name, "busy", (str(error),))
+        return UnitResult(unit.name, "busy", (str(error),))
     except HardtailError as error:
-        return Result(unit.name, "unwritable", failure=str(error))
+        return UnitResult(unit.name, "unwritable", failure=str(error))
     try:
         with (
             unit.store.leases.take(unit.name, unit.identity, owner) as lease,
@@ -116,15 +116,15 @@ def work(unit: Unit, over: Callable[[], bool], watching: Watching, owner: str | 
         ):
             return _work(unit, desk, lease, over, watching)
     except BusyError as error:
-        return Result(unit.name, "busy", (str(error),))
+        return UnitResult(unit.name, "busy", (str(error),))
     except BrokenPipeError:  # from the reader of the reports
         raise
     except Exception as error:
         trace = "" if isinstance(error, HardtailError | OSError) else "".join(format_exception(error))
-        return Result(unit.name, _fault(error), (), _sentence(error), unit.kept.log_tail(unit.name), trace)
+        return UnitResult(unit.name, _fault(error), (), _sentence(error), unit.kept.log_tail(unit.name), trace)
 
 
-def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watching: Watching) -> Result:
+def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watching: Watching) -> UnitResult:
     entry, folder, said = unit.entry, desk.folder, []
     device = unit.device or usual_device()
 
@@ -142,7 +142,7 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
         watching.progress(entry, "step", step, entry.recipe.steps)
 
     if entry.name in unit.store.names():  # recorded by someone else since it was looked for
-        return Result(entry.name, "recorded")
+        return UnitResult(entry.name, "recorded")
     if test_file := problems_beside(unit.data_file):
         GivenProblems.read(entry.recipe.task, test_file).refuse_unmeasurable()  # before anything is trained
     outcome = train(
@@ -158,7 +158,7 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
     )
     if not outcome.finished:
         lease.refuse_lost()
-        return Result(entry.name, "stopped", (f"saved at step {outcome.step:,} of {entry.recipe.steps:,}",))
+        return UnitResult(entry.name, "stopped", (f"saved at step {outcome.step:,} of {entry.recipe.steps:,}",))
     if outcome.patience:
         said.append(f"out of patience at step {outcome.step:,} of {entry.recipe.steps:,}")
     with sole_writer(folder):
@@ -174,11 +174,11 @@ def _work(unit: Unit, desk: Desk, lease: Lease, over: Callable[[], bool], watchi
             progress=partial(watching.progress, entry, "measuring"),
         ):
             lease.refuse_lost()
-            return Result(entry.name, "stopped", (*said, "trained; measuring continues at the next call"))
+            return UnitResult(entry.name, "stopped", (*said, "trained; measuring continues at the next call"))
         desk.keep()
         lease.refuse_lost()
         unit.store.add(entry.name, entry.arm, folder)
-    return Result(entry.name, "recorded", (*said, "recorded"))
+    return UnitResult(entry.name, "recorded", (*said, "recorded"))
 
 
 def _sentence(error: Exception) -> str:

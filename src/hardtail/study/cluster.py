@@ -27,7 +27,7 @@ STORE = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_DEFAULT_REGION", "AWS_R
 EXTRA = "pip install 'hardtail[grid]'"
 OBJECT_STORE = 80 << 20
 """Bytes of shared memory of a cluster that is started here: little is passed through it."""
-AHEAD = 2
+JOBS_PER_PLACE = 2
 """Jobs for each place on the cluster that are under way or waiting, so that none is idle while results are taken."""
 RETRIES = 3
 """How often a job is sent again whose worker died; a job has no other effect than its result."""
@@ -106,7 +106,7 @@ class Crew:
         """The results of the jobs, in their order; only a few jobs at a time are under way."""
         task = self.ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=int(self.gpu))(_answer)
         sent, known, pending = self.ray.put(function), environment(), deque[Any]()
-        most = AHEAD * self.places
+        most = JOBS_PER_PLACE * self.places
         for job in jobs:
             pending.append(task.remote(known, sent, job))
             if len(pending) == most:

@@ -148,12 +148,12 @@ class _Known:
         return {task: median(seconds) for task, seconds in each.items()}
 
 
-class _Scheme(Struct, frozen=True):
+class _CostedScheme(Struct, frozen=True):
     kind: str = field(name="class")
 
     def __eq__(self, other: object) -> bool:
         """Modules have moved; the name of a scheme has not."""
-        return isinstance(other, _Scheme) and self.kind.rpartition(":")[2] == other.kind.rpartition(":")[2]
+        return isinstance(other, _CostedScheme) and self.kind.rpartition(":")[2] == other.kind.rpartition(":")[2]
 
 
 class _SizeFields(Struct, frozen=True):
@@ -171,7 +171,7 @@ class _Sizes(Struct, frozen=True):
 class _Work(Struct, frozen=True):
     """The fields of a recipe that the time of a step depends on, apart from the task."""
 
-    scheme: _Scheme
+    scheme: _CostedScheme
     sizes: _Sizes
     batch: int
     precision: str
@@ -179,12 +179,12 @@ class _Work(Struct, frozen=True):
     attention: str = "same"
 
 
-class _Recipe(Struct, frozen=True):
+class _CostedRecipe(Struct, frozen=True):
     fields: _Work
 
 
 def _work_of(recipe: RecipeFile, where: str) -> _Work:
-    return converted(recipe.described, _Recipe, where).fields
+    return converted(recipe.described, _CostedRecipe, where).fields
 
 
 def _counted_decode(recipe: Recipe) -> float:

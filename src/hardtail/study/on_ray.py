@@ -13,16 +13,16 @@ from hardtail.study.leases import Taken, new_owner
 from hardtail.study.unit import (
     Launcher,
     Limits,
-    Result,
     Seen,
     Unit,
+    UnitResult,
     Watching,
     Work,
     data_hashes,
     indented,
     raise_if_hopeless,
 )
-from hardtail.study.worker import Order, perform
+from hardtail.study.worker import WorkOrder, perform
 from hardtail.training.estimate import estimate
 
 POLL = 0.5
@@ -96,7 +96,7 @@ class _Drive:
     steps: dict[str, int] = field(default_factory=dict)
     """By name: the steps that were saved when a unit was last given to a worker."""
     failures: dict[str, str] = field(default_factory=dict)
-    hopeless: Result | None = None
+    hopeless: UnitResult | None = None
     looked: float = 0.0
 
     def run(self) -> dict[str, str]:
@@ -139,7 +139,7 @@ class _Drive:
         owner = new_owner()
         seconds = self.limits.seconds()
         task = self.task.options(name=f"hardtail {unit.name}", **self.needs[unit.name])
-        order = Order(
+        order = WorkOrder(
             unit, self.work, time.time() + seconds, owner, self.launcher.cpus, environment(), self.data[unit.data_file]
         )
         self.running[task.remote(order)] = unit, owner
@@ -166,13 +166,13 @@ class _Drive:
         """What became of a task."""
         errors = self.ray.exceptions
         try:
-            result: Result = self.ray.get(reference)
+            result: UnitResult = self.ray.get(reference)
         except errors.TaskCancelledError:
             return
         except errors.RayTaskError as error:  # before or outside of the work: code that is not there, or another one
             cause = getattr(error, "cause", None)
             words = str(cause) if isinstance(cause, HardtailError) else f"its worker could not begin: {error}"
-            self.fail(Result(unit.name, "failed", failure=words))
+            self.fail(UnitResult(unit.name, "failed", failure=words))
             return
         except errors.RayError as error:
             self.died(unit, owner, error)
@@ -200,19 +200,19 @@ class _Drive:
         self.deaths[name] += 1
         if self.deaths[name] >= MOST_DEATHS:
             words = f"its worker died {MOST_DEATHS} times without getting further ({kind}), perhaps for lack of memory"
-            self.fail(Result(name, "failed", failure=words))
+            self.fail(UnitResult(name, "failed", failure=words))
             return
         self.say(f"{name}: its worker died ({kind}); it continues from step {self.gained.get(name, (0, 0))[0]:,}")
         self.later[name] = unit, time.monotonic()
 
-    def busy(self, unit: Unit, result: Result) -> None:
+    def busy(self, unit: Unit, result: UnitResult) -> None:
         """Someone else works on it: wait until they have recorded it or their lease has run out."""
         if self.waiting.get(unit.name) != result.said:  # once for each holder, not whenever it is tried again
             self.waiting[unit.name] = result.said
             self.say(f"{unit.name}: {' '.join(result.said)}; waiting for it")
         self.later[unit.name] = unit, time.monotonic() + unit.store.leases.lasts
 
-    def refused(self, unit: Unit, result: Result) -> None:
+    def refused(self, unit: Unit, result: UnitResult) -> None:
         """Its files could not be written: try again later, a few times."""
         self.forgive_if_further(unit)
         self.refusals[unit.name] += 1
@@ -232,7 +232,7 @@ class _Drive:
                 del self.deaths[unit.name], self.refusals[unit.name]
             self.gained[unit.name] = gained
 
-    def fail(self, result: Result) -> None:
+    def fail(self, result: UnitResult) -> None:
         log = "".join(f"\n    log: {line}" for line in result.log)
         self.say(f"{result.name}: {result.failure}{log}{indented(result.trace)}")
         self.failures[result.name] = result.failure

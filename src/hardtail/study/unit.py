@@ -83,7 +83,7 @@ def data_hashes(data_file: Path | None) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Result:
+class UnitResult:
     """How work on a unit ended, in words for the user."""
 
     name: str
@@ -121,7 +121,7 @@ class Watching:
     progress: Progress = lambda entry, what, done, total: None
 
 
-Work = Callable[[Unit, Callable[[], bool], Watching, str | None], Result]
+Work = Callable[[Unit, Callable[[], bool], Watching, str | None], UnitResult]
 """Works on a unit until it is recorded or time is over; under the lease of this owner, if one is given."""
 
 
@@ -170,7 +170,7 @@ class Inline(Launcher):
         return failures
 
 
-def raise_if_hopeless(result: Result) -> None:
+def raise_if_hopeless(result: UnitResult) -> None:
     """Raise HardtailError where the next unit would meet the same: a full disk, or results that cannot be written."""
     if result.state in ("full", "unwritable"):
         raise HardtailError(result.failure)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from hardtail.core.errors import HardtailError
 from hardtail.study.cluster import prepare
-from hardtail.study.unit import Result, Unit, Watching, Work, data_hashes
+from hardtail.study.unit import Unit, UnitResult, Watching, Work, data_hashes
 
 
 @dataclass(frozen=True)
-class Order:
+class WorkOrder:
     """What a worker is sent."""
 
     unit: Unit
@@ -28,7 +28,7 @@ class Order:
     """`data_hashes` where the command runs."""
 
 
-def perform(order: Order) -> Result:
+def perform(order: WorkOrder) -> UnitResult:
     """Work on a unit; a task that is cancelled saves and stops."""
     import torch
 

@@ -25,7 +25,7 @@ Places = tuple[Array, ...]
 """Cells as an index into [N, A]."""
 
 
-class Shape(Protocol):
+class TracedTask(Protocol):
     """What reading a trace needs to know about its task."""
 
     name: ClassVar[str]
@@ -199,7 +199,7 @@ def tally(value_K: Array, among: Array) -> dict[str, int]:
 # -- bad input --------------------------------------------------------------------------------------------------
 
 
-def refuse_misfit(task: Shape, trace: Trace) -> None:
+def refuse_misfit(task: TracedTask, trace: Trace) -> None:
     """Refuse a trace of another task, or of another size of this one."""
     given = trace.instances.tokens_NL.shape[1], trace.instances.answer_len
     if given != (task.seq_len, task.answer_len):
@@ -209,7 +209,7 @@ def refuse_misfit(task: Shape, trace: Trace) -> None:
         )
 
 
-def annotation(task: Shape, group: Mapping[str, Array], name: str) -> Array:
+def annotation(task: TracedTask, group: Mapping[str, Array], name: str) -> Array:
     """An array that annotated instances have and bare ones lack."""
     if name not in group:
         raise HardtailError(

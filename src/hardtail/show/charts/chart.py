@@ -14,7 +14,7 @@ __all__ = ["SHARE", "Axis", "Chart", "Line", "Point", "Series", "described", "gr
 
 
 @dataclass(frozen=True)
-class Words:
+class ChartWords:
     """What `words.toml` says about a chart."""
 
     section: Literal["training", "accuracy", "cost", "readiness", "coverage"]
@@ -24,7 +24,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Chart(Words):
+class Chart(ChartWords):
     """A chart about one task."""
 
     task: str
@@ -38,7 +38,7 @@ class Chart(Words):
 
 
 SHARE = Axis("share", low=0.0, high=1.0)
-_WORDS = toml.decode(files("hardtail.show.charts").joinpath("words.toml").read_bytes(), type=dict[str, Words])
+_WORDS = toml.decode(files("hardtail.show.charts").joinpath("words.toml").read_bytes(), type=dict[str, ChartWords])
 
 
 def described(

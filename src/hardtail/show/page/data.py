@@ -11,7 +11,7 @@ from hardtail.core.types import Trace
 from hardtail.core.version import __version__
 from hardtail.show.page.curves import charts_as_json, decode_charts, run_charts
 from hardtail.show.page.judged import judged
-from hardtail.show.page.pack import Pack
+from hardtail.show.page.pack import PackedArrays
 from hardtail.show.page.packed_stages import packed
 from hardtail.show.sources import all_runs
 from hardtail.show.stages import Stage, stages
@@ -24,7 +24,7 @@ FORMAT = 4
 
 def page_content(store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
     """A page's JSON, and its arrays as text. With a store of recorded runs the page has the study's view as well."""
-    everything, found, pack = all_runs(store, runs), stages(traces), Pack()
+    everything, found, pack = all_runs(store, runs), stages(traces), PackedArrays()
     charts = [chart for stage in found for chart in charts_as_json(decode_charts(stage), _named(stage, found))]
     for task in dict.fromkeys(run.task for run in everything):
         held = run_charts([run for run in everything if run.task == task], {run.name for run in runs})

@@ -12,7 +12,7 @@ _ALIGN = 4
 """A browser's typed arrays begin at multiples of their element's size."""
 
 
-class Pack:
+class PackedArrays:
     """Collects arrays. JSON holds what `add` returns instead of the array; `web/data.js` reads it."""
 
     def __init__(self) -> None:

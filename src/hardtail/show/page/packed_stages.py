@@ -1,4 +1,4 @@
-"""Stages inside a page: JSON, with the arrays in a `Pack`; `web/replay.js` replays them.
+"""Stages inside a page: JSON, with the arrays in a `PackedArrays`; `web/replay.js` replays them.
 
 Shapes: N traced instances, P problems of the pool, L sequence, A answer cells, E parents, T events.
 """
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from hardtail.core.records import jsonable
 from hardtail.core.types import Array
 from hardtail.show.failures import failures
-from hardtail.show.page.pack import Pack
+from hardtail.show.page.pack import PackedArrays
 from hardtail.show.stages import Decoder, Stage, ready_events
 from hardtail.tasks.base import Task
 from hardtail.traces.commits import first_in_time, wrong_cells
 
 
-def packed(stage: Stage, pack: Pack) -> dict[str, Any]:
+def packed(stage: Stage, pack: PackedArrays) -> dict[str, Any]:
     """Return a stage as JSON; its arrays go into `pack`."""
     task, problems, vocabulary = stage.task, stage.problems, stage.task.vocabulary
     found = task.roles(problems)
@@ -51,7 +51,7 @@ def _rounded(value_P: Array) -> list[Any]:
     return value_P.tolist() if value_P.dtype.kind in "iuUb" else np.round(value_P.astype(np.float64), 4).tolist()
 
 
-def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack: Pack) -> dict[str, Any]:
+def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack: PackedArrays) -> dict[str, Any]:
     trace = decoder.trace
     happened_NT = trace.happened_NT
     end_N = np.cumsum(happened_NT.sum(axis=1))
@@ -81,6 +81,6 @@ def _packed_decoder(task: Task, decoder: Decoder, row_N: NDArray[np.int64], pack
     }
 
 
-def _shares(prob_K: Array, pack: Pack) -> dict[str, Any] | None:
+def _shares(prob_K: Array, pack: PackedArrays) -> dict[str, Any] | None:
     """Probabilities; None if one is unknown, as in a trace of another tool's canvases."""
     return None if np.isnan(prob_K).any() else pack.add_shares(prob_K)

@@ -52,7 +52,7 @@ def write_page(path: Path, content: Mapping[str, Any], arrays: str) -> int:
 
 
 def page_of(content: Mapping[str, Any], arrays: str) -> str:
-    """The page's text: `content` is its JSON, with the scenes of its tasks; `arrays` is a `Pack`'s text."""
+    """The page's text: `content` is its JSON, with the scenes of its tasks; `arrays` is the text of `PackedArrays`."""
     content = dict(content)
     scenes = [Scene(*held) for held in content.pop("scenes", ())]
     program = bundle([scene.script for scene in scenes])

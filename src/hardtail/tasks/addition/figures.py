@@ -36,7 +36,7 @@ _SHIFT = (0.0, 0.9, 1.95, 3.0, 4.15, 5.3, 6.35)
 
 
 @dataclass(frozen=True)
-class Failure(Example):
+class DrawnFailure(Example):
     """A failing sum and the wrong commit that is shown."""
 
     alike: int
@@ -44,7 +44,7 @@ class Failure(Example):
     failures: int
 
 
-def chosen_failures(task: Addition, trace: Trace, most: int = 2) -> list[Failure]:
+def chosen_failures(task: Addition, trace: Trace, most: int = 2) -> list[DrawnFailure]:
     """The failures to show: if possible one where a k cell misses its carry and one where a g cell got a carry that
     never came; then others. Preferred: wrong first in time, above the chain, a long chain, a sure commit."""
     readings = wrong_commits(task, trace)
@@ -56,10 +56,10 @@ def chosen_failures(task: Addition, trace: Trace, most: int = 2) -> list[Failure
     kinds = list(zip(found.role_K.tolist(), found.difference_K.tolist(), strict=True))
     typical = [f for kind in ((K, -1), (G, 1)) for f in [f for f in best_K if kinds[f] == kind][:1]]
     order = list(dict.fromkeys([*typical, *best_K]))[:most]
-    return [Failure(**vars(found.example(f)), alike=kinds.count(kinds[f]), failures=len(found)) for f in order]
+    return [DrawnFailure(**vars(found.example(f)), alike=kinds.count(kinds[f]), failures=len(found)) for f in order]
 
 
-def failures_figure(task: Addition, trace: Trace, pen: Pen, failures: Sequence[Failure] | None = None) -> "Figure":
+def failures_figure(task: Addition, trace: Trace, pen: Pen, failures: Sequence[DrawnFailure] | None = None) -> "Figure":
     """Operands, roles and answer of failing sums, the chain marked, and what was known at the wrong commit."""
     shown = chosen_failures(task, trace) if failures is None else failures
     figure = pen.sheet(pen.PAGE, HEIGHT * len(shown), arranged=False)
@@ -71,7 +71,7 @@ def failures_figure(task: Addition, trace: Trace, pen: Pen, failures: Sequence[F
     return figure
 
 
-def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure) -> None:
+def _draw(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: DrawnFailure) -> None:
     cells, instances, decode = task.answer_len, one.instances, task.vocabulary.decode
     pen.bare(axes)
     axes.set_xlim(_left(cells), cells)
@@ -145,7 +145,7 @@ def _sign(
     axes.text(cell + 0.5, top + 0.53, sign, ha="center", va="center_baseline", **look)
 
 
-def _words(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure, letter: str) -> None:
+def _words(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: DrawnFailure, letter: str) -> None:
     """What happened, in a heading and below the drawing."""
     ways = {1: "a carry was assumed, none arrives (+1)", -1: "no carry was assumed, one arrives (−1)"}
     off = failure.difference or 0
@@ -172,7 +172,7 @@ def _words(axes: "Axes", pen: Pen, task: Addition, one: Trace, failure: Failure,
     axes.annotate(sentence, xy=tip, xytext=to, ha=side, va="center", color=pen.WRONG, arrowprops=arrow)
 
 
-def _gold_words(one: Trace, failure: Failure, gold: str) -> str:
+def _gold_words(one: Trace, failure: DrawnFailure, gold: str) -> str:
     """Where the gold digit came, if the trace knows."""
     if failure.gold_rank is None:
         return f"{gold} is true"

@@ -28,7 +28,7 @@ CHAINS = (0, *DIAGNOSIS)
 
 
 @dataclass(frozen=True)
-class Directions:
+class Differences:
     """Wrong commits in cells of one role, by committed minus gold digit. A mistaken carry is +1 or −1 at g, k and the
     carry-out, and +9 or −9 at p, where the digit is 9 without a carry and 0 with one."""
 
@@ -40,7 +40,7 @@ class Directions:
     other: int
 
     @classmethod
-    def of(cls, difference_K: Array) -> "Directions":
+    def of(cls, difference_K: Array) -> "Differences":
         ways = {"plus_one": 1, "minus_one": -1, "plus_nine": 9, "minus_nine": -9}
         found = {name: int((difference_K == way).sum()) for name, way in ways.items()}
         return cls(failures=len(difference_K), **found, other=len(difference_K) - sum(found.values()))
@@ -71,7 +71,7 @@ class Summary:
     step_median: float | None
     long_failures: int
     long_step_median: float | None
-    roles: Mapping[str, Directions]
+    roles: Mapping[str, Differences]
 
     @classmethod
     def of(cls, wrong: WrongCommits) -> "Summary":
@@ -95,7 +95,7 @@ class Summary:
             step_median=median(wrong.step_K),
             long_failures=int(long_K.sum()),
             long_step_median=median(wrong.step_K[long_K]),
-            roles={name: Directions.of(difference_K[role_K == role]) for role, name in enumerate(ROLES)},
+            roles={name: Differences.of(difference_K[role_K == role]) for role, name in enumerate(ROLES)},
         )
 
 

@@ -28,7 +28,7 @@ once; true equations that end elsewhere; equations of which one is false; anythi
 
 
 @dataclass(frozen=True)
-class FirstWrong:
+class WrongTokens:
     """The wrong tokens of some answers, compared with all their tokens."""
 
     answers: int
@@ -38,7 +38,7 @@ class FirstWrong:
     position: Readings[Spread]
 
     @classmethod
-    def of(cls, task: Countdown, failing: Trace) -> "FirstWrong":
+    def of(cls, task: Countdown, failing: Trace) -> "WrongTokens":
         wrong_FA = wrong_cells(failing)
         kind_FA, equation_FA = (annotation(task, failing.instances.extras, name) for name in ("kind_NA", "step_NA"))
         firsts = readings_of(failing, wrong_FA)
@@ -60,8 +60,8 @@ class Profile:
     failures: int
     validity: Mapping[str, int]
     solved: float | None
-    inexact: FirstWrong
-    unsolved: FirstWrong
+    inexact: WrongTokens
+    unsolved: WrongTokens
 
     @classmethod
     def of(cls, task: Countdown, trace: Trace) -> "Profile":
@@ -71,8 +71,8 @@ class Profile:
             failures=int((~trace.exact_N).sum()),
             validity=count(validity_N, VALIDITY),
             solved=share((validity_N <= VALID).sum(), len(trace)),
-            inexact=FirstWrong.of(task, trace.take(validity_N > EXACT)),
-            unsolved=FirstWrong.of(task, trace.take(validity_N > VALID)),
+            inexact=WrongTokens.of(task, trace.take(validity_N > EXACT)),
+            unsolved=WrongTokens.of(task, trace.take(validity_N > VALID)),
         )
 
     def in_words(self) -> str | None:

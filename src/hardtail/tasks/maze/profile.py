@@ -56,7 +56,7 @@ class Directions(Readings[Mapping[str, int]]):
 
 
 @dataclass(frozen=True)
-class Shape:
+class RegionShares:
     """Shares of failures (`single`) and of regions; `pure` regions err in one direction only."""
 
     total: int
@@ -68,7 +68,7 @@ class Shape:
     purity: float | None
 
     @classmethod
-    def of(cls, found: Regions, wrong_FHW: Grids, direction_FHW: NDArray[np.int8]) -> "Shape":
+    def of(cls, found: Regions, wrong_FHW: Grids, direction_FHW: NDArray[np.int8]) -> "RegionShares":
         narrow_R = found.most(squares(wrong_FHW)) == 1
         path_R = narrow_R & (found.most(neighbours(wrong_FHW).sum(axis=-1)) <= 2)
         purest_R = np.max([found.count(direction_FHW == way) for way in range(3)], axis=0)
@@ -85,7 +85,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class FailureSizes:
     wrong_cells_of_a_failure: Spread
     regions_of_a_failure: Spread
     cells_of_a_region: Spread
@@ -147,8 +147,8 @@ class Profile:
     instances: int
     failures: int
     first_wrong: Readings[Timing]
-    sizes: Sizes
-    regions: Shape
+    sizes: FailureSizes
+    regions: RegionShares
     wrong_neighbours: WrongNeighbours
     neighbours: Neighbours
     directions: Directions
@@ -167,13 +167,13 @@ class Profile:
             instances=len(trace),
             failures=len(failing),
             first_wrong=firsts.map(Timing.of),
-            sizes=Sizes(
+            sizes=FailureSizes(
                 wrong_cells_of_a_failure=Spread.of(wrong_FA.sum(axis=1)),
                 regions_of_a_failure=Spread.of(np.bincount(found.grid_R, minlength=len(failing))),
                 cells_of_a_region=Spread.of(found.size_R),
                 width_of_a_region=Spread.of(found.most(squares(wrong_FHW))),
             ),
-            regions=Shape.of(found, wrong_FHW, grids(task, direction_FA)),
+            regions=RegionShares.of(found, wrong_FHW, grids(task, direction_FA)),
             wrong_neighbours=WrongNeighbours.of(wrong_FHW),
             neighbours=Neighbours(
                 Clustering.of(wrong_FHW, np.ones_like(wrong_FHW)), Clustering.of(wrong_FHW, open_FHW)

@@ -58,13 +58,13 @@ class Clusters:
 
 
 @dataclass(frozen=True)
-class FirstWrong(Timing):
+class CandidateTiming(Timing):
     """When wrong commits were made, and how often the digit was still a candidate by the givens alone."""
 
     was_a_candidate: float | None
 
     @classmethod
-    def among(cls, commits: Commits, mask_FA: NDArray[np.int16]) -> "FirstWrong":
+    def among(cls, commits: Commits, mask_FA: NDArray[np.int16]) -> "CandidateTiming":
         mask_K, digit_K = mask_FA[commits.row_K, commits.cell_K], commits.token_K.astype(np.int64)
         possible_K = _is_digit(digit_K) & (mask_K >> np.maximum(digit_K - 1, 0) & 1 > 0)
         return cls(**vars(Timing.of(commits)), was_a_candidate=share(possible_K.sum(), len(commits)))
@@ -84,7 +84,7 @@ class Profile:
     wrong_cells_without_a_digit: int
     wrong_cells_of_a_failure: Spread
     clusters: Clusters
-    first_wrong: Readings[FirstWrong]
+    first_wrong: Readings[CandidateTiming]
     level: Groups[Mapping[str, int]]
     candidates: Groups[Mapping[str, int]]
     calibration: Mapping[str, Calibration]
@@ -107,7 +107,7 @@ class Profile:
             wrong_cells_without_a_digit=int((wrong_FA & ~_is_digit(failing.answer_NA)).sum()),
             wrong_cells_of_a_failure=Spread.of(wrong_FA.sum(axis=1)),
             clusters=Clusters.of(wrong_FA, blank_FA),
-            first_wrong=firsts.map(lambda commits: FirstWrong.among(commits, mask_FA)),
+            first_wrong=firsts.map(lambda commits: CandidateTiming.among(commits, mask_FA)),
             level=Groups.of(*groups, lambda at: count(level_FA[at], LEVELS)),
             candidates=Groups.of(*groups, lambda at: tally(COUNT[mask_FA[at]], COUNT[mask_FA[blank_FA]])),
             calibration=_calibrations(trace, level_NA),
