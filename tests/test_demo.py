@@ -77,7 +77,7 @@ def test_what_is_recorded_on_more_sums_is_said_where_it_differs() -> None:
     differs = f"addition-random, chain>=28, by confidence: 60 of 60 here, {100 * recorded:.1f} % there"
     one = demo.compared_with_records([few] * 3 + [all_right])
     assert one.startswith("3 of 4 counts are close")
-    assert one.endswith(f"; the others: {differs}.")
+    assert one.endswith(f"; the other: {differs}.")
     assert demo.compared_with_records([few, all_right, all_right]).endswith(f"; the others: {differs}; {differs}.")
 
 

@@ -32,6 +32,7 @@ def test_opens_from_a_file_with_the_story_of_its_decodes(opened: Open) -> None:
     )
     assert page.locator("h1 .way-0").count() == 2
     assert page.locator(".dots .model").all_inner_texts() == ["addition-random", "addition-puma"]
+    page.get_by_text(f"n = {N}, with 95 % intervals").wait_for()
     numbers = [text.split() for text in page.locator(".dots .figure.way-1").all_inner_texts()]
     assert numbers == [["100", "%"]] * 4, "in logical order everything is right"
     assert page.locator("h1").bounding_box()["y"] < page.locator(".dots").bounding_box()["y"] < SIZES["desktop"][1] / 2  # type: ignore[index]
@@ -109,6 +110,14 @@ def test_the_study_has_a_view_of_its_own(opened: Open, tmp_path: Path) -> None:
     assert cell.locator(".paper").text_content() == "0.992"
     assert (cell.locator("b").text_content() or "").startswith("0.69")
     assert "not" in (cell.get_attribute("class") or "")
+
+
+def test_a_page_without_the_study_leads_to_none(opened: Open, tmp_path: Path) -> None:
+    path = tmp_path / "decodes.html"
+    write_page(path, *page_content(None, [], addition_traces(2)))
+    for size in SIZES:
+        page = opened(path=path, size=size)
+        assert page.locator(".views a:visible").all_inner_texts() == ["Overview", "Theatre", "Curves"]
 
 
 def test_the_study_begins_with_links_to_its_parts(opened: Open) -> None:
@@ -266,6 +275,16 @@ def test_a_phone_has_everything_within_its_width(opened: Open) -> None:
     assert row["y"] + row["height"] <= SIZES["phone"][1], "with the slider"
     page.locator(".pane").first.locator(".tile").nth(4).tap()
     assert "10^8" in page.locator(".told .cell-name").inner_text()
+
+
+def test_a_phone_shows_which_order_the_first_columns_are_of(opened: Open) -> None:
+    group = opened("#study", size="phone").locator("table.study .group").first
+    words = """node => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return range.getBoundingClientRect().right;
+    }"""
+    assert group.evaluate(words) < SIZES["phone"][0]
 
 
 def test_the_scale_of_a_picture_is_as_wide_as_what_it_measures(opened: Open, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_curves_show_what_runs_logged(tmp_path: Path) -> None:
     assert low is not None
     assert high is not None
     assert low < 0.868 < high
-    early = charts["Commits before their prerequisites, recorded runs"]
+    early = charts["Commits before their prerequisites, in recorded runs"]
     assert [series.lines[0].points[0][1] for series in early.series] == [0.2, 0.4, 0.6]
     assert charts["Mask states in training"].series[0].lines[0].points[0][:2] == pytest.approx((1, 1 / 561))
 

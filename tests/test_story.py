@@ -113,6 +113,12 @@ def test_a_decoder_that_solves_nothing_hard_is_told_in_words() -> None:
         "By confidence, hasty solves 100 % of ordinary sums but none of the sums with a carry chain of 8 or more "
         "digits."
     )
+    both = [
+        replace(trace, answer_NA=(trace.answer_NA + 1) % 10) if trace.about["stratum"] != "natural" else trace
+        for trace in traces_of({"hasty": adder(TASK)}, strata=("natural", TASK.showcase().hard))
+    ]
+    found, _ = told(both)
+    assert found.text.endswith("Lowest digit first, it solves none of them either.")
 
 
 def test_a_model_that_never_learned_decides_nothing() -> None:

@@ -103,7 +103,7 @@ def compared_with_records(shown: Sequence[Shown]) -> str:
         f"{compared - len(outside)} of {compared} counts are close to those of the same weights on "
         f"{RECORDED_INSTANCES} or more {shown_task().words.problems} (`hardtail zoo`)"
     )
-    return f"{said}; the others: {'; '.join(outside)}." if outside else f"{said}."
+    return f"{said}; the other{'s' * (len(outside) > 1)}: {'; '.join(outside)}." if outside else f"{said}."
 
 
 def look_table(looks: Sequence[Trace]) -> Table:

@@ -269,6 +269,8 @@ def _sentence(
         return (*begun, Phrase(f". With the same weights, {other}, it solves "), Phrase(second.text, 1), Phrase("."))
     if gain < 0:
         return (*begun, Phrase(f". {_capital(other)}, it solves fewer: "), Phrase(second.text, 1), Phrase("."))
+    if not first.right and not second.right:
+        return (*begun, Phrase(f". {_capital(other)}, it solves none of them either."))
     if second.right * first.n == first.right * second.n:
         return (*begun, Phrase(f". {_capital(other)}, it solves as many: "), Phrase(second.text, 1), Phrase("."))
     chance = f"; with {first.n:,} {stage.task.words.problems} this may be chance."

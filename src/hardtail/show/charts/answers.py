@@ -155,7 +155,7 @@ def _half_way(chart: Drawn, series: Sequence[Series]) -> str:
     low, high = (pick(found, key=lambda name: found[name]) for pick in (min, max))
     if low == high:
         return f"Half-way, hidden cells lie at {found[low]:.2f} of the order"
-    return f"Half-way at {found[low]:.2f} ({low}) to {found[high]:.2f} ({high}) of the order"
+    return f"Half-way, they lie at {found[low]:.2f} ({low}) to {found[high]:.2f} ({high}) of the order"
 
 
 _ANSWERS: Mapping[str, Callable[[Drawn, Sequence[Series]], str]] = {

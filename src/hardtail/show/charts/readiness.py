@@ -45,7 +45,7 @@ def decoded_readiness(stage: Stage) -> list[Chart]:
         (replace(series, name=decoder.model), "", readiness(stage.task, decoder.trace))
         for decoder, series in decoder_series(stage)
     ]
-    return _charts(stage.task.name, "this page", found)
+    return _charts(stage.task.name, "these decodes", found)
 
 
 def _charts(task: str, of: str, found: Sequence[tuple[Series, str, Readiness]]) -> list[Chart]:

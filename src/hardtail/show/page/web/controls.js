@@ -73,7 +73,7 @@ export function colourKey({ task, parentSlots }, replaces) {
   return [
     ...sceneOf(task).legend(swatch),
     swatch("key-now", "written in this step"),
-    ...(parentSlots === null ? [] : [swatch(sceneOf(task).flag, "before its prerequisites")]),
+    ...(parentSlots === null ? [] : [swatch(sceneOf(task).flag, "written before its prerequisites")]),
     ...(parentSlots ? [swatch("key-parent", "what the cell waits for")] : []),
     ...(replaces ? [swatch("key-replaced", "replaced; the old token is struck out")] : []),
   ];

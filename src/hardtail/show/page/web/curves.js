@@ -9,7 +9,7 @@ const QUESTIONS = {
   accuracy: "What is solved, and in which order?",
   cost: "What does a right answer cost?",
   readiness: "Does it commit before it can know?",
-  coverage: "Has training seen the states that decoding visits?",
+  coverage: "Which cells are hidden, in training and in decodes?",
   training: "How did training get there?",
 };
 const chosen = new Map(); // the groups and styles that are shown, by what the plots are of

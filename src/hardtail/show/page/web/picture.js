@@ -20,7 +20,10 @@ function key(story) {
   const entries = story.ways.map(([, words], way) =>
     el("span", {}, el("i", { class: `dot way-${way} sample`, "aria-hidden": "true" }), words),
   );
-  return el("p", { class: "key ways" }, ...entries, el("span", { class: "soft", text: "with 95 % intervals" }));
+  const n = story.models.flatMap((model) => model.scores.map((score) => score.n));
+  const [fewest, most] = [Math.min(...n), Math.max(...n)].map((count) => count.toLocaleString("en-GB"));
+  const note = `n = ${fewest === most ? most : `${fewest} to ${most}`}, with 95 % intervals`;
+  return el("p", { class: "key ways" }, ...entries, el("span", { class: "soft", text: note }));
 }
 
 function modelRow(story, model, href) {

@@ -9,9 +9,9 @@ export function studyView(content, query) {
     return emptyPage("The study", "This page was made without the recorded runs. hardtail report --study shows them.");
   const { runs, judged: choices } = content.study;
   const judged = choices.find((choice) => choice.weights === query.get("weights")) ?? choices[0];
-  const lede = "The runs that this project recorded, next to the figures and claims of the paper that they repeat.";
+  const lede = "The runs that this project recorded, next to the figures and claims of the paper that they repeat: The Confidence Shortcut (Kim & No, 2026).";
   const head = el("header", { class: "hero" }, el("h1", { text: "The study" }), el("p", { class: "lede", text: lede }));
-  const page = el("section", { class: "page" }, head, counted(judged.ledger, query.get("weights")));
+  const page = el("section", { class: "page" }, head, ...counted(judged.ledger, query.get("weights")));
   if (choices.some((choice) => measuredTables(choice).length)) {
     // The paper's tables use the weights with the best probe; the last weights often give other results.
     const link = (choice) => [addressOf("study", { weights: choice.weights }), choice.weights, choice === judged];
@@ -54,7 +54,8 @@ function counted(ledger, weights) {
     const href = addressOf("study", { verdict, weights });
     return el("a", { class: "fact", href }, el("b", { text: count }), verdict);
   });
-  return el("div", { class: "facts" }, ...facts);
+  const words = `The paper's ${plural(ledger.claims.length, "claim")}, by verdict`;
+  return [el("p", { class: "note", text: words }), el("div", { class: "facts" }, ...facts)];
 }
 
 export function runsTable(runs) {
