@@ -129,3 +129,5 @@ def test_runs_on_files_are_listed_beside_those_of_their_grid(
     _, out, _ = hardtail_command("study", *where)
     [row] = [line.split() for line in out.splitlines() if line.startswith("addition-smoke ")]
     assert row == ["addition-smoke", "3", "0", "0", "0", "3", "1"]
+    for state in ("trained", "started", "on files"):
+        assert f"{state}: " in out, "what a column counts"

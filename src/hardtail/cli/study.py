@@ -172,6 +172,7 @@ def _list(names: tuple[str, ...], runs: "Path | Depot", store: "Store", data: Pa
     common.show_tables([table])
     listed = {row[0] for row in table.rows}
     if not names:
+        print("trained: to its last step, but not measured yet; started: its state is saved")
         print("on files: recorded runs that were trained on a file of problems (--data)")
         print("`hardtail study GRID` lists its runs; `hardtail study advance GRID` continues it")
     elif ended := [run.name for run in index if run.patience and run.name in listed]:
