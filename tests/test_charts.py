@@ -104,6 +104,11 @@ def test_a_chart_of_commits_says_how_many_came_too_early() -> None:
         strata=("top1", "lsb"),
     )
     assert answer("premature", early) == "Too early: 25 to 68 % under top1, 0 % under lsb"
+    never_misled = Series("a", "a", "top1", group="a"), Line("", (Point(1, 0.999), Point(3, 0.2)))
+    right = [never_misled, _series("b", 1.0, 1.0, 0.3, 0.1)]
+    assert answer("right", chart(*right, strata=("free", "ready", "misled", "unready"))) == (
+        "Right: ready over 99 %, misled 30 %, unready 10 to 20 %"
+    )
     along = chart(_series("a", 0.0, 0.5))
     assert answer("wrong-along", along) == "At worst 50 % are wrong: a · top1, 100 % of the way"
     assert answer("wrong-along", chart(_series("a", 0.0, 0.0))) == "No commit is wrong"

@@ -109,8 +109,9 @@ def _category(chart: Drawn, point: Point) -> str:
 
 
 def _by_category(chart: Drawn, series: Sequence[Series]) -> dict[str, list[float]]:
+    """The values of each category, in the order of the axis."""
     found: dict[str, list[float]] = {}
-    for _, point in _points(series):
+    for _, point in sorted(_points(series), key=lambda held: held[1].x):
         found.setdefault(_category(chart, point), []).append(point.y)
     return found
 
@@ -122,7 +123,7 @@ def _too_early(chart: Drawn, series: Sequence[Series]) -> str:
 
 def _range(values: Sequence[float]) -> str:
     low, high = percent(min(values)), percent(max(values))
-    return low if low == high else f"{low.removesuffix(' %')} to {high}"
+    return low if low == high or low.startswith("over") else f"{low.removesuffix(' %')} to {high}"
 
 
 def _right(chart: Drawn, series: Sequence[Series]) -> str:
