@@ -168,6 +168,15 @@ def test_listops() -> None:
         for depth in depths
     }
     compare(REPRODUCTION, "| depth |", expected)
+    seeds: dict[str, Figures] = {
+        stratum.removeprefix("depth="): [
+            right(f"listops-{scheme}-s{seed}", "top1", stratum, "best_probe")
+            for scheme in ("random", "puma")
+            for seed in (42, 43)
+        ]
+        for stratum in ("natural", *(f"depth={depth}" for depth in range(1, 6)))
+    }
+    compare(REPRODUCTION, "| depth, two seeds |", seeds)
 
 
 def test_mazes() -> None:
