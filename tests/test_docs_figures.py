@@ -1,5 +1,6 @@
 """The figures in the tables of README.md and docs/reproduction.md are those of the records."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from hardtail.core.records import Accuracy
 from hardtail.show.study_tables import study_tables
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.names import QUARTER
-from tests.docs_tables import RESULTS, RUNS, Figures, compare, differs, right, table
+from tests.docs_tables import RESULTS, ROOT, RUNS, Figures, compare, differs, right, table
 
 REPRODUCTION = "docs/reproduction.md"
 RELEASE = {scheme: f"addition-{scheme}-tf32-s42" for scheme in ("random", "papl", "papl5", "puma")}
@@ -331,3 +332,29 @@ def test_published_sudokus() -> None:
         for label, arm in rows.items()
     }
     compare(REPRODUCTION, "| whole puzzles, confidence | all |", whole)
+
+
+def test_how_far_precisions_agree() -> None:
+    """Of several comparisons of a model the last counts."""
+    words = {
+        "zoo:": "",
+        "sudoku-random-s42": "Sudoku, random masking, step 64,000",
+        "heldout=1,m=1-3": "1 to 3 solutions",
+        ">=": " ≥ ",
+        "depth=": "depth = ",
+    }
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for line in (ROOT / "results" / "agreement.jsonl").read_text().splitlines():
+        held = json.loads(line)
+        label = f"{held['model']}: {held['stratum']}"
+        for name, word in words.items():
+            label = label.replace(name, word)
+        found.setdefault(label.replace("0.95", ".95"), {})[held["policy"]] = held
+    expected = {
+        label: [str(next(iter(orders.values()))["n"])]
+        + [", ".join(str(order[key]) for order in orders.values()) for key in ("different", "right_fp32", "right")]
+        for label, orders in found.items()
+    }
+    rows = table("docs/performance.md", "| right in fp32 |")
+    printed = {label: [re.sub("(?<=[0-9]),(?=[0-9])", "", cell) for cell in row[1:]] for label, row in rows.items()}
+    assert printed == expected
