@@ -322,3 +322,11 @@ def test_tokens_that_the_denoiser_does_not_know() -> None:
     refuse_strangers(9, 10)
     with pytest.raises(HardtailError, match="tokens up to 10, but the denoiser predicts only 10 tokens"):
         refuse_strangers(10, 10)
+
+
+def test_sequences_that_are_too_long_for_the_model_are_refused() -> None:
+    """Kernels that read past its positions would find numbers there."""
+    denoiser, _ = tiny("addition")
+    longer = hardtail.task("addition", digits=7).sample(2, hardtail.Streams(0).named("longer"))
+    with pytest.raises(HardtailError, match="24 cells are too long for this model, which was made for 21"):
+        decode(denoiser, longer, policy_named("top1"))

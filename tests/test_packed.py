@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from hardtail.models import packed
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.packed import Packed, packs
-from hardtail.models.transformer import Block, Shape, Transformer
+from hardtail.models.transformer import Block, Shape, Transformer, untouched
 
 VOCAB, LENGTH = 11, 20
 
@@ -69,10 +69,32 @@ def patched(model: Transformer) -> None:
     vars(model)["forward"] = lambda tokens_BL, at_BA: torch.zeros((*at_BA.shape, VOCAB))
 
 
-@pytest.mark.parametrize("change", [hooked, replaced, patched, Transformer.double])
+def shortened(model: Transformer) -> None:
+    del model.blocks[1]
+
+
+def lengthened(model: Transformer) -> None:
+    model.blocks.append(Block(model.shape))
+
+
+def shared(model: Transformer) -> None:
+    model.blocks[1] = model.blocks[0]
+
+
+def strided(model: Transformer) -> None:
+    model.embed.weight = nn.Parameter(model.embed.weight.T.contiguous().T, requires_grad=False)
+
+
+CHANGES = hooked, replaced, patched, shortened, lengthened, shared, strided, Transformer.double, Transformer.bfloat16
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_model_that_was_changed_computes_by_itself(change: Callable[[Transformer], object]) -> None:
+    """Both here and in bf16 on a GPU, where the kernels know of no other model (`models.forward`)."""
     model = random_model()
+    assert untouched(model)
     change(model)
+    assert not untouched(model)
     denoiser = ModelDenoiser(model, 1)
     assert denoiser.packed() is denoiser
 

@@ -71,6 +71,7 @@ class ModelDenoiser:
         return self._compiled and self._written() is None
 
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
+        self._refuse_long(tokens_BL.shape[1])
         with computing(self.precision, tokens_BL.device):
             if model := self._written():
                 from hardtail.models.forward import logits  # needs Triton
@@ -84,6 +85,11 @@ class ModelDenoiser:
         if self.precision != "bf16" or not isinstance(model, Transformer) or not untouched(model):
             return None
         return model if fits(model.shape, model.embed.weight.device) else None
+
+    def _refuse_long(self, length: int) -> None:
+        """Refuse sequences that have more cells than the model has positions: our kernels would read past them."""
+        if isinstance(self.model, Transformer) and length > (most := self.model.shape.seq_len):
+            raise HardtailError(f"sequences of {length} cells are too long for this model, which was made for {most}")
 
     def packed(self) -> "ModelDenoiser":
         """The same with its weights of this moment, prepared for many passes on a CPU; itself if it cannot be."""

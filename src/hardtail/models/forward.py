@@ -95,7 +95,7 @@ class Forward:
 
     def _stream(self, now: Pass, rows: int, name: str, i: int) -> tuple[Tensor, Tensor]:
         """Room for the residual stream and for its norm, which is called `name` in block `i`."""
-        x_MD = torch.empty((rows, self.shape.width), device=now.tokens_BL.device)
+        x_MD = torch.empty((rows, self.shape.width), dtype=torch.float32, device=now.tokens_BL.device)
         return x_MD, now.stacks.room(name, i, x_MD.shape)
 
     def _linear(self, name: str, x_MK: Tensor, rows: slice = slice(None)) -> Tensor:

@@ -7,6 +7,7 @@ Shapes: B batch, L sequence, A answer cells, D width, H heads, V vocabulary.
 """
 
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Annotated, Any
 
 import torch
@@ -171,11 +172,22 @@ def pick(x_BLD: Tensor, at_BA: Tensor | slice) -> Tensor:
 
 
 def untouched(model: Transformer) -> bool:
-    """Whether this is the model that is defined here: no part replaced, and without hooks."""
-    return all(type(part) in _PARTS and not _hooked(part) for part in model.modules())
+    """Whether this is the model that is defined here, in float32: no part replaced, removed or shared, and no hooks."""
+    if not all(type(part) in _PARTS and not _hooked(part) for part in model.modules()):
+        return False
+    weights = dict(model.named_parameters())
+    plain = all(weight.dtype == torch.float32 and weight.is_contiguous() for weight in weights.values())
+    return plain and {name: weight.shape for name, weight in weights.items()} == _sizes(model.shape)
 
 
 _PARTS = Transformer, Block, nn.ModuleList, nn.Embedding, nn.LayerNorm, nn.Linear
+
+
+@cache
+def _sizes(shape: Shape) -> dict[str, torch.Size]:
+    """The sizes of a model's parameters, by name."""
+    with torch.device("meta"):
+        return {name: weight.shape for name, weight in Transformer(shape).named_parameters()}
 
 
 def _hooked(part: nn.Module) -> bool:
