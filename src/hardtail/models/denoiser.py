@@ -48,8 +48,8 @@ class Function:
 class ModelDenoiser:
     """A network as a denoiser, in one of the precisions of training: our transformer, or another project's model.
 
-    In bf16 on a Hopper GPU our transformer's passes are written out (`models.forward`). For everything else on a GPU,
-    `compiled` spends half a minute once to make every forward pass faster, which pays off for many of them.
+    On a Hopper GPU or a newer one, our transformer's passes in bf16 are written out (`models.forward`). `compiled` makes
+    all other passes on a GPU faster; it takes half a minute once, so it pays off for many of them.
     """
 
     def __init__(

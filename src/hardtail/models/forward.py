@@ -120,7 +120,7 @@ class Forward:
             return a_MF, slope_MF
         h_MF = torch.addmm(bias_F, n_MD, weight_FD.T)
         gelu.launch_gelu(h_MF, a_MF)
-        return a_MF, h_MF
+        return a_MF, None if now.blocks is None else h_MF
 
     def _block(self, now: Pass, i: int, x_MD: Tensor, n_MD: Tensor) -> tuple[Tensor, Tensor]:
         """The residual stream after a block, and its next norm; of the last block only at the rows to predict."""

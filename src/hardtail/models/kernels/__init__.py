@@ -16,7 +16,7 @@ TILED_WIDTH = 192
 
 
 def fits(shape: Shape, device: torch.device) -> bool:
-    """Whether the passes of `models.fused` are written for this GPU and these sizes."""
+    """Whether the passes of `models.forward` and `models.fused` are written for this GPU and these sizes."""
     if not HAS_TRITON or device.type != "cuda" or torch.cuda.get_device_capability(device) < (9, 0):
         return False
     return shape.width % 64 == 0 and shape.width <= 512 and shape.mlp_ratio % 2 == 0 and shape.vocab_size <= 64
