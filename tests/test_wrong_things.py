@@ -104,11 +104,16 @@ def test_a_name_that_is_none(words: str, sentence: str, hardtail_command: Comman
     assert sentence in refused(hardtail_command, *words.split())
 
 
+FAR = f"/home/{'far/' * 30}away"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ("eval zoo:a --bogus", "not understood: --bogus; `hardtail eval --help` has more"),
+        (f"eval zoo:a {FAR}", f"not understood: {FAR}; `hardtail eval --help` has more"),
+        ("eval zoo:a --batch", "--batch needs a value; `hardtail eval --help` has more"),
         (
             "compare zoo:a --polici lsb --bach 3",
             "not understood: --polici, lsb, --bach, 3; did you mean --batch N or --policy, --policies POLICY? "

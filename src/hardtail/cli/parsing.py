@@ -13,6 +13,8 @@ from hardtail.core.errors import HardtailError
 
 Call = Callable[[], None]
 """A command with what it was given, to be called once the parser is done."""
+NARROWEST = 36
+"""Letters that a line of the parser's box has room for on the narrowest terminal."""
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
@@ -32,7 +34,8 @@ def parsed(command: Callable[..., Call], words: Sequence[str], prog: str, descri
     except SystemExit as stop:
         if not stop.code:  # it has printed help
             raise
-        raise HardtailError(f"{_sentence(said.getvalue())} `{prog} --help` has more") from None
+        sentence = _unbroken(_sentence(said.getvalue()), words)
+        raise HardtailError(f"{sentence} `{prog} --help` has more") from None
 
 
 def _sentence(box: str) -> str:
@@ -49,11 +52,21 @@ def _sentence(box: str) -> str:
             parts.append([])
     first, *others = [part for part in parts if part] or [[box.strip()]]
     told = " ".join(line for line in first if not line.startswith(" ")).removeprefix("Error parsing ").rstrip(".")
+    told = re.sub(r"[Mm]issing value for argument '(.+)'\. Expected 1 values", r"\1 needs a value", told)
+    told = told.replace(". Expected ", "; expected ")
     items = (f"{name} ({help})" if help else name for name, help in _items(first).items())
     similar = [name for part in others if part[0].startswith(("Perhaps", "Arguments similar")) for name in _items(part)]
     said = " ".join(filter(None, (told[:1].lower() + told[1:], ", ".join(items))))
     said = said.replace("unrecognized options:", "not understood:", 1)  # they may be words, such as a second model
     return f"{said}; did you mean {' or '.join(sorted(similar))}?" if similar else f"{said};"
+
+
+def _unbroken(sentence: str, words: Sequence[str]) -> str:
+    """The sentence with these words as they were given: the box breaks those that are longer than its lines."""
+    for word in words:
+        if len(word) >= NARROWEST:
+            sentence = re.sub(" ?".join(map(re.escape, word)), word.replace("\\", r"\\"), sentence)
+    return sentence
 
 
 def _items(lines: Sequence[str]) -> dict[str, str]:

@@ -48,8 +48,8 @@ class Function:
 class ModelDenoiser:
     """A network as a denoiser, in one of the precisions of training: our transformer, or another project's model.
 
-    On a Hopper GPU or a newer one, our transformer's passes in bf16 are written out (`models.forward`). `compiled` makes
-    all other passes on a GPU faster; it takes half a minute once, so it pays off for many of them.
+    On a Hopper GPU or a newer one, our transformer's passes in bf16 are written out (`models.forward`). `compiled`
+    makes all other passes on a GPU faster; it takes half a minute once, so it pays off for many of them.
     """
 
     def __init__(
