@@ -82,9 +82,9 @@ class ModelDenoiser:
     def _written(self) -> Transformer | None:
         """The model, if its forward passes are those of `models.forward`."""
         model = self.model
-        if self.precision != "bf16" or not isinstance(model, Transformer) or not untouched(model):
+        if self.precision != "bf16" or not isinstance(model, Transformer):
             return None
-        return model if fits(model.shape, model.embed.weight.device) else None
+        return model if fits(model.shape, next(model.parameters()).device) and untouched(model) else None
 
     def _refuse_long(self, length: int) -> None:
         """Refuse sequences that have more cells than the model has positions: our kernels would read past them."""
