@@ -144,9 +144,10 @@ def test_a_diagnosis_of_more_strata_counts_where_there_is_no_other(tmp_path: Pat
 def test_what_a_diagnosis_lacks_is_read_from_a_smaller_one_that_has_it(tmp_path: Path) -> None:
     """But not from one of the weights of an earlier step."""
     asked, lacking = list(diagnosed_strata("addition")), {"step": 50, "profile": None}
-    for step, values in ((50, [0.1]), (40, [])):
-        made = Planted(tmp_path / str(step))
-        results = _diagnosed(made, (asked, 70, 0.1, {"step": step}), (asked, 2700, 0.2, lacking))
+    more = [*asked, "natural"]
+    for n, (strata, step, values) in enumerate(((asked, 50, [0.1]), (more, 50, [0.1]), (asked, 40, []))):
+        made = Planted(tmp_path / str(n))
+        results = _diagnosed(made, (strata, 70, 0.1, {"step": step}), (asked, 2700, 0.2, lacking))
         assert [sample.value for sample in MASKED.samples(results)] == values
 
 

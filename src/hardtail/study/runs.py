@@ -172,18 +172,17 @@ class Run:
 
     def explaining(self, part: str) -> dict[tuple[str, str | None], Diagnosis]:
         """Those that count for a part such as `coverage`: of the same weights, one that has it before one that does
-        not."""
+        not, then one of no other strata."""
         plain = [record for record in self.diagnoses if record.plainly_decoded]
-        wanted = diagnosed_strata(self.task)
-        exact = [record for record in plain if set(record.strata) == set(wanted)]
         covering = [record for record in plain if self.covers(record)]
+        wanted = set(diagnosed_strata(self.task))
+
+        def size(of: Diagnosis) -> tuple[int, ...]:
+            return getattr(of, part) is not None, set(of.strata) == wanted, of.result.instances
+
         found: dict[tuple[str, str | None], Diagnosis] = {}
-        for held in (plain, covering, exact):
-            found |= largest(
-                held,
-                lambda of: (of.policy, of.checkpoint),
-                lambda of: (getattr(of, part) is not None, of.result.instances),
-            )
+        for held in (plain, covering):
+            found |= largest(held, lambda of: (of.policy, of.checkpoint), size)
         return found
 
     def covers(self, diagnosis: Diagnosis) -> bool:
