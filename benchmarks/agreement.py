@@ -3,8 +3,9 @@
     python benchmarks/agreement.py zoo:maze-random zoo:addition-papl-paper --out results/agreement.jsonl
 
 Every model decodes natural problems and its hardest stratum, by top-1 confidence and in its logical order, in fp32
-without compilation and then, compiled, in every other precision. A line of the output is one comparison and lists every
-instance whose answer differs, by its place among the drawn ones, with the side that was right, if one was.
+without compilation and then, compiled or by the written passes, in every other precision. A line of the output is one
+comparison and lists every instance whose answer differs, by its place among the drawn ones, with the side that was
+right, if one was.
 """
 
 import argparse

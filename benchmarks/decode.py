@@ -6,8 +6,8 @@
 
 The obvious loop is eager, takes 128 instances at a time, computes the whole sequence, and asks after every step whether
 anything is left. Both commit one cell a step by top-1 probability, in the same precision unless told otherwise, on
-random weights and tokens; on a GPU ours runs a compiled model, whose compilation is not timed, and on a CPU it spreads
-the instances over single-threaded workers.
+random weights and tokens; on a GPU ours runs the written passes in bf16 and a compiled model otherwise, whose
+compilation is not timed, and on a CPU it spreads the instances over single-threaded workers.
 One step costs the same whatever is hidden, so by default only a few cells of each instance are hidden, and instances
 per second are worked out for the task's own number of cells; `--all-cells` hides them all.
 """

@@ -45,7 +45,10 @@ PACKAGES = (
 """Each gives the same number of mutants. The others are what people type and look at."""
 PICTURES = "figures.py", "draw.py"
 """Drawings of tasks; the figures of claims are numbers."""
-GPU_FILES = "models/kernels/", "models/capture.py", "models/fused.py", "models/aside.py", "models/attended.py"
+GPU_FILES = (
+    *("models/kernels/", "models/capture.py", "models/forward.py", "models/fused.py"),
+    *("models/aside.py", "models/attended.py"),
+)
 GPU_FUNCTIONS = (
     *(f"models/attention.py:{name}" for name in ("rounds", "_", "pays", "fused")),
     *(f"training/gradient.py:{name}" for name in ("Fused", "Autograd.compiled")),

@@ -250,8 +250,8 @@ def teraflops(rate: float) -> str:
 
 def use_tiles(tiles: str) -> None:
     if HAS_TRITON:
-        fused: Any = import_module("hardtail.models.fused")
-        fused.TILED_WIDTH = TILES[tiles]
+        forward: Any = import_module("hardtail.models.forward")
+        forward.TILED_WIDTH = TILES[tiles]
 
 
 def _allow(precision: str) -> None:

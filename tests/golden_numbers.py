@@ -24,7 +24,7 @@ PATH = Path(__file__).parent / "golden" / "numbers.json"
 PACKAGES = (
     *("core", "traces", "tasks", "models", "schemes", "policies", "decoding", "measuring", "training", "study"),
 )
-NOT_HERE = "models.kernels", "models.aside", "models.attended", "models.fused"
+NOT_HERE = "models.kernels", "models.aside", "models.attended", "models.forward", "models.fused"
 """What needs a GPU's compiler."""
 PICTURES = "tasks.addition.figures", "tasks.maze.figures", "tasks.sudoku.draw"
 NOT_PINNED = {
