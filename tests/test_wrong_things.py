@@ -121,7 +121,7 @@ FAR = f"/home/{'far/' * 30}away"
         ),
         (
             "solve",
-            "missing from hardtail solve: TASK (a name from `hardtail tasks`, or package.module:Class; fields after "
+            "missing: TASK (a name from `hardtail tasks`, or package.module:Class; fields after "
             "commas: addition,digits=8), PROMPT (a problem, a file of problems, or - for standard input); "
             "`hardtail solve --help` has more",
         ),
@@ -131,6 +131,30 @@ FAR = f"/home/{'far/' * 30}away"
             "`hardtail train addition-puma --help` has more",
         ),
         ("xyz", "there is no command 'xyz'; `hardtail --help` lists them"),
+        (
+            "eval -n 3 --polici=lsb zoo:a",
+            "model needs a value; write it before all options; `hardtail eval --help` has more",
+        ),
+        ("eval zoo:a -n", "-n/--n needs a value; `hardtail eval --help` has more"),
+        (
+            "train addition-puma --watch.probe test",
+            "--watch.probe needs 2 values; `hardtail train addition-puma --help` has more",
+        ),
+        (
+            "eval zoo:a --policies --strata natural",
+            "--policy/--policies: there is no value; give at least one, or leave the option out; "
+            "`hardtail eval --help` has more",
+        ),
+        (
+            "sample addition --set",
+            "--set: there is no value; give at least one, or leave the option out; `hardtail sample --help` has more",
+        ),
+        (
+            "data --set digits=3 addition --out x.npz",
+            "missing: TASK (a name from `hardtail tasks`, or package.module:Class; fields after "
+            "commas: addition,digits=8); write it before all options; "
+            "`hardtail data --help` has more",
+        ),
     ],
 )
 def test_what_the_parser_refuses_is_one_sentence_as_all_else(

@@ -9,7 +9,7 @@ from inspect import signature
 from types import NoneType, UnionType
 from typing import Union, get_args, get_type_hints
 
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 from tyro.constructors import (
     ConstructorRegistry,
     PrimitiveConstructorSpec,
@@ -101,6 +101,26 @@ def _read_whole(word: str) -> int:
     if not re.fullmatch(r"[-+]?[0-9]{1,999}", word):
         raise ValueError(f"{quoted(word)} is not a whole number; write one in digits, such as 1000")
     return int(word)
+
+
+@RULES.primitive_rule
+def _several(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[tuple[str, ...]] | None:
+    """The rule for options that take several words: tyro alone reads `--policies $UNSET` as the default."""
+    if info.type_origin is not tuple or get_args(info.type) != (str, ...) or Positional in info.markers:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="STR [STR ...]",
+        instance_from_str=_read_several,
+        is_instance=lambda value: isinstance(value, tuple) and all(isinstance(word, str) for word in value),
+        str_from_instance=list,
+    )
+
+
+def _read_several(words: Sequence[str]) -> tuple[str, ...]:
+    if not words:
+        raise ValueError("there is no value; give at least one, or leave the option out")
+    return tuple(words)
 
 
 @RULES.primitive_rule

@@ -15,6 +15,9 @@ Call = Callable[[], None]
 """A command with what it was given, to be called once the parser is done."""
 NARROWEST = 36
 """Letters that a line of the parser's box has room for on the narrowest terminal."""
+_LACKS_A_WORD = re.compile(r"missing: (?!-)|(?!-)\S+ needs a value;")
+"""What is said where a word without a dash is missing."""
+_VALUES = re.compile(r"missing value for argument '(.*)'\. Expected (\d+) values")
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
@@ -35,6 +38,8 @@ def parsed(command: Callable[..., Call], words: Sequence[str], prog: str, descri
         if not stop.code:  # it has printed help
             raise
         sentence = _unbroken(_sentence(said.getvalue()), words)
+        if words and words[0].startswith("-") and _LACKS_A_WORD.match(sentence):
+            sentence += " write it before all options;"
         raise HardtailError(f"{sentence} `{prog} --help` has more") from None
 
 
@@ -52,11 +57,11 @@ def _sentence(box: str) -> str:
             parts.append([])
     first, *others = [part for part in parts if part] or [[box.strip()]]
     told = " ".join(line for line in first if not line.startswith(" ")).removeprefix("Error parsing ").rstrip(".")
-    told = re.sub(r"[Mm]issing value for argument '(.+)'\. Expected 1 values", r"\1 needs a value", told)
-    told = told.replace(". Expected ", "; expected ")
+    told = _VALUES.sub(_needs, told[:1].lower() + told[1:]).replace(". Expected ", "; expected ")
+    told = re.sub("^missing from [^:]+:", "missing:", told)
     items = (f"{name} ({help})" if help else name for name, help in _items(first).items())
     similar = [name for part in others if part[0].startswith(("Perhaps", "Arguments similar")) for name in _items(part)]
-    said = " ".join(filter(None, (told[:1].lower() + told[1:], ", ".join(items))))
+    said = " ".join(filter(None, (told, ", ".join(items))))
     said = said.replace("unrecognized options:", "not understood:", 1)  # they may be words, such as a second model
     return f"{said}; did you mean {' or '.join(sorted(similar))}?" if similar else f"{said};"
 
@@ -67,6 +72,11 @@ def _unbroken(sentence: str, words: Sequence[str]) -> str:
         if len(word) >= NARROWEST:
             sentence = re.sub(" ?".join(map(re.escape, word)), word.replace("\\", r"\\"), sentence)
     return sentence
+
+
+def _needs(match: re.Match[str]) -> str:
+    option, count = match.groups()
+    return f"{option} needs {'a value' if count == '1' else f'{count} values'}"
 
 
 def _items(lines: Sequence[str]) -> dict[str, str]:
