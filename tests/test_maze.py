@@ -221,6 +221,13 @@ def test_lines_that_are_no_square_grids_are_refused(lines: list[str], found: str
         hardtail.task("maze").prompts(lines)
 
 
+def test_a_flat_maze_without_an_end_is_named() -> None:
+    task, flat = hardtail.task("maze"), "#" * 22 + "S" + "." * 18 + "##" + "E" + "#" * 397
+    grids = task.prompts([flat.replace("E", "."), flat])
+    with pytest.raises(HardtailError, match="problem 1: maze: the grid has 0 cells E; it must have exactly one"):
+        task.parse_numbered(grids, [1, 2])
+
+
 def test_grids_below_each_other_and_flat_mazes_are_told_apart() -> None:
     """A flat maze is longer than the widest grid, whose lines have 65 characters."""
     task, flat = hardtail.task("maze"), "S" + "#" * 63 + "E"
