@@ -294,6 +294,8 @@ def test_models_of_the_zoo_and_runs_are_named() -> None:
         ((carries_ignored, type(TASK)), "Addition'> is not a task; give a name, such as 'addition', or a Task"),
         ((carries_ignored, "addition,digit=4"), "'digit=4' does not set a field"),
         ((3, TASK), "3 cannot be decoded; give a function"),
+        ((TASK.sample(2, "natural", seed=0),), "Instances cannot be decoded; give a function"),  # swapped arguments
+        ((None,), "NoneType cannot be decoded; give a function"),
         ((Module, TASK), "cannot be decoded"),
         ((Silent, TASK), "cannot be decoded"),
         ((Function(carries_ignored, 5), TASK), "the mask 5, but hidden cells of this task hold 12; set mask_id to 12"),

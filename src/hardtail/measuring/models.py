@@ -13,8 +13,8 @@ from hardtail.core.fields import Checked, check_fields
 from hardtail.core.pretrained import HF, TEMPLATE, ZOO
 from hardtail.core.registry import Registry
 from hardtail.measuring.subject import Kind, ModelOrigin, Subject, agreed, load_subject
-from hardtail.models.denoiser import ModelDenoiser
-from hardtail.models.own import denoiser_of, name_of
+from hardtail.models.denoiser import Denoiser, ModelDenoiser
+from hardtail.models.own import ACCEPTED, denoiser_of, name_of
 from hardtail.models.precision import Precision
 from hardtail.tasks.base import Task
 from hardtail.tasks.named import task_to_json
@@ -123,6 +123,8 @@ class _Asked:
             name, model = model.rpartition(":")[2], MODELS.load(model)
         if isinstance(model, Subject):
             return self._as_it_is(model)
+        if self.task is None and not callable(model) and not isinstance(model, Denoiser):
+            raise HardtailError(f"{called} cannot be decoded; give {ACCEPTED}, or the name of a run or file")
         task = self._task_of(called)
         where = _place(model) if self.device is None else usable_device(self.device)
         return Subject(task, denoiser_of(model, task.vocabulary, where), name or name_of(model), device=where)
