@@ -136,7 +136,9 @@ def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
     monkeypatch.setattr("hardtail.measuring.evaluate.compare", stopped)
-    assert words(*given, "--policies", "l2r", "r2l").returncode == 130
+    done = words(*given, "--policies", "l2r", "r2l")
+    assert done.returncode == 130
+    assert f"3 records of what was measured so far added to {path}\n" in done.stderr
     assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["probe", "accuracy", "accuracy"]
 
 

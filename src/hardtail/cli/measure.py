@@ -162,7 +162,10 @@ def _collected(every: "Iterable[Found]", into: Path | None) -> "list[Found]":
         for item in every:
             found.append(item)
     except BaseException:
-        keep(into, records_of(found))
+        if kept := keep(into, records := records_of(found)):
+            common.say(
+                f"{common.counted(len(records), 'record', 'records')} of what was measured so far added to {kept}"
+            )
         raise
     return found
 
