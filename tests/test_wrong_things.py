@@ -172,7 +172,7 @@ NOT_ZERO = "-n is 0; it must be at least 1 and at most 100,000,000"
     [
         ("eval zoo:addition-puma --batch -1", "--batch is -1; it must be at least 1"),
         ("eval zoo:addition-puma --seed -1", "--seed is -1; it must be at least 0 and below 2^63"),
-        ("eval zoo:addition-puma --temperature nan", "--temperature is nan; it must be at least 0"),
+        ("eval zoo:addition-puma --temperature nan", "--temperature is nan; it must be at least 0 and finite"),
         ("eval zoo:addition-puma --schedule dream", "--schedule dream divides a total of steps; give that as --steps"),
         ("diagnose zoo:addition-puma --data-seed -1", "--data-seed is -1; it must be at least 0 and below 2^64"),
         ("view zoo:addition-puma --data-seed -1", "--data-seed is -1; it must be at least 0 and below 2^64"),

@@ -36,7 +36,8 @@ class Bounds:
 
     def __str__(self) -> str:
         words = ("at least", self.ge), ("above", self.gt), ("at most", self.le), ("below", self.lt)
-        return " and ".join(f"{word} {_short(bound)}" for word, bound in words if bound is not None)
+        said = [f"{word} {_short(bound)}" for word, bound in words if bound is not None and bound != math.inf]
+        return " and ".join([*said, *["finite"] * (self.lt == math.inf)])
 
 
 AtLeastOne = Annotated[int, Bounds(ge=1)]
