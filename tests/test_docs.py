@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hardtail.core.registry import TASKS
+from hardtail.tasks.reading import problems
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 SOURCES = [
@@ -28,6 +31,15 @@ def anchors(path: Path) -> set[str]:
     """The anchors that GitHub gives a page's headings."""
     headings = HEADING.findall(prose(path))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_problems_that_the_page_about_tasks_shows_are_read() -> None:
+    page = (ROOT / "docs" / "tasks.md").read_text().partition("## Problems as text")[2].partition("\n## ")[0]
+    shown = re.findall(r"^\| (\w+) \| `([^`]+)` \|", page, flags=re.MULTILINE)
+    assert [name for name, _ in shown] == TASKS.names()
+    for name, problem in shown:
+        (solved,) = problems(TASKS.load(name).preset(None), problem, fit=True)
+        assert solved.task.name == name
 
 
 def test_sections_of_the_study_exist() -> None:
