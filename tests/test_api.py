@@ -225,6 +225,7 @@ def test_a_single_name_is_a_list_of_one() -> None:
         (lambda: TASK.sample(-1, "natural"), "addition: -1 instances cannot be drawn"),
         (lambda: ht.report([], "x.html"), "nothing to show"),
         (lambda: ht.report("nowhere.npz", "page.txt"), "must end in .html"),
+        (lambda: ht.report("page.html", 3), "3 is not the name of a page; give the traces first, then a name"),  # type: ignore[arg-type]
         (lambda: ht.report(ht.load("zoo:addition-random"), "x.html"), "is not a trace; give one, such as ht.decode"),  # type: ignore[arg-type]
         (lambda: ht.diagnose(ht.load("zoo:addition-random")), "is not a trace; give one, such as ht.decode"),  # type: ignore[arg-type]
         (lambda: ht.diagnose("zoo:addition-random"), "'zoo:addition-random' is not a trace"),

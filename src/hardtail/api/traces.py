@@ -44,6 +44,8 @@ def diagnose(first: Given, *others: Given) -> Explanation:
 
 def report(traces: Given | Iterable[Given], out: str | Path = "report.html", *, study: bool = False) -> Path:
     """Write one HTML page on which every decode can be stepped through; with `study`, also the recorded runs."""
+    if not isinstance(out, str | Path):
+        raise HardtailError(f"{reprlib.repr(out)} is not the name of a page; give the traces first, then a name")
     refuse_odd_name(Path(out))
     given = list(traces) if isinstance(traces, Iterable) and not isinstance(traces, str) else [traces]
     if not given and not study:
