@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hardtail as ht
+from hardtail.core.errors import HardtailError
 from hardtail.core.types import Trace
 from hardtail.measuring.statistics import mcnemar
 from hardtail.measuring.subject import Subject
@@ -54,6 +55,11 @@ def test_problems_that_are_not_shared_are_not_paired() -> None:
     (found,) = compared([decoded("top1", slice(0, 10)), decoded("top1", slice(10, 20), "other")])
     assert [score.against_first for score in found.scores] == [None, None]
     assert len(compare_tables([found])) == 1
+
+
+def test_two_traces_of_one_decoder_are_not_said_to_be_too_few() -> None:
+    with pytest.raises(HardtailError, match="traces of one model and policy are one decoder"):
+        compared([decoded("top1", slice(0, 10)), decoded("top1", slice(10, 20))])
 
 
 def test_one_policy_decoded_in_two_ways_is_two_decoders() -> None:

@@ -66,6 +66,8 @@ def compared(traces: Sequence[Trace]) -> list[Compared]:
     """Compare traces task by task; at least two decoders of one task are needed."""
     found = [_compared(stage) for stage in stages(traces)]
     if all(len(one.decoders) < 2 for one in found):
+        if len(traces) > len(found):
+            raise HardtailError(f"{ALONE}; traces of one model and policy are one decoder of all their problems")
         raise HardtailError(ALONE)
     return found
 
