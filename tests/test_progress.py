@@ -59,6 +59,7 @@ def test_long_work_does_not_fill_a_log(
         (35_999, "10 hours"),
         (172_800, "2 days"),
         (9e6, "104 days"),
+        (86_400 * 17.3e6, "17,300,000 days"),
     ],
 )
 def test_a_time_is_said_in_a_unit_that_it_has_two_of(seconds: float, words: str) -> None:

@@ -11,6 +11,6 @@ def duration(seconds: float) -> str:
     for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             count = seconds / size
-            return f"{round(count, 1 if count < 10 else None):g} {unit}"
+            return f"{f'{count:.1f}'.removesuffix('.0') if count < 10 else f'{count:,.0f}'} {unit}"
     whole = max(round(seconds), 1)
     return f"{whole} second{'s' if whole > 1 else ''}"
