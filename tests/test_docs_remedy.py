@@ -134,8 +134,8 @@ def test_ladders_with_a_calibrated_limit() -> None:
 
 # -- how many claims hold ---------------------------------------------------------------------------------------------
 
-SMALL = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-WORDS = {word: number for number, word in enumerate(re.findall(r"\w+", SMALL), start=1)}
+SMALL = "none one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+WORDS = {word: number for number, word in enumerate(re.findall(r"\w+", SMALL))}
 COUNT = rf"\b([0-9]+|{'|'.join(WORDS)})\b"
 AFTERWARDS = {f"remedy.{kind}.{model}" for kind, model in product(("detect", "ladder"), LATER)}
 """Claims that were entered when their figures were known."""
