@@ -47,6 +47,7 @@ def test_decoders_are_paired_on_the_problems_that_they_share() -> None:
     assert (theirs.n, theirs.right, theirs.common) == (25, int(better.exact_N.sum()), 25)
     assert theirs.against_first == mcnemar(first.exact_N[5:], better.exact_N)
     accuracies, tests = compare_tables([found])
+    assert accuracies.title.endswith(", of problems that are not all the same")
     assert accuracies.rows[0][:3] == ("mine · top1", "natural", f"{ours.right} of 30")
     assert tests.rows[0][:3] == ("better · top1", "natural", 25)
 
@@ -54,7 +55,13 @@ def test_decoders_are_paired_on_the_problems_that_they_share() -> None:
 def test_problems_that_are_not_shared_are_not_paired() -> None:
     (found,) = compared([decoded("top1", slice(0, 10)), decoded("top1", slice(10, 20), "other")])
     assert [score.against_first for score in found.scores] == [None, None]
-    assert len(compare_tables([found])) == 1
+    (accuracies,) = compare_tables([found])
+    assert accuracies.title.endswith(", of problems that are not all the same")
+
+
+def test_decoders_of_the_same_problems_are_said_to_be_nothing_else() -> None:
+    accuracies, _ = compare_tables(compared([decoded("top1"), decoded("lsb")]))
+    assert accuracies.title == "addition: exact match (95 % interval)"
 
 
 def test_two_traces_of_one_decoder_are_not_said_to_be_too_few() -> None:

@@ -61,6 +61,12 @@ class Compared:
     strata: tuple[str, ...]
     scores: tuple[DecoderScore, ...]
 
+    @property
+    def alike(self) -> bool:
+        """Whether all decoders of a stratum had the same problems: a trace may be of others, or of more."""
+        counts = {(score.stratum, count) for score in self.scores for count in (score.n, score.common)}
+        return len(counts) == len(self.strata)
+
 
 def compared(traces: Sequence[Trace]) -> list[Compared]:
     """Compare traces task by task; at least two decoders of one task are needed."""
@@ -122,7 +128,8 @@ def _accuracies(one: Compared) -> Table:
     for score in one.scores:
         share = share_text(score.right / score.n, *score.interval)
         rows.append((score.decoder, score.stratum, f"{score.right} of {score.n}", share))
-    return Table(f"{one.title}: exact match (95 % interval)", ("decoder", "stratum", "right", "share"), tuple(rows))
+    title = f"{one.title}: exact match (95 % interval){'' if one.alike else ', of problems that are not all the same'}"
+    return Table(title, ("decoder", "stratum", "right", "share"), tuple(rows))
 
 
 def _tests(one: Compared) -> Table:
