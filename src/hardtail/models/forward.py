@@ -63,7 +63,7 @@ def seeds(layers: int, device: torch.device) -> Tensor:
 
 
 class Forward:
-    """The forward pass over weights that are given in float32 and, where they are multiplied, in `kind`.
+    """The forward pass over weights in float32 (`full`) and, where they are multiplied, in bf16 (`half`).
 
     The norms are numbered: 2·i and 2·i + 1 are those of block i, and the last is the final one.
     """
