@@ -22,6 +22,7 @@ from hardtail.study.recipes import recipe_named
 from hardtail.tasks import datasets as data
 from hardtail.tasks.addition.task import Addition
 from hardtail.training import checkpoint
+from hardtail.training.recipe import Sizes
 from hardtail.training.run import train
 from tests.test_run_files import HARDTAIL, quick, stop_after
 
@@ -127,11 +128,13 @@ def test_what_a_run_watches_is_its_own_tasks(watch: dict[str, Any], sentence: st
     assert not (tmp_path / "run" / "recipe.json").exists()
 
 
-def test_too_large_for_the_memory(tmp_path: Path) -> None:
-    words = ["train", "addition-puma-smoke", "--batch", str(10**12), "--out", str(tmp_path / "run")]
-    done = subprocess.run([*HARDTAIL, *words], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[1:] == ["hardtail: there is not enough memory for that; ask for less at a time"]
+@pytest.mark.parametrize("change", [{"batch": 10**9}, {"sizes": Sizes(2, 2, 10**8)}])
+def test_what_no_machine_could_hold_is_refused_before_anything_is_written(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(HardtailError, match=r"this would need about [0-9,]+ GB of memory, and there are [0-9,]+ GB"):
+        train(replace(quick(), **change), tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_full_disk_says_what_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,12 @@
 """The cost of a recipe: parameters, operations and memory by counting, and time at measured rates."""
 
+import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 
+from hardtail.core.errors import HardtailError
 from hardtail.models.cost import forward_flops
 from hardtail.models.transformer import Transformer, parameter_count
 from hardtail.training.begin import refuse_misfit, shipped
@@ -17,6 +19,8 @@ GPU_RATE_BF16_ATTENTION = 90e12
 GPU_SHORTEST = 0.6e-3
 CPU_RATE = 120e9
 CPU_SHORTEST = 15e-3
+HOPELESS = 4
+"""How many times a machine's memory a recipe must need to be refused, as the estimate is rough."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,27 @@ def estimate(recipe: Recipe) -> Cost:
         gpu_seconds=recipe.steps * step,
         cpu_seconds=recipe.steps * max(flops / CPU_RATE, CPU_SHORTEST),
     )
+
+
+def refuse_too_large(recipe: Recipe, device: torch.device, processes: int = 1) -> None:
+    """Raise HardtailError if the recipe cannot fit the machine, before anything is drawn, written or killed."""
+    cost, held = estimate(recipe), _memory(device)
+    kept = cost.parameters * 4 * 7
+    needed = kept + (cost.memory - kept) / processes
+    if held and needed > HOPELESS * held:
+        raise HardtailError(
+            f"this would need about {needed / 1e9:,.0f} GB of memory, and there are {held / 1e9:,.0f} GB; lower "
+            "--batch or --sizes"
+        )
+
+
+def _memory(device: torch.device) -> int:
+    """Bytes of a GPU, or of the machine; 0 if the system does not tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    names = ("SC_PAGE_SIZE", "SC_PHYS_PAGES")
+    known = getattr(os, "sysconf_names", {})
+    return os.sysconf(names[0]) * os.sysconf(names[1]) if all(name in known for name in names) else 0
 
 
 def _ours(recipe: Recipe) -> _Counted:

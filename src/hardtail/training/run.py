@@ -25,7 +25,7 @@ from hardtail.tasks.named import said_task, task_to_json
 from hardtail.tasks.stored import refuse_misshapen
 from hardtail.training.begin import begun
 from hardtail.training.checkpoint import generators, set_generators
-from hardtail.training.estimate import estimate
+from hardtail.training.estimate import estimate, refuse_too_large
 from hardtail.training.keeper import Keeper, counted, open_run
 from hardtail.training.monitor import Monitor, decode_precision, due
 from hardtail.training.ranks import Ranks
@@ -80,12 +80,13 @@ def train(
     """
     refuse_no_patience(patience)
     refuse_unequal_shares(recipe, ranks)
+    used = torch.device(device or usual_device())
+    refuse_too_large(recipe, used, ranks.world)
     with open_run(recipe, folder) if ranks.first else nullcontext(Keeper(recipe, folder)) as keeper:
         ended = keeper.ended(patience, data_file) if ranks.first else None
         if (step := ranks.most(ended.step if ended else 0)) > 0:
             spent = ended.patience if ended else None
             return Outcome(step, True, folder, "it was already finished", spent)
-        used = torch.device(device or usual_device())
         precision, threads = recipe.precision if used.type == "cuda" else "fp32", cpu_threads(recipe)
         run = _Run(recipe, keeper, used, data_file, ranks, preparing)
         try:
