@@ -80,7 +80,7 @@ def kept(queries: int, keys: int, heads: int, head: int, seed: Tensor, dropout: 
 
 
 UNEQUAL = {"forward": (128, 64, 8, 1), "queries": (128, 32, 8, 1), "keys": (32, 128, 4, 1)}
-"""Tiles as those of a maze in bf16, in which each kernel draws dropout by other steps."""
+"""Tiles in which each kernel draws dropout by other steps."""
 
 
 @kernels

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from hardtail.models.attention import HAS_TRITON
+from hardtail.models.attention import HAS_TRITON, HEADS
 from hardtail.models.kernels import GLUON, tiled_products
 from hardtail.models.transformer import Block, Shape, Transformer, pick
 from hardtail.training.gradient import flatten
@@ -116,15 +116,15 @@ def reference(model: Transformer, tokens: Tensor, at: Tensor, factors: Factors |
 
 
 @pytest.mark.parametrize(("width", "layers"), [(64, 2), (128, 2), (256, 2), (64, 1), (64, 4), (192, 4)])
-@pytest.mark.parametrize(("dropout", "long"), [(0.0, 256), (0.0, 0), (0.3, 256)])
+@pytest.mark.parametrize(("dropout", "heads"), [(0.0, HEADS), (0.0, ()), (0.3, HEADS)])
 def test_passes_are_the_transformer(
-    dropout: float, long: int, width: int, layers: int, monkeypatch: pytest.MonkeyPatch
+    dropout: float, heads: tuple[int, ...], width: int, layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With our attention, with torch's, and with dropout, against float64; three blocks in batches of all layers."""
     from hardtail.models.fused import Passes
 
     monkeypatch.setattr("hardtail.models.fused.BATCHED", 3)
-    monkeypatch.setattr("hardtail.models.attended.LONG", long)
+    monkeypatch.setattr("hardtail.models.attended.HEADS", heads)
     ours, exact = model(dropout, width, layers), model(dropout, width, layers).double()
     flat = Flat(ours)
     tokens, at = batch()
@@ -176,9 +176,9 @@ def test_the_same_seed_gives_the_same_bytes(layers: int, monkeypatch: pytest.Mon
     assert torch.equal(*found)
 
 
-@pytest.mark.parametrize(("dropout", "long", "shared"), [(0.3, 256, 4), (0.0, 256, 4), (0.0, 0, 2)])
+@pytest.mark.parametrize(("dropout", "heads", "shared"), [(0.3, HEADS, 4), (0.0, HEADS, 4), (0.0, (), 2)])
 def test_blocks_of_deep_models_share_products(
-    dropout: float, long: int, shared: int, monkeypatch: pytest.MonkeyPatch
+    dropout: float, heads: tuple[int, ...], shared: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Gradients of weights of all blocks but the last are one batched product, and what they are one by one.
 
@@ -186,7 +186,7 @@ def test_blocks_of_deep_models_share_products(
     """
     from hardtail.models.fused import Passes
 
-    monkeypatch.setattr("hardtail.models.attended.LONG", long)
+    monkeypatch.setattr("hardtail.models.attended.HEADS", heads)
     found: list[Tensor] = []
     sizes: list[int] = []
 

@@ -14,8 +14,6 @@ from hardtail.models.kernels.attention import launch_backward, launch_forward
 
 Room = Callable[[torch.Size], Tensor]
 """Makes a tensor of this shape to write to. Torch's attention makes its own."""
-LONG = 256
-"""Cells up to which our kernels are faster than torch's without dropout; with dropout they always are."""
 
 
 class Attended(ABC):
@@ -68,7 +66,7 @@ class TorchAttention(Attended):
 def attended(
     packed_BLX: Tensor, query_BQD: Tensor | None, width: int, seed: Tensor, heads: int, dropout: float, room: Room
 ) -> Attended:
-    """Attention by the fastest method for these sizes; there is `room` for its output."""
-    if width // heads in HEADS and (dropout or packed_BLX.shape[1] <= LONG):
+    """Attention by our own kernels where they are written for this size of a head; there is `room` for its output."""
+    if width // heads in HEADS:
         return KernelAttention(packed_BLX, query_BQD, seed, heads, dropout, room)
     return TorchAttention(packed_BLX, query_BQD, heads, dropout)

@@ -33,7 +33,7 @@ Tile = tuple[int, int, int, int]
 """Queries, keys, warps and pipeline stages."""
 HOLDING: dict[str, Tile] = {"forward": (64, 64, 4, 3), "backward": (64, 64, 4, 3)}
 LOOPING: dict[int, dict[str, Tile]] = {
-    2: {"forward": (128, 64, 8, 3), "queries": (128, 32, 8, 3), "keys": (32, 128, 4, 3)},
+    2: {"forward": (64, 64, 4, 3), "queries": (64, 64, 4, 3), "keys": (32, 128, 4, 3)},
     4: {"forward": (64, 64, 4, 1), "queries": (64, 64, 4, 1), "keys": (64, 64, 4, 1)},
 }
 """The fastest of those tried at the study's shapes (docs/performance.md): for kernels that hold all keys, and for those
@@ -55,6 +55,16 @@ def _starts(program, heads, queries, q_row, kv_row, E: tl.constexpr):
     """Where a program's queries, keys and outputs start."""
     row, head = (program // heads).to(tl.int64), program % heads
     return row * q_row + head * E, row * kv_row + head * E, (row * queries * heads + head) * E
+
+
+@triton.jit
+def _head_and_tile(count, size: tl.constexpr):
+    """Which head of which sequence a program handles, and which tile of its rows.
+
+    Tiles of a head follow each other, so that they run at the same time and find what they share in the cache.
+    """
+    tiles = tl.cdiv(count, size)
+    return tl.program_id(0) // tiles, tl.program_id(0) % tiles
 
 
 @triton.jit
@@ -127,9 +137,9 @@ def forward_block(
     I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
     """Like `forward`, for one block of queries; the sums so far are rescaled whenever a larger score appears."""
-    program = tl.program_id(0)
+    program, tile = _head_and_tile(queries, I)
     q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
-    i_I = tl.program_id(1) * I + tl.arange(0, I)
+    i_I = tile * I + tl.arange(0, I)
     q_IE = _get(q + q_at, i_I, q_cell, queries, E)
     most_I = tl.full((I,), float("-inf"), tl.float32)
     total_I = tl.zeros((I,), tl.float32)
@@ -255,9 +265,9 @@ def backward_keys(
 
     Scores are computed keys by queries, as the products for the gradients take them.
     """
-    program = tl.program_id(0)
+    program, tile = _head_and_tile(keys, J)
     q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
-    j_J = tl.program_id(1) * J + tl.arange(0, J)
+    j_J = tile * J + tl.arange(0, J)
     k_JE = _get(k + kv_at, j_J, kv_cell, keys, E)
     v_JE = _get(v + kv_at, j_J, kv_cell, keys, E)
     dk_JE = tl.zeros((J, E), tl.float32)
@@ -285,9 +295,9 @@ def backward_queries(
     I: tl.constexpr, J: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
     """The gradients of one block of queries; also writes the shares and words that `backward_keys` reads."""
-    program = tl.program_id(0)
+    program, tile = _head_and_tile(queries, I)
     q_at, kv_at, out_at = _starts(program, heads, queries, q_row, kv_row, E)
-    i_I = tl.program_id(1) * I + tl.arange(0, I)
+    i_I = tile * I + tl.arange(0, I)
     q_IE, do_IE, share_I, log_total_I, row_I = _block(
         q + q_at, out + out_at, out_grad + out_at, None, None, log_total, seed, program, i_I, q_cell, heads * E,
         queries, dropped, E,
@@ -323,8 +333,8 @@ def launch_forward(
         tile = HOLDING["forward"]
         forward[(programs,)](*given, *sizes, triton.cdiv(keys, tile[1]), **_how(tile, head))
     else:
-        tile = _fitted(LOOPING[size]["forward"], queries)
-        forward_block[(programs, triton.cdiv(queries, tile[0]))](*given, *sizes, **_how(tile, head))
+        tile = _fitted(LOOPING[size]["forward"], keys)
+        forward_block[(programs * triton.cdiv(queries, tile[0]),)](*given, *sizes, **_how(tile, head))
 
 
 def launch_backward(
@@ -342,11 +352,11 @@ def launch_backward(
         return
     share_BHQ = torch.empty_like(log_total_BHQ)
     word_BHQ = torch.empty_like(log_total_BHQ, dtype=torch.int32) if dropout else None
-    tile = _fitted(LOOPING[size]["queries"], queries)
-    grid = programs, triton.cdiv(queries, tile[0])
+    tile = _fitted(LOOPING[size]["queries"], keys)
+    grid = (programs * triton.cdiv(queries, tile[0]),)
     backward_queries[grid](*given, share_BHQ, word_BHQ, dq_BQD, *sizes, **_how(tile, head))
     tile = LOOPING[size]["keys"]
-    grid = programs, triton.cdiv(keys, tile[1])
+    grid = (programs * triton.cdiv(keys, tile[1]),)
     given = q_BQD, k_BLD, v_BLD, gradient_BQD, log_total_BHQ, share_BHQ
     backward_keys[grid](*given, word_BHQ, dk_BLD, dv_BLD, *sizes, **_how(tile, head))
 
@@ -361,10 +371,11 @@ def _sizes(
     return k_BLD.element_size(), keys, width // heads, sizes
 
 
-def _fitted(tile: Tile, queries: int) -> Tile:
-    """Half as many queries and warps where these suffice, as in the last block of short answers."""
-    rows, keys, warps, stages = tile
-    return (rows // 2, keys, warps // 2, stages) if queries <= rows // 2 and warps > 4 else tile
+def _fitted(tile: Tile, keys: int) -> Tile:
+    """With half as many keys where that leaves a tenth less to compute, as tiles of 32 do for 200 keys."""
+    rows, width, warps, stages = tile
+    narrow, wide = (triton.cdiv(keys, size) * size for size in (width // 2, width))
+    return (rows, width // 2, warps, stages) if narrow <= 0.9 * wide else tile
 
 
 def _how(tile: Tile, head: int) -> dict[str, int]:
