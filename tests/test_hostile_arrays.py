@@ -1,6 +1,8 @@
 """Arrays that pass their hash but not their meaning: every command refuses them in one sentence that names the file."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,6 +165,21 @@ def test_files_are_read_where_solvers_cannot_run(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(type(task), "parse", uncompiled)
     assert len(stored_trace(trace)[1]) == len(stored_instances(data)[1]) == 3
+
+
+@pytest.mark.parametrize("name", [name for name in hardtail.TASKS.names() if name != "sudoku"])
+def test_wrong_answers_are_explained_without_numba(name: str, tmp_path: Path) -> None:
+    """Runs are measured, and so diagnosed, on the machine that trains them. Sudoku's diagnosis asks its solver."""
+    task = hardtail.task(name)
+
+    def wrong(token: Array) -> Array:
+        return (token + 1) % task.vocabulary.mask_id
+
+    path = trace_file(tmp_path / "trace.npz", task, {"answer_NA": wrong, "token_NT": wrong})
+    program = "import sys; sys.modules['numba'] = None; from hardtail.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, "diagnose", str(path), "--json"], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)[0]["profile"]["failures"] == 3
 
 
 def test_training_refuses_data_that_it_could_not_index(tmp_path: Path, hardtail_command: Command) -> None:
