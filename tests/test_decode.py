@@ -16,6 +16,7 @@ from hardtail.decoding.elsewhere import PolicyElsewhere
 from hardtail.decoding.loop import WINDOW, decode, decode_stream
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import CPU_BATCH, batch_rows, in_flight, tile
+from hardtail.measuring.looking import judge
 from hardtail.models.denoiser import Function, ModelDenoiser, refuse_strangers
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Policy
@@ -330,3 +331,17 @@ def test_sequences_that_are_too_long_for_the_model_are_refused() -> None:
     longer = hardtail.task("addition", digits=7).sample(2, hardtail.Streams(0).named("longer"))
     with pytest.raises(HardtailError, match="24 cells are too long for this model, which was made for 21"):
         decode(denoiser, longer, policy_named("top1"))
+
+
+@pytest.mark.parametrize("stranger", [-1, 99])
+def test_prompts_with_tokens_that_the_model_does_not_know_are_refused(stranger: int) -> None:
+    """Kernels that read outside its table would find numbers there."""
+    denoiser, instances = tiny("addition")
+    tokens_NL = instances.tokens_NL.astype(np.int32)
+    tokens_NL[3, 0] = stranger
+    given, known = replace(instances, tokens_NL=tokens_NL), hardtail.task("addition").vocabulary.size - 1
+    told = f"{stranger}.* the model knows only those from 0 to {known}; give it problems of its own task"
+    with pytest.raises(HardtailError, match=told):
+        decode(denoiser, given, policy_named("top1"))
+    with pytest.raises(HardtailError, match=told):
+        judge(denoiser, given, given.maskable_NA, Decoding(), "probe")

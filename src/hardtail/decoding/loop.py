@@ -32,7 +32,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
 from hardtail.decoding.workers import Progress, spread, worker_count
 from hardtail.models.capture import captured
-from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers
+from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers, refuse_unread
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked, refuse_unscored
 from hardtail.policies.named import name_of
 
@@ -76,6 +76,7 @@ def decode_stream(
     if not len(instances):
         raise HardtailError("there is nothing to decode: no instances were given")
     refuse_long(instances)
+    refuse_unread(denoiser, instances.tokens_NL)
     workers, length = worker_count(denoiser, decoding), instances.tokens_NL.shape[1]
     rows = batch_rows(in_flight(len(instances), decoding), len(instances), tile(length), workers)
     window = rows * WINDOW

@@ -19,7 +19,7 @@ from hardtail.core.types import Instances
 from hardtail.decoding.options import Decoding
 from hardtail.decoding.sizes import in_flight, pass_rows
 from hardtail.decoding.workers import Progress, spread
-from hardtail.models.denoiser import Denoiser, refuse_strangers, well_shaped
+from hardtail.models.denoiser import Denoiser, refuse_strangers, refuse_unread, well_shaped
 from hardtail.schemes.base import Corpus, Rows, log_likelihood
 
 Model = Callable[[Tensor, Tensor | slice], Tensor]
@@ -64,6 +64,7 @@ def judge(
     denoiser: Denoiser, instances: Instances, judged_NA: NDArray[np.bool_], decoding: Decoding, name: str
 ) -> Judged:
     """How well the judged cells are predicted while all maskable cells are hidden; errors start with `name`."""
+    refuse_unread(denoiser, instances.tokens_NL)
     device = torch.device(decoding.device)
     corpus = replace(Corpus.on(device, instances, denoiser.mask_id), fixed_answer=None)  # denoisers get every position
     most = int(instances.answer_NA.max(initial=0))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hardtail.core.errors import HardtailError
+from hardtail.core.types import Tokens
 from hardtail.models.kernels import fits
 from hardtail.models.packed import Packed, packs
 from hardtail.models.precision import Precision, computing
@@ -112,6 +113,18 @@ def well_shaped(logits_BAV: object, at_BA: Tensor) -> Tensor:
             f"[{rows}, {cells}, vocabulary]"
         )
     return logits_BAV
+
+
+def refuse_unread(denoiser: Denoiser, tokens_NL: Tokens) -> None:
+    """Refuse problems with tokens that our transformer does not have: our kernels would read outside its table."""
+    if not isinstance(denoiser, ModelDenoiser) or not isinstance(denoiser.model, Transformer):
+        return
+    low, high, size = int(tokens_NL.min()), int(tokens_NL.max()), denoiser.model.shape.vocab_size
+    if low < 0 or high >= size:
+        raise HardtailError(
+            f"the problems have tokens from {low} to {high}, but the model knows only those from 0 to {size - 1}; give "
+            "it problems of its own task"
+        )
 
 
 def refuse_strangers(most: int, size: int) -> None:
