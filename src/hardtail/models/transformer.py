@@ -21,6 +21,8 @@ from hardtail.models.trainable import Trainable
 
 SPARE_POSITIONS = 8
 """The released model has eight more position rows than tokens; nothing reads them, but they count as parameters."""
+EPSILON = 1e-5
+"""That of the norms, which is torch's."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,10 @@ class Block(nn.Module):
         super().__init__()
         d = shape.width
         self.heads, self.dropout = shape.heads, shape.dropout
-        self.norm_attention = nn.LayerNorm(d)
+        self.norm_attention = nn.LayerNorm(d, EPSILON)
         self.qkv = nn.Linear(d, 3 * d)
         self.project = nn.Linear(d, d)
-        self.norm_mlp = nn.LayerNorm(d)
+        self.norm_mlp = nn.LayerNorm(d, EPSILON)
         self.widen = nn.Linear(d, shape.mlp_ratio * d)
         self.narrow = nn.Linear(shape.mlp_ratio * d, d)
 
@@ -92,7 +94,7 @@ class Transformer(Trainable):
         self.embed = nn.Embedding(shape.vocab_size, shape.width)
         self.position = nn.Embedding(shape.seq_len + SPARE_POSITIONS, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
-        self.norm = nn.LayerNorm(shape.width)
+        self.norm = nn.LayerNorm(shape.width, EPSILON)
 
     def initialise(self, generator: torch.Generator) -> "Transformer":
         """Weights from N(0, 0.02²), biases 0, norms 1 and 0; no scaling with depth."""
@@ -172,8 +174,11 @@ def pick(x_BLD: Tensor, at_BA: Tensor | slice) -> Tensor:
 
 
 def untouched(model: Transformer) -> bool:
-    """Whether this is the model that is defined here, in float32: no part replaced, removed or shared, and no hooks."""
+    """Whether this is the model that is defined here, in float32: no part replaced, removed or shared, no hooks, and
+    the epsilon of its norms."""
     if not all(type(part) in _PARTS and not _hooked(part) for part in model.modules()):
+        return False
+    if any(part.eps != EPSILON for part in model.modules() if isinstance(part, nn.LayerNorm)):
         return False
     weights = dict(model.named_parameters())
     plain = all(weight.dtype == torch.float32 and weight.is_contiguous() for weight in weights.values())

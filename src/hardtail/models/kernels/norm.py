@@ -15,10 +15,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hardtail.models import transformer
 from hardtail.models.kernels.dropout import dropout
 
-EPSILON = tl.constexpr(1e-5)
-"""That of torch's LayerNorm."""
+EPSILON = tl.constexpr(transformer.EPSILON)
 PROGRAMS = 1056
 """Programs of the backward pass, each with its own partial sums: eight for each multiprocessor of an H200."""
 FORWARD_CELLS, BACKWARD_CELLS = 2048, 512
