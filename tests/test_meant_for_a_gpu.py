@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 import hardtail
@@ -21,6 +22,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.decoding.workers import worker_count
 from hardtail.models import attention
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
+from hardtail.models.transformer import Block, Shape, Transformer
 from hardtail.policies import nested
 from hardtail.policies.base import Guess, Policy, State
 from hardtail.policies.confidence import Margin, Top1
@@ -156,6 +158,43 @@ def test_what_cannot_be_compared_or_is_not_ours_is_captured_every_time(begun: Ca
         told = begun(denoiser, policy, like, 32, on)
         assert (told[0], told[1], told[2], told[3], told[4], told[5]) == (place, denoiser, policy, on, like, 32)
     assert not ours.loops
+
+
+def noted(model: Transformer) -> None:
+    model.blocks[1].register_forward_hook(lambda part, inputs, output: None)
+
+
+def replaced(model: Transformer) -> None:
+    block = model.blocks[0]
+    assert isinstance(block, Block)
+    block.widen = nn.Sequential(block.widen)  # type: ignore[assignment]
+
+
+def alike(model: Transformer) -> None:
+    block = model.blocks[0]
+    assert isinstance(block, Block)
+    block.widen = deepcopy(block.widen)
+
+
+@pytest.mark.parametrize("change", [noted, replaced, alike])
+def test_a_captured_step_is_not_used_for_a_model_that_was_changed_since(
+    change: Callable[[Transformer], None], begun: Callable[..., tuple[Any, ...]]
+) -> None:
+    model, like = Transformer(Shape(2, 2, 24, 8, 17)), problems(8)
+    ours = ModelDenoiser(model, 7)
+    assert [begun(ours, Top1(), like, 32)[0] for _ in range(2)] == [1, 1]
+    change(model)
+    assert begun(ours, Top1(), like, 32)[0] == 2
+
+
+def test_hooks_see_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A captured step would call them while it is captured, and never again."""
+    monkeypatch.setattr(loop, "captured", lambda work, device, warm_up: work)
+    monkeypatch.setattr(loop, "replays", lambda device: True)
+    model = Transformer(Shape(2, 2, 24, 8, 17)).initialise(torch.Generator().manual_seed(0))
+    assert loop._Loop(ModelDenoiser(model, 7), Top1(), Decoding(), problems(8), 32).graphs
+    noted(model)
+    assert not loop._Loop(ModelDenoiser(model, 7), Top1(), Decoding(), problems(8), 32).graphs
 
 
 def test_a_step_that_cannot_be_captured_runs_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:

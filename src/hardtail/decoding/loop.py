@@ -33,6 +33,7 @@ from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
 from hardtail.decoding.workers import Progress, spread, worker_count
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers, refuse_unread
+from hardtail.models.transformer import hooked
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked, refuse_unscored
 from hardtail.policies.named import name_of
 
@@ -105,10 +106,13 @@ def decode_stream(
 
 def _begun(denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int) -> "_Loop":
     """A loop for batches like this one. A GPU's are kept with our own denoisers, since capturing a step takes longer
-    than many of its replays: strata, and calls one after another, share them."""
-    if not isinstance(denoiser, ModelDenoiser) or torch.device(decoding.device).type != "cuda":
+    than many of its replays: strata, and calls one after another, share them. Those of a model that was changed are
+    not, as they would not see its next change."""
+    on_gpu = torch.device(decoding.device).type == "cuda"
+    if not on_gpu or not isinstance(denoiser, ModelDenoiser) or not denoiser.untouched:
         return _Loop(denoiser, policy, decoding, like, rows)
-    weights = denoiser.precision, next(denoiser.model.parameters()).data_ptr()  # which moving a model changes
+    # A step reads its weights where they are, and they may be moved or replaced.
+    weights = denoiser.precision, *(weight.data_ptr() for weight in denoiser.model.parameters())
     shape = rows, like.tokens_NL.shape[1], like.answer_len, tuple(like.orders)
     alike = (policy, decoding, weights, shape, get_ident())  # another thread decodes in tensors of its own
     try:
@@ -155,7 +159,8 @@ class _Loop:
         self.asked = Asked(denoiser, self.state.tokens_BL, self.state.at_BA, tile, decoding)
         self.state.vocab_size = self.asked.vocab_size
         self._begin()
-        foreign = isinstance(denoiser, ModelDenoiser) and not denoiser.model.capturable
+        model = denoiser.model if isinstance(denoiser, ModelDenoiser) else None
+        foreign = model is not None and (hooked(model) or not model.capturable)  # a replay would call no hook
         self.graphs = self._captured(like) if replays(device) and policy.capturable and not foreign else {}
         """By the number of rows that are computed, the captured step; none if it is not captured."""
 

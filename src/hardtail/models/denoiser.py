@@ -71,6 +71,11 @@ class ModelDenoiser:
         """Whether forward passes are made by torch's compiler, for one number of rows."""
         return self._compiled and self._written() is None
 
+    @property
+    def untouched(self) -> bool:
+        """Whether its model is our transformer as it is defined."""
+        return isinstance(self.model, Transformer) and untouched(self.model)
+
     def logits(self, tokens_BL: Tensor, at_BA: Tensor) -> Tensor:
         self._refuse_long(tokens_BL.shape[1])
         with computing(self.precision, tokens_BL.device):

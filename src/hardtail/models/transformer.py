@@ -176,7 +176,7 @@ def pick(x_BLD: Tensor, at_BA: Tensor | slice) -> Tensor:
 def untouched(model: Transformer) -> bool:
     """Whether this is the model that is defined here, in float32: no part replaced, removed or shared, no hooks, and
     the epsilon of its norms."""
-    if not all(type(part) in _PARTS and not _hooked(part) for part in model.modules()):
+    if hooked(model) or not all(type(part) in _PARTS for part in model.modules()):
         return False
     if any(part.eps != EPSILON for part in model.modules() if isinstance(part, nn.LayerNorm)):
         return False
@@ -195,8 +195,9 @@ def _sizes(shape: Shape) -> dict[str, torch.Size]:
         return {name: weight.shape for name, weight in Transformer(shape).named_parameters()}
 
 
-def _hooked(part: nn.Module) -> bool:
-    return bool(part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
+def hooked(model: nn.Module) -> bool:
+    """Whether other code runs in forward passes of a model or of a part of it."""
+    return any(part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part) for part in model.modules())
 
 
 def parameter_count(model: nn.Module) -> int:
