@@ -15,6 +15,7 @@ import pytest
 from hardtail import HardtailError
 from hardtail.core.seeds import Stream
 from hardtail.core.trace_files import save_trace
+from hardtail.measuring.one_pass import probe
 from hardtail.measuring.subject import load_subject
 from hardtail.study.recipes import recipe_named
 from hardtail.tasks.addition.task import Addition
@@ -138,8 +139,30 @@ def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(
     monkeypatch.setattr("hardtail.measuring.evaluate.compare", stopped)
     done = words(*given, "--policies", "l2r", "r2l")
     assert done.returncode == 130
-    assert f"3 records of what was measured so far added to {path}\n" in done.stderr
+    assert f"3 records of what was measured so far added to {path}; " in done.stderr
     assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["probe", "accuracy", "accuracy"]
+
+
+def test_who_stops_an_evaluation_is_told_how_the_rest_is_measured(
+    run: Path, tmp_path: Path, words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strata that are complete need not be measured again."""
+    path, taken = tmp_path / "evaluations.jsonl", list[str]()
+
+    def stopped(*given: Any) -> Any:
+        taken.append(given[2])
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        return probe(*given)
+
+    strata = "natural", "chain>=2", "chain>=3"
+    given = ["eval", str(run), "--policies", "l2r", "-n", "5", "--out", str(path), "--strata"]
+    monkeypatch.setattr("hardtail.measuring.evaluate.probe", stopped)
+    assert "and with --strata 'chain>=2' 'chain>=3' what may be" in words(*given, *strata).stderr
+    monkeypatch.undo()
+    assert words(*given, *strata[1:]).returncode == 0
+    measured = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["stratum"] for line in measured if line["kind"] == "accuracy"] == [*strata[:2], *strata[1:]]
 
 
 def test_a_full_disk_costs_no_record_that_was_measured(

@@ -3,6 +3,7 @@
 import math
 from functools import partial
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from hardtail.cli import common
@@ -138,7 +139,7 @@ def evaluate(
             traces=traces,
             say=common.say,
         )
-        found = _collected(every, into)
+        found = _collected(every, planned.strata, into)
     records = records_of(found)
     try:
         kept = keep(into, records)  # first: `| head` closes the pipe before everything is printed
@@ -153,8 +154,9 @@ def evaluate(
         print(f"{common.counted(len(records), 'record', 'records')} added to {kept}")
 
 
-def _collected(every: "Iterable[Found]", into: Path | None) -> "list[Found]":
-    """All measurements; after Ctrl-C, a full disk or a faulty policy, those that were made are kept."""
+def _collected(every: "Iterable[Found]", strata: list[str], into: Path | None) -> "list[Found]":
+    """All measurements; after Ctrl-C, a full disk or a faulty policy, those that were made are kept, and it is said how
+    the strata that may lack some are measured."""
     from hardtail.measuring.evaluate import keep, records_of
 
     found: list[Found] = []
@@ -163,8 +165,10 @@ def _collected(every: "Iterable[Found]", into: Path | None) -> "list[Found]":
             found.append(item)
     except BaseException:
         if kept := keep(into, records := records_of(found)):
+            left = join(strata[strata.index(records[-1].stratum) :])
             common.say(
-                f"{common.counted(len(records), 'record', 'records')} of what was measured so far added to {kept}"
+                f"{common.counted(len(records), 'record', 'records')} of what was measured so far added to {kept}; the "
+                f"same command measures all again, and with --strata {left} what may be incomplete or is missing"
             )
         raise
     return found
