@@ -207,7 +207,7 @@ def test_every_command_reads_what_was_imported(hardtail_command: Command, tmp_pa
     ("change", "reason"),
     [
         ({"canvases": [["0579"]]}, "canvas 0 has 1 rows for 3 problems"),
-        ({"canvases": [["57", "1000", "0750"]]}, "problem 0 has 2 cells in canvas 0; its answer has 4"),
+        ({"canvases": [["57", "1000", "0750"]]}, "problem 1 has 2 cells in canvas 0; its answer has 4"),
         ({"canvases": [["05_9", "1000", "0750"]]}, "cell 2 of instance 0 is still hidden"),
         ({"canvases": []}, "there are no canvases"),
         ({"canvases": "none"}, "canvases: expected `array`"),

@@ -57,22 +57,24 @@ def test_tables_and_lists_are_read(tmp_path: Path) -> None:
     [
         (
             f"question,answer\n{PUZZLE},{ANSWER}\n{PUZZLE},{changed(ANSWER, 2, '1')}\n",
-            "entry 3: .* 1 at row 1, column 3; .* 4",
+            "problem 2: .* 1 at row 1, column 3; .* 4",
         ),
-        (f"question,answer\n{PUZZLE},{ANSWER[:-2]}\n", "entry 2: sudoku: the answer has length 79"),
-        (f"question,rating\n{PUZZLE},hard\n", "entry 2: .*'hard' is not a count"),
-        (f"question,rating\n{PUZZLE},{'9' * 20}\n", "entry 2: .*'99999999999999999999' is not a count"),
-        (f"question,rating\n{PUZZLE},{'9' * 6000}\n", "entry 2: .* is not a count"),
+        (f"question,answer\n{PUZZLE},{ANSWER[:-2]}\n", "problem 1: sudoku: the answer has length 79"),
+        (f"question,rating\n{PUZZLE},hard\n", "problem 1: .*'hard' is not a count"),
+        (f"question,rating\n{PUZZLE},{'9' * 20}\n", "problem 1: .*'99999999999999999999' is not a count"),
+        (f"question,rating\n{PUZZLE},{'9' * 6000}\n", "problem 1: .* is not a count"),
         (f"question,answer\n{PUZZLE},{ANSWER}\n{'1' * 140_000},\n", "line 3 has more than 100,000 characters"),
         (f"{'1' * 140_000}\n", "line 1 has more than 100,000 characters"),
-        (f"question,answer,rating\n{PUZZLE},{ANSWER}\n", "entry 2: .* 2 columns; its header has 3"),
+        (f"question,answer,rating\n{PUZZLE},{ANSWER}\n", "problem 1: .* 2 columns; its header has 3"),
         (f"puzzle,solution\n{PUZZLE},{ANSWER}\n", "no column 'question'"),
-        (f"question\n{PUZZLE}\n{PUZZLE[1:]}\n", "entry 3: sudoku: the puzzle has length 80"),
-        (f"{PUZZLE}\n{changed(PUZZLE, 2, '7')}\n", "entry 2: sudoku: the 7 occurs twice in row 1"),
-        (f"{PUZZLE}\n{changed(INKALA, 0, '.')}\n", "entry 2: sudoku: the puzzle has several"),
+        (f"question\n{PUZZLE}\n{PUZZLE[1:]}\n", "problem 2: sudoku: the puzzle has length 80"),
+        (f"{PUZZLE}\n{changed(PUZZLE, 2, '7')}\n", "problem 2: sudoku: the 7 occurs twice in row 1"),
+        (f"# noted\n{drawn(PUZZLE)}\n{drawn(changed(PUZZLE, 2, '7'))}\n", "problem 2: sudoku: the 7 occurs twice"),
+        (f'# noted\nquestion\n{PUZZLE}\n"{"1" * 90_000}\n{"1" * 90_000}', "line 5: sudoku: the row cannot be read"),
+        (f"{PUZZLE}\n{changed(INKALA, 0, '.')}\n", "problem 2: sudoku: the puzzle has several"),
     ],
 )
-def test_broken_files_name_the_line(tmp_path: Path, text: str, sentence: str) -> None:
+def test_broken_files_name_the_problem(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "broken.csv").write_text(text)
     with pytest.raises(HardtailError, match=sentence):
         TASK.load(tmp_path / "broken.csv")

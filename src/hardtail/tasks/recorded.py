@@ -80,7 +80,7 @@ class _Reader:
         token_A = self._of_text(row) if isinstance(row, str) else self._of_ids(row, self.start_N[place])
         if len(token_A) != cells:
             raise HardtailError(
-                f"problem {place} has {len(token_A)} cells in canvas {step}; its answer has {cells}"
+                f"problem {place + 1} has {len(token_A)} cells in canvas {step}; its answer has {cells}"
                 + ("" if isinstance(row, str) else f" and begins at {self.start_N[place]} (`answer_at`)")
             )
         return token_A

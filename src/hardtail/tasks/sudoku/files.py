@@ -33,17 +33,17 @@ class Puzzles:
     question: Sequence[str]
     answer: Sequence[str]
     rating_N: NDArray[np.int32]
-    first_line: int | None
-    """The line of the file with the first puzzle; None for puzzles that are not from a file."""
+    numbered: bool
+    """Whether messages say which puzzle is at fault: of a file, the first is problem 1."""
 
     @classmethod
-    def alone(cls, question: Sequence[str], first_line: int | None = None) -> "Puzzles":
+    def alone(cls, question: Sequence[str], *, numbered: bool = False) -> "Puzzles":
         """Puzzles without answers and ratings."""
-        return cls(question, [""] * len(question), np.full(len(question), -1, dtype=np.int32), first_line)
+        return cls(question, [""] * len(question), np.full(len(question), -1, dtype=np.int32), numbered)
 
     def place(self, i: int) -> str:
         """The beginning of a message about puzzle `i`."""
-        return "" if self.first_line is None else f"entry {i + self.first_line}: "
+        return f"problem {i + 1}: " if self.numbered else ""
 
 
 def cell_place(cell: int) -> str:
@@ -118,7 +118,7 @@ def read_puzzles(lines: Sequence[str]) -> Puzzles:
     """A table with the columns `question[,answer][,rating]`, or a plain list; comments (`#`) may come first."""
     comments = next((place for place, line in enumerate(lines) if not line.lstrip().startswith("#")), len(lines))
     lines = lines[comments:]
-    rows = _rows(lines)
+    rows = _rows(lines, comments)
     header = [name.strip().lower() for name in next(rows, [])]
     if "question" not in header:
         if len(header) > 1:
@@ -126,16 +126,18 @@ def read_puzzles(lines: Sequence[str]) -> Puzzles:
                 f"sudoku: the first line, {lines[0][:60]!r}, has no column 'question'; give a table with the columns "
                 "question[,answer][,rating], or a plain list of puzzles of 81 characters"
             )
-        return Puzzles.alone(_read_list(lines), first_line=comments + 1)
+        return Puzzles.alone(_read_list(lines), numbered=True)
     at = {name: header.index(name) for name in ("question", "answer", "rating") if name in header}
     question, answer, rating = [], [], []
-    for number, row in enumerate(rows, start=comments + 2):
+    for number, row in enumerate(rows, start=1):
         if len(row) <= max(at.values()):
-            raise HardtailError(f"entry {number}: sudoku: the row has {len(row)} columns; its header has {len(header)}")
+            raise HardtailError(
+                f"problem {number}: sudoku: the row has {len(row)} columns; its header has {len(header)}"
+            )
         question.append(row[at["question"]])
         answer.append(row[at["answer"]].strip() if "answer" in at else "")
         rating.append(_rating(row[at["rating"]].strip(), number) if "rating" in at else -1)
-    return Puzzles(question, answer, np.array(rating, dtype=np.int32), first_line=comments + 2)
+    return Puzzles(question, answer, np.array(rating, dtype=np.int32), numbered=True)
 
 
 def _read_list(lines: Sequence[str]) -> Sequence[str]:
@@ -146,12 +148,12 @@ def _read_list(lines: Sequence[str]) -> Sequence[str]:
     return lines
 
 
-def _rows(lines: Sequence[str]) -> Iterator[list[str]]:
+def _rows(lines: Sequence[str], comments: int) -> Iterator[list[str]]:
     reader = csv.reader(lines)
     try:
         yield from reader
     except csv.Error as error:
-        raise HardtailError(f"entry {reader.line_num}: sudoku: the row cannot be read: {error}") from None
+        raise HardtailError(f"line {comments + reader.line_num}: sudoku: the row cannot be read: {error}") from None
 
 
 def _rating(text: str, number: int) -> int:
@@ -159,7 +161,7 @@ def _rating(text: str, number: int) -> int:
         return -1
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(HIGHEST_RATING)):
         raise HardtailError(
-            f"entry {number}: sudoku: the rating {text[:40]!r} is not a count of guesses; give 0 to {HIGHEST_RATING}"
+            f"problem {number}: sudoku: the rating {text[:40]!r} is not a count of guesses; give 0 to {HIGHEST_RATING}"
         )
     return int(text)
 
