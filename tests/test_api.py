@@ -368,3 +368,20 @@ def test_a_task_says_its_own_presets() -> None:
     for name in TASKS.names():
         kind = TASKS.load(name)
         assert kind.preset() == kind.preset(next(iter(kind.presets)))
+
+
+def test_what_the_file_system_refuses_is_told_in_a_sentence(tmp_path: Path) -> None:
+    """With the path, and what to do, as any other mistake."""
+    trace, inside = ht.decode(carries_ignored, TASK.sample(2), task=TASK), tmp_path / "file"
+    inside.write_text("text")
+    told = f"{inside} is not a folder, or is inside a file; give another name"
+    with pytest.raises(ht.HardtailError, match=told):
+        trace.save(inside / "trace.npz")
+    with pytest.raises(ht.HardtailError, match=told):
+        ht.report(trace, inside / "page.html")
+    with pytest.raises(ht.HardtailError, match=told):
+        ht.evaluate(carries_ignored, TASK, policies="top1", strata="natural", n=2, traces=inside)
+    long = "x" * 300
+    for read in (ht.load, ht.load_trace, ht.load_instances):
+        with pytest.raises(ht.HardtailError, match=f"{long}.*: File name too long"):
+            read(long)

@@ -9,7 +9,7 @@ from safetensors.torch import save as save_tensors
 
 from hardtail import zoo
 from hardtail.core import hub
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, on_files
 from hardtail.core.files import manifest_path, read_regular
 from hardtail.core.hub import CARD, DATA, HF, RECORDS, TRACE, WEIGHTS, Address
 from hardtail.core.manifest import TraceManifest
@@ -37,6 +37,7 @@ class Package:
         return sum(len(held) if isinstance(held, bytes) else held.stat().st_size for held in self.files.values())
 
 
+@on_files()
 def push(
     source: str | Path, to: str, *, private: bool = False, licence: str | None = None, message: str | None = None
 ) -> str:

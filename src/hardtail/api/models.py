@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from hardtail.api.results import Evaluation
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, on_files
 from hardtail.core.fields import spelled
 from hardtail.core.types import Instances, Trace
 from hardtail.decoding.options import Decoding
@@ -25,6 +25,7 @@ Given = str | Policy
 """A decoding order: by its name, or as it is."""
 
 
+@on_files()
 def load(
     model: object,
     task: Task | str | None = None,
@@ -52,6 +53,7 @@ def load(
     return subject_of(model, own, name=name, kind=checkpoint, device=device, precision=precision, reading=reading)
 
 
+@on_files()
 def evaluate(
     model: object,
     task: Task | str | None = None,

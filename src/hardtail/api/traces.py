@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hardtail.api.results import Explanation
 from hardtail.core import trace_files
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, on_files
 from hardtail.core.pretrained import HF
 from hardtail.core.types import Trace
 from hardtail.measuring.explain import explain_traces
@@ -21,16 +21,19 @@ Given = Trace | str | Path
 """A trace, or the .npz that it was saved as."""
 
 
+@on_files()
 def load_trace(path: str | Path) -> Trace:
     """A trace that `trace.save` or `hardtail eval --traces` wrote, or on the Hub (`hf:user/name`)."""
     return trace_files.load_trace(path)
 
 
+@on_files()
 def load_canvases(path: str | Path, task: Task | str) -> Trace:
     """The trace of a decode that another tool recorded, canvas by canvas (docs/models.md)."""
     return read_canvases(Path(path), task_given(task))
 
 
+@on_files()
 def diagnose(first: Given, *others: Given) -> Explanation:
     """What went wrong in a decode, in five lines; `.details` has all figures.
 
@@ -42,6 +45,7 @@ def diagnose(first: Given, *others: Given) -> Explanation:
     return Explanation(tuple(diagnoses), task.words)
 
 
+@on_files()
 def report(traces: Given | Iterable[Given], out: str | Path = "report.html", *, study: bool = False) -> Path:
     """Write one HTML page on which every decode can be stepped through; with `study`, also the recorded runs."""
     if not isinstance(out, str | Path):

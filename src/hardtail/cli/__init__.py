@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from hardtail.cli.commands import app
 from hardtail.cli.measure import numbered_gallery
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, refused
 from hardtail.core.files import LONGEST_LINE
 from hardtail.core.registry import SEARCHED
 from hardtail.core.terminal import guard, screens, shortened, wrapped
@@ -126,7 +126,5 @@ def _main() -> None:
         if type(error).__name__ != "OutOfMemoryError":  # and on a GPU; torch is not imported for every command
             raise
         _quit("there is not enough memory on the GPU for that; give a smaller batch, or --device cpu", 2)
-    except (FileExistsError, NotADirectoryError) as error:
-        _quit(f"{error.filename or 'a path'} is not a folder, or is inside a file; give another name", 2)
     except OSError as error:
-        _quit(f"{error.filename or 'the file system'}: {error.strerror or error}", 2)
+        _quit(refused(error), 2)

@@ -1,5 +1,8 @@
 """The one exception whose message is written for users, and how messages quote what was given."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 MOST_QUOTED = 80
 LONGEST = 4000
 """Characters of a message; one that repeats something huge, or what a library says about it, loses its middle."""
@@ -26,6 +29,24 @@ class FieldError(HardtailError):
 
 class BusyError(HardtailError):
     """Another process is writing there now."""
+
+
+@contextmanager
+def on_files() -> Iterator[None]:
+    """Tell a user what the file system refused as a HardtailError. It is a decorator, too."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise HardtailError(refused(error)) from error
+
+
+def refused(error: OSError) -> str:
+    """What the file system refused, and what to do."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"{error.filename or 'a path'} is not a folder, or is inside a file; give another name"
+    return f"{error.filename or 'the file system'}: {error.strerror or error}; fix that, or give another name"
 
 
 def quoted(text: str) -> str:

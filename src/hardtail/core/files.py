@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import structs
 
 from hardtail.core.archives import open_archive
-from hardtail.core.errors import BusyError, HardtailError
+from hardtail.core.errors import BusyError, HardtailError, on_files
 from hardtail.core.manifest import FORMAT, Manifest, manifest_bytes, read_manifest
 from hardtail.core.schema import check_instance_headers, check_instances
 from hardtail.core.types import Array, Instances
@@ -71,7 +71,11 @@ def _new_part(path: Path) -> tuple[Path, IO[bytes]]:
     """A new temporary file for `path`, locked; before it is, `clear_parts` may take it for a dead writer's."""
     while True:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        file = part.open("xb")
+        try:
+            file = part.open("xb")
+        except OSError as error:
+            error.filename = str(path)
+            raise
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -262,6 +266,7 @@ def manifest_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
+@on_files()
 def save_instances(path: Path, instances: Instances, manifest: Manifest) -> None:
     """Write `path` (`.npz`) and, next to it, its manifest (`.json`), which holds the hash of the arrays."""
     if path.suffix != ".npz":
@@ -280,6 +285,7 @@ def local_data(source: str | Path) -> Path:
     return hub.data_file(source, hub.DATA, (".npz", parquet.ENDING))
 
 
+@on_files()
 def load_instances(source: str | Path) -> tuple[Instances, Manifest]:
     """The instances in an `.npz` or `.parquet`, or on the Hub (`hf:user/name`), and their manifest.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hardtail.core.errors import HardtailError
+from hardtail.core.errors import HardtailError, on_files
 
 if TYPE_CHECKING:
     import pandas
@@ -278,6 +278,7 @@ class Trace:
     def __repr__(self) -> str:
         return f"<Trace: {', '.join([*self.source.words, f'{int(self.exact_N.sum())} of {len(self)} right'])}>"
 
+    @on_files()
     def save(self, path: str | Path) -> None:
         """Write the trace as an .npz and its manifest as a .json next to it; `hardtail.load_trace` reads them."""
         from hardtail.core.trace_files import save_trace
