@@ -152,14 +152,17 @@ class _Run:
         test_file = problems_beside(data_file) if ranks.first else None
         given = GivenProblems.read(recipe.task, test_file, "recipe") if test_file else None
         self.watched = given.file if given else None
+        corpus = None if data_file is None else self._corpus(self._read(data_file))  # refused before a plan is told
         preparing("drawing problems to measure on")
         measured = self._measured(given) if ranks.first else {}
-        preparing("reading training data" if data_file else "drawing training data")
+        if corpus is None:
+            preparing("drawing training data")
+            corpus = self._corpus(data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances)
         torch.manual_seed(ranks.seed(recipe.seed))
         self.step = Step(
             begun(recipe).to(device).train(),
             recipe.scheme,
-            self._corpus(data_file).share(ranks.rank, ranks.world),
+            corpus,
             recipe.optimiser,
             batch=recipe.batch // ranks.world,
             steps=recipe.steps,
@@ -185,14 +188,14 @@ class _Run:
             found["natural"] = given.spread("natural", watch.decoded)
         return found
 
-    def _corpus(self, data_file: Path | None) -> Corpus:
-        mask_id, order = self.recipe.task.vocabulary.mask_id, self.recipe.watch.order
-        return Corpus.on(self.device, self._training_data(data_file), mask_id, order)
+    def _corpus(self, instances: Instances) -> Corpus:
+        """What this process trains on."""
+        mask_id, order, ranks = self.recipe.task.vocabulary.mask_id, self.recipe.watch.order, self.ranks
+        return Corpus.on(self.device, instances, mask_id, order).share(ranks.rank, ranks.world)
 
-    def _training_data(self, data_file: Path | None) -> Instances:
+    def _read(self, data_file: Path) -> Instances:
+        """The training data in a file; `source` says which."""
         recipe = self.recipe
-        if data_file is None:
-            return data.build(recipe.task, data.TRAIN, recipe.seed, recipe.train_size).instances
         instances, manifest = load_instances(data_file)
         refuse_other_task(said_task(manifest.about), task_to_json(recipe.task), str(data_file), "recipe")
         if manifest.split not in (data.TRAIN, "all"):
