@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
+from weakref import WeakSet
 
 import pytest
 
 from hardtail import HardtailError
+from hardtail.cli import common
 from hardtail.core.seeds import Stream
 from hardtail.core.trace_files import save_trace
 from hardtail.measuring.one_pass import probe
@@ -324,6 +326,23 @@ def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: W
     assert "first wrong commits: by stratum" in full.stdout
     assert re.search(r"^chain>=4 +20 ", full.stdout, re.MULTILINE)
     assert max(map(len, full.stdout.splitlines())) <= 80
+
+
+def test_of_many_models_few_are_held_at_a_time(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Together they may need more memory than there is."""
+    load, held, most = common.load, WeakSet[Any](), 0
+
+    def watched(*given: Any, **others: Any) -> Any:
+        nonlocal most
+        held.add(subject := load(*given, **others))
+        most = max(most, len(held))
+        return subject
+
+    monkeypatch.setattr(common, "load", watched)
+    models = [f"zoo:addition-{name}" for name in ("papl", "papl5", "puma", "random")]
+    done = words("diagnose", *models, "--strata", "natural", "-n", "2", "--json")
+    assert [found["model"] for found in json.loads(done.stdout)][::2] == [name.removeprefix("zoo:") for name in models]
+    assert most == 2, "the last one, and the one that follows it"
 
 
 def test_a_trace_from_python_is_diagnosed_if_it_says_its_task(tmp_path: Path, words: Words) -> None:

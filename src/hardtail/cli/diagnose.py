@@ -1,6 +1,7 @@
 """Explaining failures of models and in traces: diagnose."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,6 +71,7 @@ def diagnose(
     refuse_repeated(models)
     common.refuse_other_records(out)
 
+    @lru_cache(maxsize=1)  # one model is read once; of several, few are held at a time
     def load(name: str) -> tuple["Subject", Path | None]:
         where = common.usable_device(device)
         subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
@@ -78,9 +80,9 @@ def diagnose(
             common.refuse_other_records(into)
         return subject, into
 
-    # All that is named is read before anything is decoded.
-    loaded = [load(name) for name in models if name not in traces]
-    common.say_unfinished(subject for subject, _ in loaded)
+    # All that is named is read before anything is decoded; several models are then read again, one after another.
+    named = [name for name in models if name not in traces]
+    common.say_unfinished(load(name)[0] for name in named)
     held = load_traces([Path(name) for name in traces], common.admit_task(task))
     found: list[Diagnosis] = []
 
@@ -94,7 +96,8 @@ def diagnose(
         if kept and not as_json:
             print(f"{common.counted(len(explained.diagnoses), 'diagnosis', 'diagnoses')} added to {kept}")
 
-    for subject, into in loaded:
+    for name in named:
+        subject, into = load(name)
         show(_explained(subject, policies, strata, n, batch, data_seed), into)
     if held:
         with common.busy("explaining"):
