@@ -19,8 +19,7 @@ from torch.nn import functional as F  # noqa: N812
 from arguments import how_many
 from hardtail import zoo
 from hardtail.core.pretrained import ZOO
-from hardtail.core.records import Head as Heading
-from hardtail.core.records import LogLine, Trust, append_jsonl
+from hardtail.core.records import Head, LogLine, Trust, append_jsonl
 from hardtail.core.types import Trace
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
@@ -28,7 +27,7 @@ from hardtail.measuring.choices import measured_instances
 from hardtail.measuring.evaluate import evaluate, keep
 from hardtail.measuring.statistics import auroc
 from hardtail.measuring.subject import Subject, load_subject
-from hardtail.models.heads import Head
+from hardtail.models.heads import CellHead
 from hardtail.policies.base import Policy
 from hardtail.policies.confidence import Top1
 from hardtail.policies.learned import Planned, Suspects
@@ -43,7 +42,7 @@ LAST = 50
 
 
 @torch.inference_mode()
-def doubt(head: Head, trace: Trace, device: str) -> Tensor:
+def doubt(head: CellHead, trace: Trace, device: str) -> Tensor:
     """-log p that every written token is right, added up over the cells of each answer."""
     instances = trace.instances
     tokens_NL, at_NA = (torch.from_numpy(array).long() for array in (instances.tokens_NL, instances.answer_at_NA))
@@ -53,7 +52,7 @@ def doubt(head: Head, trace: Trace, device: str) -> Tensor:
     return torch.where(torch.from_numpy(instances.maskable_NA), -F.logsigmoid(said_NA), 0.0).sum(dim=1)
 
 
-def measure(subject: Subject, heads: dict[str, Head], stratum: str, n: int, seed: int, into: Path) -> None:
+def measure(subject: Subject, heads: dict[str, CellHead], stratum: str, n: int, seed: int, into: Path) -> None:
     subject = replace(subject, origin=replace(subject.origin, data_seed=seed))
     instances, decoding = measured_instances(subject.task, stratum, n, seed), Decoding(device=subject.device)
     policies: dict[str, Policy] = {
@@ -67,7 +66,7 @@ def measure(subject: Subject, heads: dict[str, Head], stratum: str, n: int, seed
         keep(into, [record])
         found = f"{record.exact_match:.3f} in {record.passes:.1f} passes, {record.wall:.0f} s"
         print(f"{subject.name:20} {stratum:10} {name:22} {found}", flush=True)
-    shared = {name: getattr(record, name) for name in Heading.__struct_fields__}
+    shared = {name: getattr(record, name) for name in Head.__struct_fields__}
     drafts: dict[str, Policy] = {"threshold": Threshold(), "top1": Top1()}
     for name, policy in drafts.items():
         trace = decode(subject.denoiser, instances, policy, decoding)

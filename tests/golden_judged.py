@@ -11,7 +11,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.records import jsonable
 from hardtail.study.claims.base import Claim
 from hardtail.study.claims.evidence import Results
-from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Reached
+from hardtail.study.claims.figures import Figure, LateLoss, Reached, ShareRight
 from hardtail.study.claims.ledger import as_json, evidence_tables, judge, source_named, source_names
 from tests.golden_figures import rounded
 from tests.planted_results import STEPS, Planted, gate_of
@@ -59,7 +59,7 @@ def _results(folder: Path, claims: list[Claim]) -> Results:
 
 
 def _value(figure: Figure, paper: float | None, draw: float) -> float:
-    if isinstance(figure, Accuracy) and figure == gate_of(figure.task, figure.scheme):
+    if isinstance(figure, ShareRight) and figure == gate_of(figure.task, figure.scheme):
         return 1.0  # a run that has not learned its task counts for nothing
     if isinstance(figure, Reached):
         return float(1000 + 1000 * int(draw * STEPS / 2000))

@@ -17,7 +17,7 @@ from hardtail.study.claims import Claim, Results, evidence
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.facts import InTraining, Known, OfShipped, Unseen
-from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
+from hardtail.study.claims.figures import Figure, LateLoss, Profiled, Reached, ShareRight
 from hardtail.study.claims.ours.figures import ANY_LIMIT, DATA_SEEDS, Decoded
 from hardtail.study.claims.plain import Computed, Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
@@ -73,7 +73,7 @@ class Planted:
         if isinstance(figure, Decoded):
             self._decoded(figure, value, n)
             return
-        assert isinstance(figure, Accuracy | Profiled | Reached | LateLoss | Unseen)
+        assert isinstance(figure, ShareRight | Profiled | Reached | LateLoss | Unseen)
         run = self._run(figure.task, figure.scheme, seed)
         if isinstance(figure, Unseen):  # PUMA trains this share of what uniform masking has as often as it does
             even = self._run(figure.task, "random", seed)
@@ -81,7 +81,7 @@ class Planted:
             self.coverage[even] = {"by_count": [0, 1000], "by_count_and_rank": [[0, 0], [rare, often]]}
             self.coverage[run] = {"by_count": [0, 1000], "by_count_and_rank": [[0, 0], [0, 1000]]}
             return
-        if isinstance(figure, Accuracy):
+        if isinstance(figure, ShareRight):
             self._measured(run, figure, value, n, kinds)
         elif isinstance(figure, Profiled):
             for checkpoint in kinds:
@@ -125,7 +125,7 @@ class Planted:
             self._measured(name, gate_of(task, scheme), 1.0, 1, ("last", "best_probe"))
         return name
 
-    def _measured(self, run: str, figure: Accuracy, value: float, n: int, kinds: Iterable[str]) -> None:
+    def _measured(self, run: str, figure: ShareRight, value: float, n: int, kinds: Iterable[str]) -> None:
         kind = "reveal" if figure.policy == HALF_REVEALED else "accuracy"
         head = {"kind": kind, "task": figure.task, "policy": figure.policy, "stratum": figure.stratum}
         said = {"n": n, figure.metric: value, "commit": "c0ffee", "device": "H200"}
@@ -161,10 +161,10 @@ class Planted:
         return Store(self.folder)
 
 
-def gate_of(task: str, scheme: str) -> Accuracy:
+def gate_of(task: str, scheme: str) -> ShareRight:
     """The figure that says whether a run has learned its task."""
     gate = evidence.gate_of(task)
-    return Accuracy(task, scheme, "top1", gate.stratum, gate.metric)
+    return ShareRight(task, scheme, "top1", gate.stratum, gate.metric)
 
 
 def diagnosis_of(task: str, strata: Iterable[str], instances: int, **said: Any) -> Diagnosis:

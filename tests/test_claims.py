@@ -6,7 +6,7 @@ import pytest
 
 from hardtail.study.claims import Claim, Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.facts import Known
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.figures import ShareRight
 from hardtail.study.claims.ledger import the_paper
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap
 from hardtail.study.store import Store
@@ -112,7 +112,7 @@ def test_many_figures_are_told_by_their_range(tmp_path: Path) -> None:
     ):
         assert claim_named(name).paper == paper
     claim = claim_named("addition.papl5.zero")
-    values = together(claim, as_printed) | {Accuracy("addition", "papl5", "top1", "chain>=4"): 0.5}
+    values = together(claim, as_printed) | {ShareRight("addition", "papl5", "top1", "chain>=4"): 0.5}
     judged = claim.judge(planted(tmp_path, values))
     assert judged.ours == "10 figures from 0.000 to 0.500: 9 hold, 1 does not hold"
 

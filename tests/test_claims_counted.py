@@ -12,11 +12,11 @@ from hardtail.core.records import LogLine, as_json
 from hardtail.study.claims import Results, Verdict, claim_named
 from hardtail.study.claims.confidence_shortcut.discussion import ready
 from hardtail.study.claims.evidence import Estimate
-from hardtail.study.claims.figures import Accuracy, Figure, LateLoss, Profiled, Reached
+from hardtail.study.claims.figures import Figure, LateLoss, Profiled, Reached, ShareRight
 from hardtail.study.runs import diagnosed_strata
 from tests.planted_results import STEPS, Planted, as_printed, diagnosis_of, planted, together, whole
 
-PUMA_28 = Accuracy("addition", "puma", "top1", "chain>=28")
+PUMA_28 = ShareRight("addition", "puma", "top1", "chain>=28")
 
 
 def test_only_plain_decodes_count_and_of_those_the_largest(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_only_plain_decodes_count_and_of_those_the_largest(tmp_path: Path) -> No
 )
 def test_records_on_a_file_count_for_runs_that_were_trained_on_one(arm: str, from_file: bool, tmp_path: Path) -> None:
     """Those of its test file alone, if there are any: not those on drawn problems, even of more, or on another file."""
-    hard, hardest = (Accuracy("sudoku", arm, "top1", f"tier={tier}") for tier in ("hard", "top1pct"))
+    hard, hardest = (ShareRight("sudoku", arm, "top1", f"tier={tier}") for tier in ("hard", "top1pct"))
     made = Planted(tmp_path)
     for figure in (hard, hardest):
         made.plant(figure, 0.75, n=1000)

@@ -11,14 +11,14 @@ from hardtail.study.claims import Results, Verdict
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.differences import contrast, log_ratio
 from hardtail.study.claims.evidence import Estimate, Sample, Value, hull, mean_of, pooled_wilson
-from hardtail.study.claims.figures import Accuracy, Reached
+from hardtail.study.claims.figures import Reached, ShareRight
 from hardtail.study.claims.plain import Computed
 from hardtail.study.claims.recovery import Recovery, Unrecovered, repaired
 from hardtail.study.claims.rules import AtLeast, AtMost, Level, Similar, above, of_effect
 from tests.planted_results import Planted
 
 HOLDS, WEAKER, NOT = Verdict.HOLDS, Verdict.WEAKER, Verdict.NOT
-ONE, TWO = (Accuracy("addition", scheme, "top1", "chain>=28") for scheme in ("puma", "random"))
+ONE, TWO = (ShareRight("addition", scheme, "top1", "chain>=28") for scheme in ("puma", "random"))
 
 
 def estimate(mean: float, low: float | None = None, high: float | None = None) -> Estimate:
@@ -144,7 +144,7 @@ def test_no_recovery() -> None:
 @pytest.mark.parametrize(("before", "moot"), [(0.99, False), (0.991, True)])
 def test_ten_failures_are_enough_to_be_repaired(before: float, moot: bool, tmp_path: Path) -> None:
     made = Planted(tmp_path)
-    after = Accuracy("addition", "puma", "lsb", "chain>=28")
+    after = ShareRight("addition", "puma", "lsb", "chain>=28")
     made.plant(ONE, before, n=1000)
     made.plant(after, 1.0, n=1000)
     found = Recovery(Cell(ONE, 0.5), Cell(after, 1.0)).judge(Results(made.written()))

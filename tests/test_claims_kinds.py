@@ -10,7 +10,7 @@ from hardtail.show.study_tables import study_tables
 from hardtail.study.claims import Results, Verdict
 from hardtail.study.claims.base import BETTER_LACK_IT, Cell, Check, Claim
 from hardtail.study.claims.evidence import UNLEARNED, Reading, arm_of, endings_of
-from hardtail.study.claims.figures import NO_RECORD, UNLIKE, Accuracy, Figure, Reached, failure_rate
+from hardtail.study.claims.figures import NO_RECORD, UNLIKE, Figure, Reached, ShareRight, failure_rate
 from hardtail.study.claims.ledger import as_json, evidence_tables
 from hardtail.study.claims.plain import Learns
 from hardtail.study.claims.rules import Level, above
@@ -108,11 +108,11 @@ def behind(check: Check, results: Results) -> list[str]:
 
 def own(scheme: str, policy: str = "top1") -> Level:
     """A check of one scheme."""
-    return Level(Cell(Accuracy("countdown", scheme, policy, "heldout=1"), 0.25))
+    return Level(Cell(ShareRight("countdown", scheme, policy, "heldout=1"), 0.25))
 
 
 def ahead(one: str, other: str, policy: str = "top1") -> Check:
-    figures = (Accuracy("countdown", scheme, policy, "heldout=1") for scheme in (one, other))
+    figures = (ShareRight("countdown", scheme, policy, "heldout=1") for scheme in (one, other))
     return above(*map(Cell, figures))
 
 
@@ -157,7 +157,7 @@ def test_results_can_be_read_by_one_kind_alone(tmp_path: Path) -> None:
 
 def test_what_the_best_runs_lack_is_taken_from_the_next(tmp_path: Path) -> None:
     """A figure that full runs were not measured for is that of shortened ones; one that they fail at is not."""
-    made, hard = Planted(tmp_path), Accuracy("countdown", "random", "margin", "heldout=1")
+    made, hard = Planted(tmp_path), ShareRight("countdown", "random", "margin", "heldout=1")
     planted(made, QUARTER, {hard: 0.25}, (42,))
     planted(made, FULL, {overall("random"): 0.75}, (42,))
     found = Level(Cell(hard, 0.25)).judge(Results(made.written()))
@@ -256,7 +256,7 @@ def test_the_remark_names_published_problems(tmp_path: Path) -> None:
 
 
 def test_a_table_leaves_out_runs_of_the_kind_that_it_shows(tmp_path: Path) -> None:
-    made, random_order = Planted(tmp_path), Accuracy("countdown", "random", "random", "heldout=1,m>=11")
+    made, random_order = Planted(tmp_path), ShareRight("countdown", "random", "random", "heldout=1,m>=11")
     planted(made, QUARTER, {random_order: 0.25})
     planted(made, FULL, {overall("random"): 0.75})
     for ending in ("-quarter", ""):
@@ -279,7 +279,7 @@ def test_a_table_says_which_columns_are_no_comparison(tmp_path: Path) -> None:
 def test_plots_begin_with_the_best_of_a_scheme_beside_the_three(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     for ending, schemes in (("-tf32", THREE), ("", ("papl5",))):
-        planted(made, ending, {Accuracy("addition", scheme, "lsb", "natural"): 1.0 for scheme in schemes}, (42,))
+        planted(made, ending, {ShareRight("addition", scheme, "lsb", "natural"): 1.0 for scheme in schemes}, (42,))
     shown = arms_at_first("addition", made.written().runs(), ())
     assert shown == {"random-tf32", "papl-tf32", "puma-tf32", "papl5"}
 

@@ -7,12 +7,12 @@ import pytest
 
 from hardtail.study.claims import Claim, Results, Verdict, claim_named, judge
 from hardtail.study.claims.evidence import gate_of
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.figures import ShareRight
 from hardtail.study.claims.ledger import as_json, evidence_tables, ledger_table
 from tests.planted_results import Planted, as_printed, together
 
 NOT_MEASURED = "not measured on natural problems"
-NATURAL = {scheme: Accuracy("addition", scheme, "top1", "natural") for scheme in ("random", "puma")}
+NATURAL = {scheme: ShareRight("addition", scheme, "top1", "natural") for scheme in ("random", "puma")}
 
 
 def test_failures_of_a_run_that_has_not_learned_describe_no_hard_tail(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_means_over_corridors_leave_out_what_is_not_learned(tmp_path: Path) -> N
     made = Planted(tmp_path)
     for figure, value in together(claim, as_printed).items():
         made.plant(figure, value)
-    made.plant(Accuracy("maze", "papl", "top1", "natural"), 0.0)
+    made.plant(ShareRight("maze", "papl", "top1", "natural"), 0.0)
     judged = claim.judge(Results(made.written()))
     assert judged.verdict is Verdict.UNMEASURED
     assert "no run has learned the task" in judged.findings[-1].remark
@@ -190,7 +190,7 @@ def test_a_scheme_that_has_learned_nothing_has_no_hard_tail(name: str, tmp_path:
         made.plant(figure, value)
     assert claim.judge(Results(made.written())).verdict is not Verdict.UNMEASURED
     for scheme in ("papl", "puma"):
-        made.plant(Accuracy("addition", scheme, "top1", "natural"), 0.0)
+        made.plant(ShareRight("addition", scheme, "top1", "natural"), 0.0)
     assert claim.judge(Results(made.written())).verdict is Verdict.UNMEASURED
 
 
@@ -199,7 +199,7 @@ def test_a_seed_that_has_learned_nothing_is_left_out_and_named(tmp_path: Path) -
     made = Planted(tmp_path)
     for figure, value in together(claim, as_printed).items():
         made.plant(figure, value, seed=42)
-        assert isinstance(figure, Accuracy)
+        assert isinstance(figure, ShareRight)
         made.plant(figure, 0.0 if figure.scheme == "puma" else value, seed=43)
     made.plant(NATURAL["puma"], 0.0, seed=43)
     judged = claim.judge(Results(made.written()))

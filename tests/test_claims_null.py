@@ -8,7 +8,7 @@ import pytest
 
 from hardtail.study.claims import Claim, Results, Verdict, claim_named
 from hardtail.study.claims.facts import Known, OfModel
-from hardtail.study.claims.figures import Accuracy, Profiled, Reached
+from hardtail.study.claims.figures import Profiled, Reached, ShareRight
 from hardtail.study.claims.ledger import FILES, source_named
 from hardtail.study.claims.ours.figures import Decoded
 from hardtail.study.claims.ours.remedy import ADDITION
@@ -25,7 +25,7 @@ def _null(folder: Path, accuracy: float, *, learned: bool, claims: Sequence[Clai
     figures = dict.fromkeys(part for cell in cells for part in recorded_parts(cell.figure))
     of_models = [figure for figure in figures if not isinstance(figure, Known)]
     for figure, seed in product(of_models, (42, 43)):
-        value = accuracy if isinstance(figure, Accuracy) else STEPS if isinstance(figure, Reached) else 0.0
+        value = accuracy if isinstance(figure, ShareRight) else STEPS if isinstance(figure, Reached) else 0.0
         described = isinstance(figure, Profiled) and not any("instances" in path for path in (*figure.of, figure.cases))
         made.plant(figure, value, seed=seed, n=failures if described else MANY)
     learn = [check for claim in claims for check in claim.checks if isinstance(check, Learns)]
@@ -121,7 +121,7 @@ def test_the_null_loses_in_our_own_claims(accuracy: float, learned: bool, holdin
     """All decoders are equally good and take the passes of one cell a step, and no score tells anything."""
     made, value = Planted(tmp_path), {"exact_match": accuracy, "passes": 33.0, "auroc": 0.5}
     for figure in {cell.figure for claim in OWN for check in claim.checks for cell in check.cells}:
-        assert isinstance(figure, Decoded | Accuracy)
+        assert isinstance(figure, Decoded | ShareRight)
         made.plant(figure, value[figure.metric])
     for run in made.runs:
         made.gate(run, float(learned))

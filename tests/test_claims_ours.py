@@ -13,7 +13,7 @@ from hardtail.core.records import Accuracy, DataFile, RunEntry, Trust, append_js
 from hardtail.policies.named import policy_named
 from hardtail.study.claims import Results, Verdict, all_claims, claim_named
 from hardtail.study.claims.base import Cell
-from hardtail.study.claims.figures import Accuracy as Share
+from hardtail.study.claims.figures import ShareRight
 from hardtail.study.claims.ledger import source_named
 from hardtail.study.claims.ours.figures import ANY_LIMIT, DATA_SEEDS, REGISTERED, Decoded
 from hardtail.study.claims.ours.mixture import FAILS, LEADS
@@ -203,12 +203,12 @@ def test_claims_name_policies_strata_and_models_that_exist() -> None:
     weights = {model.run: model.kind for model in zoo.models()}
     figures = [cell.figure for claim in OURS.claims() for check in claim.checks for cell in check.cells]
     for figure in figures:
-        assert isinstance(figure, Decoded | Share)
+        assert isinstance(figure, Decoded | ShareRight)
         if isinstance(figure, Decoded):
             assert figure.usual == weights.get(figure.run, "best_probe")
         else:
             entries_named([f"{figure.task}-{figure.scheme}-s42"])
-        task = hardtail.task(figure.task if isinstance(figure, Share) else figure.run.partition("-")[0])
+        task = hardtail.task(figure.task if isinstance(figure, ShareRight) else figure.run.partition("-")[0])
         policy_named(figure.policy.replace(ANY_LIMIT, ",limit=1"), task.order_names)
         assert figure.stratum in task.strata(), figure
 
@@ -261,7 +261,7 @@ def test_what_the_mixture_repairs_is_judged_by_its_thresholds(
 ) -> None:
     made = Planted(tmp_path)
     for scheme, value in (("random", 0.915), ("puma", 0.7), ("mixture", mixture)):
-        made.plant(Share(task, scheme, "top1", FAILS[task]), value)
+        made.plant(ShareRight(task, scheme, "top1", FAILS[task]), value)
     assert claim_named(f"mixture.repairs.{task}", OURS).judge(Results(made.written())).verdict is verdict
 
 
@@ -271,6 +271,6 @@ def test_the_mixture_keeps_a_lead_with_few_and_with_some_solutions(
 ) -> None:
     made = Planted(tmp_path)
     for stratum, value in zip(LEADS, (few, some), strict=True):
-        made.plant(Share("countdown", "random", "top1", stratum), 0.2)
-        made.plant(Share("countdown", "mixture", "top1", stratum), value)
+        made.plant(ShareRight("countdown", "random", "top1", stratum), 0.2)
+        made.plant(ShareRight("countdown", "mixture", "top1", stratum), value)
     assert claim_named("mixture.keeps.countdown", OURS).judge(Results(made.written())).verdict is verdict

@@ -18,7 +18,7 @@ from hardtail.study.claims import Results, Verdict, all_claims
 from hardtail.study.claims.combined import Pooled, Weighted
 from hardtail.study.claims.evidence import GATES, Gate
 from hardtail.study.claims.facts import Unseen
-from hardtail.study.claims.figures import Accuracy, Figure, PerRun, Profiled, Reached
+from hardtail.study.claims.figures import Figure, PerRun, Profiled, Reached, ShareRight
 from hardtail.study.grids import GRIDS
 from hardtail.study.measure import study_policies
 from hardtail.study.recipes import recipe_named
@@ -53,7 +53,7 @@ def test_the_study_measures_what_claims_need(task: str) -> None:
     kind = hardtail.task(task)
     revealed = {"one pass, half revealed"} if kind.reveals else set()
     for figure in figures(task):
-        if isinstance(figure, Accuracy):
+        if isinstance(figure, ShareRight):
             assert figure.policy in {*study_policies(kind), *revealed}, figure
             assert figure.stratum in kind.strata(), figure
         if isinstance(figure, Profiled):
@@ -83,7 +83,7 @@ def test_records_of_a_real_run_are_found_and_two_steps_bear_nothing_out(
     folder, decoding = tmp_path / "run", Decoding()
     train(replace(recipe, steps=2, train_size=64, watch=watch), folder, device="cpu")
     subject = load_subject(str(folder), kind="last")
-    needed = dict.fromkeys(figure.policy for figure in figures(task) if isinstance(figure, Accuracy))
+    needed = dict.fromkeys(figure.policy for figure in figures(task) if isinstance(figure, ShareRight))
     policies = chosen_policies(subject.task, [name for name in needed if name in study_policies(subject.task)])
     found = evaluate_all(subject, policies, [TASKS[task]], 1, decoding, data_seed=subject.seed)
     keep(folder / "evaluations.jsonl", records_of(list(found)))

@@ -15,7 +15,7 @@ from hardtail.study.claims import Judged, Results, Verdict, claim_named, judge
 from hardtail.study.claims.base import Cell
 from hardtail.study.claims.evidence import repeats_the_paper
 from hardtail.study.claims.facts import OfShipped
-from hardtail.study.claims.figures import Accuracy, Figure
+from hardtail.study.claims.figures import Figure, ShareRight
 from hardtail.study.claims.ledger import as_json, counts_table, evidence_tables, ledger_table, source_named
 from hardtail.study.claims.ours.figures import Decoded
 from hardtail.study.claims.plain import Learns
@@ -34,8 +34,8 @@ def planted(made: Planted, ending: str, figures: dict[Figure, float], seeds: tup
             made.plant(figure, value, seed=seed)
 
 
-def overall(scheme: str) -> Accuracy:
-    return Accuracy("countdown", scheme, "top1", "heldout=1")
+def overall(scheme: str) -> ShareRight:
+    return ShareRight("countdown", scheme, "top1", "heldout=1")
 
 
 def all_at(value: float) -> dict[Figure, float]:
@@ -169,7 +169,7 @@ def test_tasks_of_different_length_may_be_compared(tmp_path: Path) -> None:
 def test_whether_shortened_runs_learn(task: str, shortened: bool, tmp_path: Path) -> None:
     made = Planted(tmp_path)
     planted(made, QUARTER, all_at(0.5))
-    planted(made, FULL, {Accuracy("maze", "puma", "top1", "natural"): 1.0})
+    planted(made, FULL, {ShareRight("maze", "puma", "top1", "natural"): 1.0})
     found = Learns(task, "puma").judge(Results(made.written()))
     assert (found.verdict, found.shortened) == (Verdict.HOLDS, shortened)
 

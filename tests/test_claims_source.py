@@ -16,7 +16,7 @@ from hardtail.core.records import HALF_REVEALED
 from hardtail.study.claims import Results, Verdict, all_claims
 from hardtail.study.claims.base import Cell, Check
 from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.figures import Accuracy, Metric, Reached, measured_as
+from hardtail.study.claims.figures import Metric, Reached, ShareRight, measured_as
 from hardtail.study.claims.ledger import FILES, claim_named, source_named
 from hardtail.study.claims.plain import Learns
 from hardtail.study.claims.recovery import Recovery
@@ -211,7 +211,7 @@ def test_a_source_is_one_file_that_a_user_writes(mine: Path, tmp_path: Path) -> 
     made = Planted(tmp_path / "results")
     for policy, value in (("lsb", 1.0), ("top1", 0.9)):
         for seed in (42, 43):
-            made.plant(Accuracy("addition", "puma", policy, "chain>=28"), value, seed=seed)
+            made.plant(ShareRight("addition", "puma", policy, "chain>=28"), value, seed=seed)
     ahead, poems = (claim.judge(Results(made.written())) for claim in source_named(str(mine)).claims())
     assert (ahead.claim.settings, ahead.says, ahead.seeds) == ("two seeds", "holds", 2)
     assert (poems.verdict, poems.findings[0].remark) == (Verdict.UNMEASURED, "there are no poems here")
@@ -269,8 +269,8 @@ def test_a_broken_file_is_named_with_what_is_wrong(mine: Path, change: tuple[str
 
 OF = '{ task = "maze", scheme = "puma", policy = "random", stratum = "corridor>=8", printed = 0.5, n = 20 }'
 OTHER = '{ task = "maze", scheme = "papl", printed = 0.7 }'
-ONE = Cell(Accuracy("maze", "puma", "random", "corridor>=8"), 0.5, 20)
-TWO = Cell(Accuracy("maze", "papl", "top1", "natural"), 0.7)
+ONE = Cell(ShareRight("maze", "puma", "random", "corridor>=8"), 0.5, 20)
+TWO = Cell(ShareRight("maze", "papl", "top1", "natural"), 0.7)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_stratum_is_the_one_that_is_recorded_in_whatever_order_it_is_written(m
     said = 'rule = "at least"\nbound = 0.1\nof = { task = "countdown", scheme = "puma", stratum = "m=1-3, heldout=1" }'
     mine.write_text(MINE[: MINE.index('rule = "above"')] + said + "\n")
     (claim,) = source_named(str(mine)).claims()
-    assert claim.checks == (AtLeast(Cell(Accuracy("countdown", "puma", "top1", "heldout=1,m=1-3")), 0.1),)
+    assert claim.checks == (AtLeast(Cell(ShareRight("countdown", "puma", "top1", "heldout=1,m=1-3")), 0.1),)
 
 
 @pytest.mark.parametrize("written", ["threshold,p=0.8", "threshold, p=0.8", " threshold , p=0.8, half revealed"])
@@ -331,7 +331,7 @@ def test_a_policy_is_the_one_that_is_recorded_with_or_without_blanks(mine: Path,
     mine.write_text(MINE[: MINE.index('rule = "above"')] + said + "\n")
     (claim,) = source_named(str(mine)).claims()
     recorded = "threshold,p=0.8" + ", half revealed" * written.endswith("revealed")
-    assert claim.checks == (AtLeast(Cell(Accuracy("countdown", "puma", recorded, "natural")), 0.1),)
+    assert claim.checks == (AtLeast(Cell(ShareRight("countdown", "puma", recorded, "natural")), 0.1),)
 
 
 def test_whatever_a_file_may_say_can_be_judged(mine: Path, tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_whatever_a_file_may_say_can_be_judged(mine: Path, tmp_path: Path) -> No
         made.plant(Reached("countdown", scheme, 0.5), 30_000, seed=seed)
         for policy, metric in product(policies, metrics):
             if metric in measured_as(policy).__struct_fields__:
-                made.plant(Accuracy("countdown", scheme, policy, "heldout=1", metric), 0.5, seed=seed)
+                made.plant(ShareRight("countdown", scheme, policy, "heldout=1", metric), 0.5, seed=seed)
     results, judged = Results(made.written()), Counter[Verdict]()
 
     def figure(scheme: str) -> str:

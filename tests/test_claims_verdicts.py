@@ -12,14 +12,14 @@ from hardtail.study.claims import Results, Verdict, claim_named
 from hardtail.study.claims.base import Cell, overall
 from hardtail.study.claims.confidence_shortcut.addition import median
 from hardtail.study.claims.differences import contrast
-from hardtail.study.claims.figures import Accuracy, LateLoss, Reached
+from hardtail.study.claims.figures import LateLoss, Reached, ShareRight
 from hardtail.study.claims.ledger import evidence_tables
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Gap, Level, Ratio, similar
 from tests.planted_results import Planted
 
-PUMA_28 = Accuracy("addition", "puma", "top1", "chain>=28")
-RANDOM_28 = Accuracy("addition", "random", "top1", "chain>=28")
+PUMA_28 = ShareRight("addition", "puma", "top1", "chain>=28")
+RANDOM_28 = ShareRight("addition", "random", "top1", "chain>=28")
 
 
 def test_intervals_are_over_seeds_and_never_less_than_over_instances(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_alike_is_shown_by_the_whole_interval_and_never_at_the_floor(tmp_path: P
 def test_few_failures_that_stay_are_no_collapse(tmp_path: Path) -> None:
     """One in ten that no order repairs is less than the paper's 97 in 100."""
     made = Planted(tmp_path)
-    lsb = Accuracy("addition", "puma", "lsb", "chain>=28")
+    lsb = ShareRight("addition", "puma", "lsb", "chain>=28")
     check = Unrecovered(Cell(PUMA_28, 0.026), Cell(lsb, 0.03))
     for figure in (PUMA_28, lsb):
         made.plant(figure, 0.9, n=500)
@@ -203,7 +203,7 @@ def test_few_failures_that_stay_are_no_collapse(tmp_path: Path) -> None:
 
 def test_what_no_order_gets_right_is_not_shown_to_stay_unrepaired(tmp_path: Path) -> None:
     """Both at the floor: nothing tells a failure that no order repairs from a model that cannot do it at all."""
-    lsb = Accuracy("addition", "puma", "lsb", "chain>=28")
+    lsb = ShareRight("addition", "puma", "lsb", "chain>=28")
     check = Unrecovered(Cell(PUMA_28, 0.026), Cell(lsb, 0.03))
     for folder, after, verdict in (("floor", 0.01, Verdict.MOOT), ("above", 0.011, Verdict.HOLDS)):
         made = Planted(tmp_path / folder)
@@ -249,8 +249,8 @@ def test_a_gain_on_long_corridors_is_more_than_the_absence_of_a_loss(tmp_path: P
     """Dead-end filling that costs short corridors and gives long ones nothing has no gain that could grow."""
     made = Planted(tmp_path)
     for policy, short in (("top1", 0.9), ("dead_end_filling", 0.8)):
-        made.plant(Accuracy("maze", "puma", policy, "corridor>=4"), short)
-        made.plant(Accuracy("maze", "puma", policy, "corridor>=30"), 0.3)
+        made.plant(ShareRight("maze", "puma", policy, "corridor>=4"), short)
+        made.plant(ShareRight("maze", "puma", policy, "corridor>=30"), 0.3)
     judged = claim_named("maze.puma.widening").judge(Results(made.written()))
     assert [finding.verdict for finding in judged.findings] == [Verdict.HOLDS, Verdict.NOT]
     assert judged.verdict is Verdict.NOT
@@ -259,7 +259,7 @@ def test_a_gain_on_long_corridors_is_more_than_the_absence_of_a_loss(tmp_path: P
 def test_nothing_fails_so_nothing_is_recovered(tmp_path: Path) -> None:
     """A model that is right in every order says nothing about recovery, whichever claim asks."""
     made = Planted(tmp_path)
-    lsb = Accuracy("addition", "puma", "lsb", "chain>=28")
+    lsb = ShareRight("addition", "puma", "lsb", "chain>=28")
     for figure in (PUMA_28, lsb):
         made.plant(figure, 1.0, n=500)
     results = Results(made.written())

@@ -31,7 +31,7 @@ from hardtail.show.figures.states import chance_hidden
 from hardtail.show.figures.style import save, slug, style
 from hardtail.show.page.curves import charts_as_json
 from hardtail.show.stages import Stage, stages
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.figures import ShareRight
 from hardtail.study.claims.ledger import printed_accuracy
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
@@ -254,7 +254,7 @@ def test_seeds_whose_data_have_other_ranks_are_counted_together(
 ) -> None:
     made = Planted(tmp_path)
     for seed, (held, number) in enumerate(zip(ranks, ([4, 2, 9], [1, 2, 3]), strict=True)):
-        made.plant(Accuracy("listops", "puma", "top1", "natural"), 1.0, seed=seed)
+        made.plant(ShareRight("listops", "puma", "top1", "natural"), 1.0, seed=seed)
         counted = {"by_count": [0, 3], "by_count_and_rank": [[0] * held, number[:held]]}
         made.coverage[f"listops-puma-s{seed}"] = counted
     (one,) = trained_and_visited("listops", made.written().runs(), None)

@@ -29,7 +29,7 @@ from hardtail.show.page.page import page_of
 from hardtail.show.table_files import escaped
 from hardtail.study.claims import Results, Verdict, claim_named
 from hardtail.study.claims.base import Cell
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.figures import ShareRight
 from hardtail.study.claims.rules import Level, near_rate
 from hardtail.tasks.addition.task import Addition
 from hardtail.tasks.base import Task
@@ -101,13 +101,13 @@ def test_half_of_the_natural_instances_right_is_learned(natural: float, counts: 
     made = Planted(tmp_path)
     for figure, value in together(claim, as_printed).items():
         made.plant(figure, value)
-    made.plant(Accuracy("addition", "puma", "top1", "natural"), natural)
+    made.plant(ShareRight("addition", "puma", "top1", "natural"), natural)
     assert (claim.judge(Results(made.written())).verdict is not Verdict.UNMEASURED) == counts
 
 
 def test_a_failure_rate_is_near_within_half_of_it(tmp_path: Path) -> None:
     assert [near_rate(rate) for rate in (0.0, 0.01, 0.04, 0.1, 0.9)] == [0.01, 0.01, 0.02, 0.05, 0.05]
-    figure = Accuracy("addition", "puma", "top1", "chain>=28")
+    figure = ShareRight("addition", "puma", "top1", "chain>=28")
     level = Level(Cell(figure, paper=0.06), near_rate(0.06))
     for ours, near in ((0.035, True), (0.025, False), (0.085, True), (0.095, False)):
         made = Planted(tmp_path / str(ours))

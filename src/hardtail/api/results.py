@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hardtail.core.errors import HardtailError
 from hardtail.core.records import Accuracy, Measurement, as_json
 from hardtail.core.tables import Table
-from hardtail.measuring.diagnosis import Diagnosis, Verdict, tables, verdict
+from hardtail.measuring.diagnosis import Diagnosis, DiagnosisVerdict, tables, verdict
 from hardtail.measuring.subject import Subject
 from hardtail.show.scoreboard import eval_tables
 from hardtail.show.table_files import latex
@@ -75,7 +75,7 @@ class Explanation:
         return self.diagnoses[0]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DiagnosisVerdict:
         return verdict(self.diagnoses, self.words)
 
     def tables(self) -> list[Table]:

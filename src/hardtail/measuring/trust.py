@@ -44,7 +44,7 @@ class Question:
     parts: int
     repeats: int = 1
     scores: tuple[str, ...] = ("energy", "differs")
-    """Which of the numbers in `Asked` are scores."""
+    """which of the numbers in `Reply` are scores."""
 
     @property
     def passes(self) -> int:
@@ -61,7 +61,7 @@ SCORES = {f"{name} {kind}": of.passes for name, of in QUESTIONS.items() for kind
 """The scores that are compared, with the forward passes that each costs."""
 
 
-class Asked(NamedTuple):
+class Reply(NamedTuple):
     """What a question found, for each answer: sums over its cells, and means over the question's repeats."""
 
     energy: Array
@@ -80,18 +80,18 @@ def trusted(denoiser: Denoiser, trace: Trace, decoding: Decoding) -> Trace:
 
 
 @torch.inference_mode()
-def asked(denoiser: Denoiser, trace: Trace, question: Question, decoding: Decoding) -> Asked:
+def asked(denoiser: Denoiser, trace: Trace, question: Question, decoding: Decoding) -> Reply:
     """Ask one question about every answer."""
     rows = pass_rows(trace.instances.tokens_NL.shape[1], in_flight(len(trace), decoding), decoding)
     parts = (trace.take(slice(at, at + rows)) for at in range(0, len(trace), rows))
     committable = cache(partial(decoding.committable, denoiser.mask_id))
     found = [_batch(denoiser, part, rows, question, decoding, committable) for part in parts]
-    return Asked(*(np.concatenate(held) for held in zip(*found, strict=True)))
+    return Reply(*(np.concatenate(held) for held in zip(*found, strict=True)))
 
 
 def _batch(
     denoiser: Denoiser, trace: Trace, rows: int, question: Question, decoding: Decoding, committable: Committable
-) -> Asked:
+) -> Reply:
     """The same for at most `rows` answers, in passes of exactly `rows`: other shapes may round differently."""
     filled, instances, device = np.minimum(np.arange(rows), len(trace) - 1), trace.instances, decoding.device
 
@@ -112,7 +112,7 @@ def _batch(
             total_3B += torch.where(hidden_BA, _scores(denoiser, asked_BL, at_BA, written_BA, committable), 0.0).sum(-1)
         step += 1
     energy_N, differs_N, entropy_N = (total_3B[:, : len(trace)] / question.repeats).cpu().numpy()
-    return Asked(energy_N, differs_N, entropy_N)
+    return Reply(energy_N, differs_N, entropy_N)
 
 
 def _scores(

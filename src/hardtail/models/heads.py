@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from hardtail.models.transformer import Transformer
 
 
-class Head(nn.Module):
+class CellHead(nn.Module):
     """Two layers on the last features of a transformer whose weights stay as they are."""
 
     def __init__(self, model: Transformer, generator: torch.Generator, width: int = 128) -> None:

@@ -16,7 +16,7 @@ from hardtail.core.errors import HardtailError
 from hardtail.core.fields import AtLeastOne, Checked
 from hardtail.measuring.subject import Subject
 from hardtail.models.denoiser import Denoiser, ModelDenoiser
-from hardtail.models.heads import Head
+from hardtail.models.heads import CellHead
 from hardtail.models.transformer import Transformer
 from hardtail.schemes.base import Corpus, Rows
 from hardtail.tasks import datasets as data
@@ -107,7 +107,7 @@ class Fit(Checked):
 USUAL = Fit()
 
 
-def fitted(subject: Subject, teacher: Teacher, how: Fit = USUAL) -> tuple[Head, list[float]]:
+def fitted(subject: Subject, teacher: Teacher, how: Fit = USUAL) -> tuple[CellHead, list[float]]:
     """A head for the subject's model, and its losses."""
     denoiser = subject.denoiser
     model = denoiser.model if isinstance(denoiser, ModelDenoiser) else None
@@ -117,7 +117,7 @@ def fitted(subject: Subject, teacher: Teacher, how: Fit = USUAL) -> tuple[Head, 
     instances = data.build(subject.task, data.TRAIN, how.seed, how.problems).instances
     order = next(iter(instances.orders), None)
     corpus = Corpus.on(device, instances, denoiser.mask_id, order)
-    head = Head(model, draw).to(device)
+    head = CellHead(model, draw).to(device)
     optimiser = torch.optim.Adam(head.layers.parameters(), how.rate)
     losses = []
     for _ in range(how.steps):

@@ -6,6 +6,6 @@ parts can be used by themselves: `readiness`, `coverage`, and each task's own `p
 
 from hardtail.measuring.diagnosis.front import diagnose, tables
 from hardtail.measuring.diagnosis.record import Diagnosis, read_diagnoses
-from hardtail.measuring.diagnosis.verdict import Verdict, verdict
+from hardtail.measuring.diagnosis.verdict import DiagnosisVerdict, verdict
 
-__all__ = ["Diagnosis", "Verdict", "diagnose", "read_diagnoses", "tables", "verdict"]
+__all__ = ["Diagnosis", "DiagnosisVerdict", "diagnose", "read_diagnoses", "tables", "verdict"]

@@ -20,7 +20,7 @@ _ORDERS = {"top1": "surest cell first"}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DiagnosisVerdict:
     """A title and at most five sentences about one model."""
 
     title: str
@@ -32,13 +32,13 @@ class Verdict:
         return "\n".join([self.title, *wrapped]).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def verdict(diagnoses: Sequence[Diagnosis], words: Words | None = None) -> Verdict:
+def verdict(diagnoses: Sequence[Diagnosis], words: Words | None = None) -> DiagnosisVerdict:
     """What the diagnoses of one model say: the first in detail, the others, on the same instances, by their results."""
     if not diagnoses:
         raise HardtailError("there is no diagnosis to put into words; give at least one")
     first, words = diagnoses[0], words or Words()
     title = ", ".join(filter(None, (first.model, first.task)))
-    return Verdict(title, tuple(filter(None, _sentences(first, diagnoses[1:], words))))
+    return DiagnosisVerdict(title, tuple(filter(None, _sentences(first, diagnoses[1:], words))))
 
 
 def _sentences(first: Diagnosis, others: Sequence[Diagnosis], words: Words) -> Iterator[str | None]:

@@ -165,7 +165,7 @@ class PerRun(Figure):
 
 
 @dataclass(frozen=True)
-class Accuracy(PerRun):
+class ShareRight(PerRun):
     """A share of right answers (or cells) of one stratum under one decoding order."""
 
     policy: str

@@ -14,7 +14,7 @@ from hardtail.core.tables import Table
 from hardtail.study.claims.base import Cell, Claim, Judged, Verdict
 from hardtail.study.claims.combined import Combined
 from hardtail.study.claims.evidence import Estimate, Results, Sample, why_left_out
-from hardtail.study.claims.figures import Accuracy, Figure
+from hardtail.study.claims.figures import Figure, ShareRight
 from hardtail.study.claims.source import Paper, Source
 from hardtail.study.claims.source_file import read_source
 
@@ -64,7 +64,7 @@ def printed_accuracy() -> dict[tuple[str, str, str], dict[str, float]]:
     printed: dict[tuple[str, str, str], dict[str, float]] = {}
     for cell in (cell for claim in all_claims().values() for cell in _cells(claim)):
         figure = cell.figure
-        if isinstance(figure, Accuracy) and figure.metric == "exact_match" and cell.paper is not None:
+        if isinstance(figure, ShareRight) and figure.metric == "exact_match" and cell.paper is not None:
             printed.setdefault((figure.task, figure.scheme, figure.policy), {})[figure.stratum] = cell.paper
     return printed
 
@@ -76,7 +76,7 @@ def judged_orders(task: str) -> dict[str, set[str]]:
     asked = [figure for source in sources for claim in source.claims() for figure in _figures(claim) + _beside(claim)]
     while asked:
         figure = asked.pop()
-        if isinstance(figure, Accuracy) and figure.task == task:
+        if isinstance(figure, ShareRight) and figure.task == task:
             found.setdefault(figure.stratum, set()).add(figure.policy)
         asked += figure.parts if isinstance(figure, Combined) else ()
     return found

@@ -21,7 +21,7 @@ from hardtail.core.parsing import decoded_toml
 from hardtail.core.records import Positive, Share
 from hardtail.study.claims.base import Cell, Check, Claim
 from hardtail.study.claims.combined import Weighted
-from hardtail.study.claims.figures import SCHEMES, Accuracy, Figure, Metric
+from hardtail.study.claims.figures import SCHEMES, Figure, Metric, ShareRight
 from hardtail.study.claims.rules import Level
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class PrintedTable(Struct, frozen=True, forbid_unknown_fields=True):
     def cell(self, scheme: str, order: Order, stratum: Stratum) -> Cell:
         paper = order.numbers[stratum.key][list(self.schemes).index(scheme)]
         metric = order.metric or self.metric
-        figures = tuple(Accuracy(self.task, scheme, order.policy, name, metric) for name in stratum.of)
+        figures = tuple(ShareRight(self.task, scheme, order.policy, name, metric) for name in stratum.of)
         name = f"{SCHEMES[scheme]}, {order.policy}, {stratum.name}"
         weights = tuple(map(float, stratum.of.values()))
         figure: Figure = figures[0] if len(figures) == 1 else Weighted(figures, name, weights)

@@ -13,7 +13,7 @@ from hardtail.core.parsing import decoded_toml
 from hardtail.core.records import HALF_REVEALED, REVEALED, Positive, Share
 from hardtail.core.registry import POLICIES, TASKS
 from hardtail.study.claims.base import SELECTED, Cell, Check, Claim
-from hardtail.study.claims.figures import Accuracy, Metric, Reached, measured_as
+from hardtail.study.claims.figures import Metric, Reached, ShareRight, measured_as
 from hardtail.study.claims.plain import Elsewhere, Learns
 from hardtail.study.claims.recovery import Recovery
 from hardtail.study.claims.rules import NEAR, SLACK, AtLeast, AtMost, Level, Ratio, above, similar
@@ -73,7 +73,7 @@ class Of(Struct, frozen=True, forbid_unknown_fields=True):
             return Cell(Reached(self.task, self.scheme, self.reached), self.printed)
         name, stratum = self.policy.removesuffix(REVEALED), _as_recorded(_task(self.task), self.stratum)
         policy = spelled(name) + self.policy[len(name) :]
-        return Cell(Accuracy(self.task, self.scheme, policy, stratum, self.metric), self.printed, self.n)
+        return Cell(ShareRight(self.task, self.scheme, policy, stratum, self.metric), self.printed, self.n)
 
 
 def _task(name: str) -> Task:

@@ -10,7 +10,7 @@ from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.combined import Pooled
 from hardtail.study.claims.confidence_shortcut import SOURCE
 from hardtail.study.claims.facts import InTraining, OfShipped
-from hardtail.study.claims.figures import Accuracy, LateLoss, Profiled, Reached, failure_rate
+from hardtail.study.claims.figures import LateLoss, Profiled, Reached, ShareRight, failure_rate
 from hardtail.study.claims.plain import Learns
 from hardtail.study.claims.recovery import Recovery, Unrecovered
 from hardtail.study.claims.rules import AtLeast, AtMost, Level, Ratio, above, near_rate, similar
@@ -62,7 +62,7 @@ def loss(start: float, end: float) -> Cell:
 
 def claims() -> list[Claim]:
     random, papl, puma = (cell(scheme, "confidence", "28") for scheme in THREE)
-    natural = [Cell(Accuracy("addition", s, "top1", "natural"), TEXT.natural, TEXT.natural_n) for s in THREE]
+    natural = [Cell(ShareRight("addition", s, "top1", "natural"), TEXT.natural, TEXT.natural_n) for s in THREE]
     reached = Cell(Reached("addition", "random")), Cell(Reached("addition", "puma"))
     small = partial(weight, "addition-papl-small", in_training=True)
     checks: Checks = {

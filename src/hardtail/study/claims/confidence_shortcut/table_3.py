@@ -4,7 +4,7 @@ from itertools import product
 
 from hardtail.study.claims.base import Cell, Claim
 from hardtail.study.claims.confidence_shortcut import SOURCE
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.figures import ShareRight
 from hardtail.study.claims.recovery import Unrecovered
 from hardtail.study.claims.rules import AtLeast, Gap, Ratio, above, similar
 from hardtail.study.claims.source import Checks
@@ -67,7 +67,7 @@ def _sudoku() -> Checks:
     _, *tiers = all_tiers
 
     def in_tier(scheme: str, order: str, tier: str) -> Cell:
-        return Cell(Accuracy("sudoku", scheme, SUDOKU.order(order).policy, tier, "cell_accuracy"))
+        return Cell(ShareRight("sudoku", scheme, SUDOKU.order(order).policy, tier, "cell_accuracy"))
 
     def shrinking_lead(k: str) -> Gap:
         """PUMA's lead over random masking is greater under confidence than in random order."""

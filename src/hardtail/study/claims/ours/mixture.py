@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hardtail.study.claims.base import SELECTED, Cell, Check, Claim
-from hardtail.study.claims.figures import Accuracy
+from hardtail.study.claims.figures import ShareRight
 from hardtail.study.claims.ours import SOURCE
 from hardtail.study.claims.ours.rules import NotBelow
 from hardtail.study.claims.rules import above
@@ -15,7 +15,7 @@ LEADS = ("heldout=1,m=1-3", "heldout=1,m=4-10")
 
 
 def _confidence(task: str, stratum: str, *schemes: str) -> tuple[Cell, ...]:
-    return tuple(Cell(Accuracy(task, scheme, "top1", stratum)) for scheme in schemes)
+    return tuple(Cell(ShareRight(task, scheme, "top1", stratum)) for scheme in schemes)
 
 
 def claims() -> list[Claim]:
