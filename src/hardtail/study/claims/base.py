@@ -20,7 +20,7 @@ from hardtail.study.claims.evidence import (
     kinds_of,
     why_left_out,
 )
-from hardtail.study.claims.figures import NO_SEED, NOTHING_FAILED, Figure
+from hardtail.study.claims.figures import NO_SEED, Figure, Moot
 from hardtail.study.runs import Run
 
 SHOWN = 6
@@ -163,8 +163,8 @@ class Check(ABC):
         figures = [cell.figure for cell in self.cells]
         missing = [(figure, figure.why_missing(results)) for figure in figures if not figure.values(results)]
         if missing:
-            figure, why = min(missing, key=lambda held: held[1] == NOTHING_FAILED)  # first what has no record
-            verdict = Verdict.MOOT if why == NOTHING_FAILED else Verdict.UNMEASURED
+            figure, why = min(missing, key=lambda held: isinstance(held[1], Moot))  # first what has no record
+            verdict = Verdict.MOOT if isinstance(why, Moot) else Verdict.UNMEASURED
             return Finding(verdict, remark=f"{figure.label}: {why}")
         if self.cells and not common_seeds(self.cells, results):
             return Finding(Verdict.UNMEASURED, remark=NO_SEED)

@@ -32,8 +32,22 @@ MAX_LOGIT = ("addition", "listops", "countdown")
 NO_RECORD = "no record"
 NO_SEED = "no seed has all of these figures"
 UNLIKE = "its runs cannot be compared with the others: other problems, or other shares of the steps"
-NOTHING_FAILED = "measured, but no failure is of this kind"
-NOT_LEARNED, NOT_SHOWN = "no run has learned the task", "no run has shown that it learned the task"
+
+
+class Settled(str):
+    """Why there is no figure where runs show that there is none."""
+
+    __slots__ = ()
+
+
+class Moot(Settled):
+    """The same where it was measured: there is nothing that it could describe."""
+
+    __slots__ = ()
+
+
+NOTHING_FAILED = Moot("measured, but no failure is of this kind")
+NOT_LEARNED, NOT_SHOWN = Settled("no run has learned the task"), "no run has shown that it learned the task"
 OTHER_READINGS = {
     "lowest_index": ("first_in_time", "first in time"),
     "failures_with": ("failures_only", "and no others"),
@@ -98,7 +112,7 @@ class Figure(ABC):
 
     def settled(self, results: Results) -> bool:
         """Whether runs show it, or show why there is none."""
-        return bool(self.values(results)) or self.why_missing(results) in (NOT_LEARNED, NOTHING_FAILED)
+        return bool(self.values(results)) or isinstance(self.why_missing(results), Settled)
 
     def training_seeds(self, results: Results) -> int:
         """How many training seeds the values rest on."""
