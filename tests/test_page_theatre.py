@@ -1,7 +1,9 @@
 """The page's theatre in a real browser: stepping through decodes, choosing problems, drawings."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -252,6 +254,19 @@ def test_every_task_has_its_drawing(opened: Open, tmp_path: Path) -> None:
         assert "✓ solved" in page.locator(".state").first.inner_text()
 
 
+def test_a_maze_shows_tokens_that_are_no_answer_as_what_they_are(opened: Open, tmp_path: Path) -> None:
+    """A wall in place of the path does not leave the path: it is neither on nor off."""
+    trace = _recited("maze", {"1": "#"})
+    path = tmp_path / "maze.html"
+    write_page(path, *page_content(None, [], [trace]))
+    page = opened("#theatre", path=path)
+    page.locator("main").focus()
+    page.keyboard.press("End")
+    page.wait_for_function("() => !document.querySelector('.room.unknown')")
+    assert page.locator(".room.strange").count() > 0
+    assert page.locator(".room.removes, .room.adds").count() == 0
+
+
 @pytest.mark.filterwarnings("error")
 def test_unknown_probabilities_are_not_shown_as_zero(opened: Open, tmp_path: Path) -> None:
     trace = _recited("sudoku")
@@ -279,8 +294,8 @@ def about(trace: Trace, **more: Any) -> Trace:
     return replace(trace, about={**trace.about, **more})
 
 
-def _recited(name: str) -> Any:
-    """A decode that is right in every cell."""
+def _recited(name: str, written: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """A decode that is right in every cell, or writes other signs in place of some."""
     import numpy as np
 
     import hardtail
@@ -290,6 +305,9 @@ def _recited(name: str) -> Any:
 
     task = hardtail.task("maze", size=3) if name == "maze" else hardtail.task(name)
     instances = task.sample(2, hardtail.Streams(1).named(name), task.gallery()[0])
-    denoiser = reciting(task, instances, instances.answer_NA, np.full(instances.maskable_NA.shape, 0.9))
+    answer_NA = instances.answer_NA.copy()
+    for gold, sign in written.items():
+        answer_NA[instances.answer_NA == task.vocabulary.id(gold)] = task.vocabulary.id(sign)
+    denoiser = reciting(task, instances, answer_NA, np.full(instances.maskable_NA.shape, 0.9))
     about = {"task": name, "config": task.config(), "policy": "top1", "stratum": "some", "model": "right"}
     return decode(denoiser, instances, policy_named("top1"), about=about)

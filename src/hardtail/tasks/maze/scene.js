@@ -30,7 +30,7 @@ class MazeCell {
     const meaning = { "#": "wall", 0: "off", 1: "on", S: "on", E: "on" };
     const shown = meaning[look.wrong ? look.goldSign : look.sign] ?? "off";
     const ground = look.hidden ? "unknown" : shown;
-    const error = look.wrong ? (look.sign === "1" ? " adds" : " removes") : "";
+    const error = look.wrong ? ({ 0: " removes", 1: " adds" }[look.sign] ?? " strange") : "";
     const marks = `${look.now ? " now" : ""}${look.unready ? " unready" : ""}${look.replaced ? " replaced" : ""}`;
     this.node.setAttribute("class", `room ${ground}${error}${marks}`);
     this.base.style.fillOpacity = ground === "on" && look.prob ? String(0.55 + 0.45 * look.prob) : "";
@@ -45,6 +45,7 @@ class MazeScene extends Scene {
       swatch("key-off", "off it"),
       swatch("key-adds", "wrongly on"),
       swatch("key-removes", "wrongly off"),
+      swatch("key-strange", "another token"),
     ];
   }
 
