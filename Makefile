@@ -15,7 +15,8 @@ test: lint
 
 # What only a GPU can show. `make test` hides the GPU, as all else is promised of a CPU: the same bytes, in seconds.
 test-gpu: $(VENV)/.ready
-	$(BIN)/python -m pytest tests/test_gpu.py tests/test_attention.py tests/test_fused.py tests/test_gradient.py tests/test_decode.py
+	$(BIN)/python -m pytest tests/test_gpu.py tests/test_attention.py tests/test_fused.py tests/test_gradient.py tests/test_decode.py \
+		tests/test_decode_predicted.py
 
 # A wheel in a clean environment: the README's first commands, and each light extra alone.
 wheel-test: $(VENV)/.ready

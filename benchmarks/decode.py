@@ -1,21 +1,23 @@
 """Decoding at the study's five shapes: the obvious loop beside ours, in one run, on a CPU or a GPU.
 
     python benchmarks/decode.py                              # what this machine has
-    python benchmarks/decode.py --shapes addition -n 10000 --all-cells
+    python benchmarks/decode.py --shapes addition -n 10000 --all-steps
     python benchmarks/decode.py --precision bf16 --against fp32
 
 The obvious loop is eager, takes 128 instances at a time, computes the whole sequence, and asks after every step whether
-anything is left. Both commit one cell a step by top-1 probability, in the same precision unless told otherwise, on
+anything is left. Both commit by top-1 probability, in the same precision unless told otherwise, on
 random weights and tokens; on a GPU ours runs the written passes in bf16 and a compiled model otherwise, whose
 compilation is not timed, and on a CPU it spreads the instances over single-threaded workers.
-One step costs the same whatever is hidden, so by default only a few cells of each instance are hidden, and instances
-per second are worked out for the task's own number of cells; `--all-cells` hides them all.
+One step costs the same whatever is hidden and however many cells it commits, so by default a decode has only a few
+steps, each with its share of the cells, and instances per second are worked out for one cell a step; `--all-steps`
+takes them all.
 """
 
 import argparse
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 import torch
@@ -28,6 +30,7 @@ from hardtail.decoding.options import Decoding
 from hardtail.models.denoiser import ModelDenoiser
 from hardtail.models.precision import Precision
 from hardtail.models.transformer import Transformer
+from hardtail.policies.base import Commit
 from hardtail.policies.confidence import Top1
 from in_turn import in_turn
 from train_step import MASK, SETTINGS
@@ -38,8 +41,8 @@ ON_GPU = {"addition": 8192, "maze": 1024, "listops": 4096, "countdown": 2048, "s
 
 
 @torch.no_grad()
-def obvious(denoiser: ModelDenoiser, instances: Instances, device: torch.device) -> Tensor:
-    """The loop as it is usually written; returns the answers."""
+def obvious(denoiser: ModelDenoiser, instances: Instances, steps: int, device: torch.device) -> Tensor:
+    """The loop as it is usually written; returns the answers. Every instance has as many cells to fill."""
     done: list[Tensor] = []
     for start in range(0, len(instances), OBVIOUS_BATCH):
         part = instances.take(slice(start, start + OBVIOUS_BATCH))
@@ -47,16 +50,18 @@ def obvious(denoiser: ModelDenoiser, instances: Instances, device: torch.device)
         at = torch.from_numpy(part.answer_at_NA).to(device)
         hidden = torch.from_numpy(part.maskable_NA).to(device, copy=True)
         everything = torch.arange(tokens.shape[1], device=device).expand(len(part), -1)
-        rows = torch.arange(len(part), device=device)
+        left, step = int(part.maskable_NA[0].sum()), 0
         tokens.scatter_(1, at, torch.where(hidden, MASK, tokens.gather(1, at)))
         while hidden.any():
             logits = denoiser.logits(tokens, everything)
             logits = logits.gather(1, at[..., None].expand(-1, -1, logits.shape[-1])).float()
             logits[..., MASK] = -torch.inf
             surest, token = logits.softmax(-1).max(-1)
-            cell = surest.masked_fill(~hidden, -1).argmax(1)
-            tokens[rows, at[rows, cell]] = token[rows, cell]
-            hidden[rows, cell] = False
+            count = math.ceil(left / (steps - step))
+            cell = surest.masked_fill(~hidden, -1).topk(count).indices
+            tokens.scatter_(1, at.gather(1, cell), token.gather(1, cell))
+            hidden.scatter_(1, cell, False)
+            left, step = left - count, step + 1
         done.append(tokens.gather(1, at))
     return torch.cat(done)
 
@@ -80,7 +85,7 @@ class Row:
     against: Precision
     """The obvious loop's precision."""
     n: int
-    cells: int
+    steps: int
     device: str
     rounds: int
 
@@ -90,22 +95,22 @@ class Row:
         model = Transformer(setting.shape(0.0)).initialise(torch.Generator().manual_seed(0)).to(device)
         usual = ModelDenoiser(model, MASK, self.against)
         faster = ModelDenoiser(model, MASK, self.precision, compiled=device.type == "cuda")
-        hidden = min(self.cells, setting.hidden)
-        instances = replace(setting, hidden=hidden).instances(self.n)
+        steps = min(self.steps, setting.hidden)
+        instances = setting.instances(self.n)
         few = instances.take(slice(OBVIOUS_BATCH))
-        answers = obvious(usual, few, device)
-        ours_NA = decode(faster, few, Top1(), Decoding(device=str(device))).answer_NA
+        answers = obvious(usual, few, steps, device)
+        doing = Decoding(Commit(steps=steps), device=str(device))
+        ours_NA = decode(faster, few, Top1(), doing).answer_NA
         same = (answers.cpu().numpy() == ours_NA).all(axis=1).mean()
         if device.type == "cuda":  # another batch is compiled anew
-            decode(faster, instances, Top1(), Decoding(device=str(device)))
+            decode(faster, instances, Top1(), doing)
 
         def measure() -> str:
-            share = self.n * hidden / setting.hidden
-            doing = Decoding(device=str(device))
+            share = self.n * steps / setting.hidden
             plain: list[float] = []
             ours: list[float] = []
             for _ in range(self.rounds):  # in turn, so that other work on the machine slows both down
-                plain.append(share / seconds(lambda: obvious(usual, instances, device), device))
+                plain.append(share / seconds(lambda: obvious(usual, instances, steps, device), device))
                 ours.append(share / seconds(lambda: decode(faster, instances, Top1(), doing), device))
             ratio = median(fast / slow for slow, fast in zip(plain, ours, strict=True))
             loops = f"{self.against:>7} {max(plain):10.2f} {self.precision:>9} {max(ours):10.2f}"
@@ -119,8 +124,8 @@ def main() -> None:
     kinds = ("fp32", "tf32", "bf16")
     parser.add_argument("--shapes", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("-n", type=how_many, help="instances [128 on a CPU, 1,024 to 8,192 on a GPU]")
-    parser.add_argument("--cells", type=how_many, help="cells hidden in each [8 on a CPU, 16 on a GPU]")
-    parser.add_argument("--all-cells", action="store_true")
+    parser.add_argument("--steps", type=how_many, help="steps of a decode [8 on a CPU, 16 on a GPU]")
+    parser.add_argument("--all-steps", action="store_true", help="one for each cell")
     parser.add_argument("--precision", nargs="+", choices=kinds, default=["fp32"])
     parser.add_argument("--against", choices=kinds, help="precision of the obvious loop [the same as ours]")
     parser.add_argument(
@@ -130,8 +135,8 @@ def main() -> None:
     parser.add_argument("--hold", nargs="+", type=int, default=[], help="processes to stop during timing")
     words = parser.parse_args()
     cuda = torch.cuda.is_available()
-    cells = 10**6 if words.all_cells else words.cells or (16 if cuda else 8)
-    print(f"{torch.cuda.get_device_name() if cuda else 'CPU'}, torch {torch.__version__}, {cells} hidden cells at most")
+    steps = 10**6 if words.all_steps else words.steps or (16 if cuda else 8)
+    print(f"{torch.cuda.get_device_name() if cuda else 'CPU'}, torch {torch.__version__}, {steps} steps at most")
     print("shape      cells      n obvious   a second      ours   a second  ratio same answers", flush=True)
     rows = [
         Row(
@@ -139,7 +144,7 @@ def main() -> None:
             precision,
             words.against or precision,
             words.n or (ON_GPU[shape] if cuda else OBVIOUS_BATCH),
-            cells,
+            steps,
             "cuda" if cuda else "cpu",
             words.rounds,
         )

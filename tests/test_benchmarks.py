@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 @pytest.mark.parametrize(
     "line",
-    ["batches.py -n 0", "check_countdown.py some.jsonl --rows -5", "decode.py --cells 1.5", "fine_tuning.py --steps 0"],
+    ["batches.py -n 0", "check_countdown.py some.jsonl --rows -5", "decode.py --steps 1.5", "fine_tuning.py --steps 0"],
 )
 def test_impossible_counts_are_one_sentence(line: str) -> None:
     script, *words = line.split()

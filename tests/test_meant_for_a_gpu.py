@@ -33,7 +33,7 @@ from hardtail.schemes.stages import Fixed
 from hardtail.testing.host import forbid_host_reads
 from hardtail.training import step as training
 from hardtail.training.gradient import Predicted
-from tests.decoding_toys import NAMES, TOY, problems, same_trace, toy_policy
+from tests.decoding_toys import CELLS, NAMES, TOY, problems, same_trace, toy_policy
 
 ON_GPU = Decoding(device="cuda")
 
@@ -101,8 +101,10 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, ...]]:
 
     monkeypatch.setattr(loop, "_Loop", Stub)
 
-    def begin(denoiser: Denoiser, policy: Policy, like: Instances, rows: int, on: Decoding = ON_GPU) -> tuple[Any, ...]:
-        found: Any = loop._begun(denoiser, policy, on, like, rows)
+    def begin(
+        denoiser: Denoiser, policy: Policy, like: Instances, rows: int, on: Decoding = ON_GPU, cells: int = CELLS
+    ) -> tuple[Any, ...]:
+        found: Any = loop._begun(denoiser, policy, on, like, rows, cells)
         assert found.told[1] is denoiser
         return tuple(found.told)
 
@@ -114,7 +116,7 @@ def test_a_captured_step_is_kept_for_what_is_decoded_alike(begun: Callable[..., 
     assert isinstance(ours, ModelDenoiser)
     ours.loops.clear()
     first = begun(ours, Top1(), like, 32)
-    assert first == (1, ours, Top1(), ON_GPU, like, 32)
+    assert first == (1, ours, Top1(), ON_GPU, like, 32, CELLS)
     assert begun(ours, Top1(), problems(8, seed=1), 32)[0] == 1
     different = [
         begun(ours, Margin(), like, 32),
@@ -132,6 +134,7 @@ def test_a_captured_step_is_kept_for_what_is_decoded_alike(begun: Callable[..., 
     other.join()
     assert seen == [8]  # another thread has tensors of its own
     assert begun(ours, Top1(), like, 32)[0] == 1
+    assert begun(ours, Top1(), like, 32, cells=CELLS - 1)[0] == 9  # a row may have too many cells for that one
     ours.loops.clear()
 
 
@@ -192,13 +195,13 @@ def test_hooks_see_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "captured", lambda work, device, warm_up: work)
     monkeypatch.setattr(loop, "replays", lambda device: True)
     model = Transformer(Shape(2, 2, 24, 8, 17)).initialise(torch.Generator().manual_seed(0))
-    assert loop._Loop(ModelDenoiser(model, 7), Top1(), Decoding(), problems(8), 32).graphs
+    assert loop._Loop(ModelDenoiser(model, 7), Top1(), Decoding(), problems(8), 32, CELLS).graphs
     noted(model)
-    assert not loop._Loop(ModelDenoiser(model, 7), Top1(), Decoding(), problems(8), 32).graphs
+    assert not loop._Loop(ModelDenoiser(model, 7), Top1(), Decoding(), problems(8), 32, CELLS).graphs
 
 
 def test_a_step_that_cannot_be_captured_runs_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = loop._Loop(TOY, Top1(), Decoding(), problems(4), 32)
+    held = loop._Loop(TOY, Top1(), Decoding(), problems(4), 32, CELLS)
     asked = list[Any]()
 
     def captured(function: Any, device: torch.device, warm_up: int) -> Callable[[], None]:

@@ -21,7 +21,7 @@ class Asked:
 
     def __init__(self, denoiser: Denoiser, tokens_BL: Tensor, at_BA: Tensor, tile: int, decoding: Decoding) -> None:
         """The denoiser's first answer, about some of these rows, shows how many tokens there are; the mask is counted
-        even if the denoiser gives it no logit."""
+        even if the denoiser gives it no logit. The places are those that it will be asked about."""
         self.denoiser, self.tile = denoiser, tile
         few = 1 if tokens_BL.device.type == "cpu" and is_ours(denoiser) else tile
         logits_BAV = well_shaped(denoiser.logits(tokens_BL[:few], at_BA[:few]), at_BA[:few])

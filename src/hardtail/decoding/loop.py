@@ -5,7 +5,10 @@ products of another shape may round differently. On a GPU the step is captured a
 the batch; where rows end at very different times, because the policy remasks, there are graphs for fewer rows, too. A
 step that cannot be captured, and any step on a CPU, leaves out those that are finished.
 
-Shapes: N instances, B batch, K rows of further passes, L sequence, A answer cells, V vocabulary.
+Our transformer predicts only cells that may be hidden, and a few more where a row has fewer of them than others that
+are decoded with it. At other cells the logits are 0, which no policy reads.
+
+Shapes: N instances, B batch, K rows of further passes, L sequence, A answer cells, C cells to predict, V vocabulary.
 """
 
 import operator
@@ -29,11 +32,11 @@ from hardtail.core.types import MOST_STEPS, Instances, Trace, refuse_long, token
 from hardtail.decoding.asked import Asked
 from hardtail.decoding.events import Events, Segment, joined
 from hardtail.decoding.options import Decoding
-from hardtail.decoding.sizes import batch_rows, in_flight, pass_rows, tile
-from hardtail.decoding.workers import Progress, spread, worker_count
+from hardtail.decoding.sizes import batch_rows, batches, in_flight, pass_rows, predicted, tile
+from hardtail.decoding.workers import Progress, predicts_some, spread, worker_count
 from hardtail.models.capture import captured
 from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_strangers, refuse_unread
-from hardtail.models.transformer import hooked
+from hardtail.models.transformer import first_cells, hooked
 from hardtail.policies.base import REFUSED, Guess, Policy, State, fitting, only_hidden, ranked, refuse_unscored
 from hardtail.policies.named import name_of
 
@@ -82,45 +85,47 @@ def decode_stream(
     rows = batch_rows(in_flight(len(instances), decoding), len(instances), tile(length), workers)
     window = rows * WINDOW
     length_N = instances.maskable_NA.sum(axis=1)
+    every_N = np.full_like(length_N, instances.answer_len)
+    predicted_N = predicted(length_N, instances.answer_len, decoding) if predicts_some(denoiser) else every_N
     starts = range(0, len(instances), window)
     # Rows of similar length end together.
     orders = [start + np.argsort(-length_N[start : start + window], kind="stable") for start in starts]
-    batches = (instances.take(order_N[at : at + rows]) for order_N in orders for at in range(0, len(order_N), rows))
+    windows = [batches(order_N, predicted_N, rows) for order_N in orders]
+    jobs = ((instances.take(index_B), int(predicted_N[index_B[0]])) for window in windows for index_B in window)
 
-    def begin(denoiser: Denoiser, moved: Progress) -> Callable[[Instances], Trace]:
-        loop: _Loop | None = None  # from the first batch on
+    def begin(denoiser: Denoiser, moved: Progress) -> Callable[[tuple[Instances, int]], Trace]:
+        loops: dict[int, _Loop] = {}
 
-        def run(batch: Instances) -> Trace:
-            nonlocal loop
-            if loop is None:
-                loop = _begun(denoiser, policy, decoding, batch, rows)
-            return loop.run(batch, dict(about or {}), moved)
+        def run(job: tuple[Instances, int]) -> Trace:
+            batch, cells = job
+            if cells not in loops:
+                loops[cells] = _begun(denoiser, policy, decoding, batch, rows, cells)
+            return loops[cells].run(batch, dict(about or {}), moved)
 
         return run
 
-    with closing(spread(batches, begin, denoiser, decoding, progress)) as done:
-        for order_N in orders:
-            parts = list(islice(done, -(-len(order_N) // rows)))
-            yield Trace.concat(parts).take(np.argsort(order_N, kind="stable"))
+    with closing(spread(jobs, begin, denoiser, decoding, progress)) as done:
+        for order_N, parts in zip(orders, windows, strict=True):
+            yield Trace.concat(list(islice(done, len(parts)))).take(np.argsort(order_N, kind="stable"))
 
 
-def _begun(denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int) -> "_Loop":
+def _begun(denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int, cells: int) -> "_Loop":
     """A loop for batches like this one. A GPU's are kept with our own denoisers, since capturing a step takes longer
     than many of its replays: strata, and calls one after another, share them. Those of a model that was changed are
     not, as they would not see its next change."""
     on_gpu = torch.device(decoding.device).type == "cuda"
     if not on_gpu or not isinstance(denoiser, ModelDenoiser) or not denoiser.untouched:
-        return _Loop(denoiser, policy, decoding, like, rows)
+        return _Loop(denoiser, policy, decoding, like, rows, cells)
     # A step reads its weights where they are, and they may be moved or replaced.
     weights = denoiser.precision, *(weight.data_ptr() for weight in denoiser.model.parameters())
-    shape = rows, like.tokens_NL.shape[1], like.answer_len, tuple(like.orders)
+    shape = rows, like.tokens_NL.shape[1], like.answer_len, cells, tuple(like.orders)
     alike = (policy, decoding, weights, shape, get_ident())  # another thread decodes in tensors of its own
     try:
         kept = denoiser.loops.get(alike)
     except TypeError:  # fields that cannot be compared
-        return _Loop(denoiser, policy, decoding, like, rows)
+        return _Loop(denoiser, policy, decoding, like, rows, cells)
     if kept is None:
-        kept = denoiser.loops[alike] = _Loop(denoiser, policy, decoding, like, rows)
+        kept = denoiser.loops[alike] = _Loop(denoiser, policy, decoding, like, rows, cells)
         while len(denoiser.loops) > KEPT_LOOPS:
             denoiser.loops.pop(next(iter(denoiser.loops)))
     assert isinstance(kept, _Loop)
@@ -128,9 +133,14 @@ def _begun(denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instanc
 
 
 class _Loop:
-    """The tensors of one batch, and the step that advances them; used for one batch after another."""
+    """The tensors of one batch, and the step that advances them; used for one batch after another.
 
-    def __init__(self, denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int) -> None:
+    No row may hide more cells than are `predicted`.
+    """
+
+    def __init__(
+        self, denoiser: Denoiser, policy: Policy, decoding: Decoding, like: Instances, rows: int, predicted: int
+    ) -> None:
         self.policy, self.commit = policy, decoding.commit
         self.seed, self.temperature = decoding.seed, decoding.temperature
         self.rows, self.device = rows, (device := torch.device(decoding.device))
@@ -149,6 +159,8 @@ class _Loop:
             mask_id=denoiser.mask_id,
             orders={name: zeros(rows, self.cells, dtype=torch.float32) for name in like.orders},
         )
+        self.cell_BC = zeros(rows, predicted)
+        """The cells that are predicted."""
         self.gold_BA = zeros(rows, self.cells)
         self.passes_B = zeros(rows)
         self.unscored = zeros(dtype=torch.bool)
@@ -156,7 +168,7 @@ class _Loop:
         self.events = Events(rows, self.cells, policy.remasks, device)
         self._fill(like)
         tile = pass_rows(like.tokens_NL.shape[1], rows, decoding)
-        self.asked = Asked(denoiser, self.state.tokens_BL, self.state.at_BA, tile, decoding)
+        self.asked = Asked(denoiser, self.state.tokens_BL, self._at_BC, tile, decoding)
         self.state.vocab_size = self.asked.vocab_size
         self._begin()
         model = denoiser.model if isinstance(denoiser, ModelDenoiser) else None
@@ -242,6 +254,7 @@ class _Loop:
         put(state.tokens_BL, instances.tokens_NL)
         put(state.at_BA, instances.answer_at_NA)
         put(state.maskable_BA, instances.maskable_NA)
+        self.cell_BC.copy_(first_cells(state.maskable_BA, self.cell_BC.shape[1]))
         put(state.key_B, instances.prompt_len_N)
         state.key_B.copy_(row_keys(state.tokens_BL, state.key_B, self.seed))
         put(self.gold_BA, instances.answer_NA)
@@ -313,13 +326,26 @@ class _Loop:
         """Change the answer in the sequence."""
         self.state.tokens_BL.scatter_(1, self.state.at_BA, torch.where(where_BA, token_BA, self.state.token_BA))
 
-    def _look(self, active_B: Tensor, computed: int | None) -> Guess:
+    @property
+    def _at_BC(self) -> Tensor:
+        """Where the cells sit that are predicted."""
+        return self.state.at_BA.gather(1, self.cell_BC)
+
+    def _computed(self, active_B: Tensor, computed: int | None) -> Tensor:
+        """The rows that a step computes; all of them in their order."""
+        if computed is None:
+            return active_B.nonzero()[:, 0]
         if computed == self.rows:
-            logits_BAV = self.asked.logits(self.state.tokens_BL, self.state.at_BA)
-        else:
-            row_K = active_B.nonzero()[:, 0] if computed is None else _first(active_B)[:computed]
-            logits_BAV = torch.zeros((self.rows, self.cells, self.state.vocab_size), device=self.device)
-            logits_BAV[row_K] = self.asked.logits(self.state.tokens_BL[row_K], self.state.at_BA[row_K])
+            return torch.arange(self.rows, device=self.device)
+        return torch.argsort(active_B.to(torch.uint8), descending=True, stable=True)[:computed]
+
+    def _look(self, active_B: Tensor, computed: int | None) -> Guess:
+        state, row_K = self.state, self._computed(active_B, computed)
+        logits_BAV = self.asked.logits(state.tokens_BL[row_K], self._at_BC[row_K])
+        if logits_BAV.shape[:2] != state.at_BA.shape:
+            logits_KCV = logits_BAV
+            logits_BAV = torch.zeros((self.rows, self.cells, state.vocab_size), device=self.device)
+            logits_BAV[row_K[:, None], self.cell_BC[row_K]] = logits_KCV
         log_p_BAV = logits_BAV.log_softmax(dim=-1)
         top_BA, token_BA = log_p_BAV.max(dim=-1)
         if self.temperature > 0:
@@ -355,8 +381,3 @@ class _Loop:
 def replays(device: torch.device) -> bool:
     """Whether steps can be captured there and replayed."""
     return device.type == "cuda"
-
-
-def _first(active_B: Tensor) -> Tensor:
-    """All rows, the active ones first."""
-    return torch.argsort(active_B.to(torch.uint8), descending=True, stable=True)

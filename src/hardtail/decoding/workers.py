@@ -73,6 +73,11 @@ def is_ours(denoiser: Denoiser) -> bool:
     return isinstance(denoiser.model, Transformer) and not denoiser.compiled
 
 
+def predicts_some(denoiser: Denoiser) -> bool:
+    """Whether it can be asked about some of the answer cells; any other may need the places of all."""
+    return isinstance(denoiser, ModelDenoiser) and not denoiser.model.whole_answers
+
+
 @contextmanager
 def computing_threads(count: int) -> Iterator[None]:
     """Let torch compute with this many threads in this thread."""

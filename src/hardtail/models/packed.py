@@ -83,7 +83,7 @@ class Packed:
 
 
 class _PackedBlock:
-    """A block; the last one computes queries and MLP for answer cells only."""
+    """A block; the last one computes queries and MLP only for the cells that are asked for."""
 
     def __init__(self, block: Block, *, last: bool) -> None:
         self.heads, self.norm_attention, self.norm_mlp = block.heads, block.norm_attention, block.norm_mlp

@@ -173,6 +173,12 @@ def pick(x_BLD: Tensor, at_BA: Tensor | slice) -> Tensor:
     return x_BLD.gather(1, at_BA[:, :, None].expand(-1, -1, x_BLD.shape[-1]))
 
 
+def first_cells(wanted_BA: Tensor, count: int) -> Tensor:
+    """This many cells of each row, in order: those that are wanted, and others where there are fewer."""
+    first_BA = wanted_BA.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+    return first_BA[:, :count].sort(dim=1).values
+
+
 def untouched(model: Transformer) -> bool:
     """Whether this is the model that is defined here, in float32: no part replaced, removed or shared, no hooks, and
     the epsilon of its norms."""

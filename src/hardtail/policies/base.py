@@ -83,7 +83,10 @@ class State:
 
 @dataclass(frozen=True)
 class Guess:
-    """The denoiser's prediction for every answer cell in float32, with -inf for tokens that cannot be committed."""
+    """The denoiser's prediction for every answer cell in float32, with -inf for tokens that cannot be committed.
+
+    Of cells that are never hidden it says nothing: our transformer does not predict them.
+    """
 
     logits_BAV: Tensor
     log_p_BAV: Tensor

@@ -43,7 +43,7 @@ class Logical(Policy):
 
     def score(self, guess: Guess, state: State) -> Tensor:
         """Minus the cell's place in the whole order: a rank and a probability do not fit into one float32."""
-        _, sure_BA = ranked(guess.top_BA)
+        _, sure_BA = ranked(guess.top_BA.masked_fill(~state.maskable_BA, -torch.inf))
         _, by_rank_BA = ranked(-state.orders[self.order].gather(1, sure_BA))  # stable: equal ranks stay by probability
         place_BA = _place_BA(state)
         return torch.empty_like(place_BA).scatter_(1, sure_BA.gather(1, by_rank_BA), -place_BA)

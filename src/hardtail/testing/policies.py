@@ -34,13 +34,19 @@ def check_policy(policy: Policy, task: Task | None = None) -> None:
     mask_id, size = task.vocabulary.mask_id, task.vocabulary.size
     denoiser = Function(lambda tokens_BL, at_BA: _logits(tokens_BL, at_BA, size), mask_id)
 
+    predicts_all = True
+    """Whether the policy is shown predictions for cells that are never hidden, too."""
+
+    def shown(guess: Guess, state: State) -> Guess:
+        return guess if predicts_all else _of_maskable(guess, state)
+
     class Watched(type(policy)):  # type: ignore[misc]
         """The policy, with its answers checked on their way to the decoder."""
 
         def score(self, guess: Guess, state: State) -> Tensor:
             before = (state.tokens_BL.clone(), state.hidden_BA.clone())
             with self._captured("score"):
-                score_BA: Tensor = super().score(guess, state)
+                score_BA: Tensor = super().score(shown(guess, state), state)
             assert score_BA.dtype == torch.float32, "scores are not float32"
             assert not (score_BA.isnan() & state.hidden_BA).any(), "a hidden cell's score is NaN"
             assert torch.equal(before[0], state.tokens_BL), "score changes the tokens"
@@ -49,22 +55,23 @@ def check_policy(policy: Policy, task: Task | None = None) -> None:
 
         def count(self, guess: Guess, score_BA: Tensor, state: State, commit: Commit) -> Tensor:
             with self._captured("count"):
-                count_B: Tensor = super().count(guess, score_BA, state, commit)
+                count_B: Tensor = super().count(shown(guess, state), score_BA, state, commit)
             return count_B
 
         def token(self, guess: Guess, state: State) -> Tensor:
             with self._captured("token"):
-                token_BA: Tensor = super().token(guess, state)
+                token_BA: Tensor = super().token(shown(guess, state), state)
             return token_BA
 
         def overwrite(self, guess: Guess, state: State) -> Tensor | None:
             with self._captured("overwrite"):
-                anew_BA: Tensor | None = super().overwrite(guess, state)
+                anew_BA: Tensor | None = super().overwrite(shown(guess, state), state)
             return anew_BA
 
         def review(self, guess: Guess, state: State, logits: Logits) -> Tensor:
             with self._captured("review"):
-                again_BA: Tensor = super().review(guess, state, _no_pass if policy.capturable else logits)
+                further = _no_pass if policy.capturable else logits
+                again_BA: Tensor = super().review(shown(guess, state), state, further)
             return again_BA
 
         def _captured(self, method: str) -> AbstractContextManager[object]:
@@ -89,6 +96,8 @@ def check_policy(policy: Policy, task: Task | None = None) -> None:
     assert same_decode(whole, run(instances, batch=2 * N)), "the result depends on the batch size"
     assert same_decode(whole.take(order_N), run(instances.take(order_N))), "the result depends on the rows' order"
     assert same_decode(whole.take(slice(3, 8)), run(instances.take(slice(3, 8)))), "the result depends on other rows"
+    predicts_all = False
+    assert same_decode(whole, run(instances)), "the result depends on the prediction for a cell that is never hidden"
 
 
 def same_decode(one: Trace, other: Trace) -> bool:
@@ -98,6 +107,15 @@ def same_decode(one: Trace, other: Trace) -> bool:
     return mine.keys() == theirs.keys() and all(
         np.array_equal(mine[name].view(np.uint8), theirs[name].view(np.uint8)) for name in mine
     )
+
+
+def _of_maskable(guess: Guess, state: State) -> Guess:
+    """The guess as a model gives it that predicts only cells that may be hidden: logits of 0 elsewhere."""
+    never_BA = ~state.maskable_BA
+    logits_BAV = guess.logits_BAV.masked_fill(never_BA[..., None], 0.0)
+    log_p_BAV = logits_BAV.log_softmax(dim=-1)
+    token_BA = guess.token_BA.masked_fill(never_BA, 0)
+    return Guess(logits_BAV, log_p_BAV, token_BA, log_p_BAV.amax(dim=-1))
 
 
 def _as_on_a_gpu() -> AbstractContextManager[object]:

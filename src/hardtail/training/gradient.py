@@ -16,7 +16,7 @@ from torch import Tensor
 from hardtail.core.errors import HardtailError
 from hardtail.models.precision import Precision, autocast
 from hardtail.models.trainable import Trainable
-from hardtail.models.transformer import Transformer
+from hardtail.models.transformer import Transformer, first_cells
 from hardtail.schemes.base import Corpus, Scheme, View
 
 
@@ -31,8 +31,7 @@ class Predicted:
         count = int(corpus.maskable_NA.sum(dim=1).max())
         self.cell_NK: Tensor | None = None
         if count < corpus.maskable_NA.shape[1] and not whole_answers:
-            first_NA = corpus.maskable_NA.to(torch.int8).argsort(dim=1, descending=True, stable=True)
-            self.cell_NK = first_NA[:, :count].sort(dim=1).values.to(torch.int16)
+            self.cell_NK = first_cells(corpus.maskable_NA, count).to(torch.int16)
 
     def at(self, view: View) -> Tensor | slice:
         """Their places in the sequences."""
