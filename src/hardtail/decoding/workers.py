@@ -32,6 +32,8 @@ AHEAD = 2
 """Jobs for each worker that are under way or waiting, so that none is idle while results are taken."""
 REPORT_EVERY = 0.2
 """Seconds between reports of progress while workers work."""
+MAPPED = 31 << 20
+"""Bytes of the block by which glibc learns to keep memory: just under the largest one that it learns from."""
 
 
 def spread(
@@ -40,6 +42,8 @@ def spread(
     """The results of the jobs, in their order. `progress` is called in this thread only."""
     count = worker_count(denoiser, decoding)
     on_cpu = torch.device(decoding.device).type == "cpu"
+    if on_cpu:
+        _keep_freed_memory()
     if on_cpu and isinstance(denoiser, ModelDenoiser) and not torch.is_autocast_enabled("cpu"):
         with computing_threads(1):
             denoiser = denoiser.packed()
@@ -52,6 +56,15 @@ def spread(
         with computing_threads(1) if single else nullcontext():
             result = work(job)
         yield result
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep the memory of a pass for the next one, for which the system would clear the same pages again.
+
+    When a program frees a block that was mapped, glibc takes blocks of up to that size from its heaps from then on, and
+    gives back only what lies free at the end of a heap beyond twice that size. Nothing is written into this block.
+    """
+    torch.empty(MAPPED, dtype=torch.uint8)
 
 
 def worker_count(denoiser: Denoiser, decoding: Decoding) -> int:
