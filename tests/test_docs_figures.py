@@ -172,7 +172,7 @@ def test_listops() -> None:
     seeds: dict[str, Figures] = {
         stratum.removeprefix("depth="): [
             right(f"listops-{scheme}-s{seed}", "top1", stratum, "best_probe")
-            for scheme in ("random", "puma")
+            for scheme in ("random", "papl", "puma")
             for seed in (42, 43)
         ]
         for stratum in ("natural", *(f"depth={depth}" for depth in range(1, 6)))
