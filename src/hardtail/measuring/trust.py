@@ -44,7 +44,7 @@ class Question:
     parts: int
     repeats: int = 1
     scores: tuple[str, ...] = ("energy", "differs")
-    """which of the numbers in `Reply` are scores."""
+    """Which of the numbers in `Reply` are scores."""
 
     @property
     def passes(self) -> int:
