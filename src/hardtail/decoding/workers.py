@@ -64,7 +64,7 @@ def _keep_freed_memory() -> None:
     When a program frees a block that was mapped, glibc takes blocks of up to that size from its heaps from then on, and
     gives back only what lies free at the end of a heap beyond twice that size. Nothing is written into this block.
     """
-    torch.empty(MAPPED, dtype=torch.uint8)
+    torch.empty(MAPPED, dtype=torch.uint8, device="cpu")
 
 
 def worker_count(denoiser: Denoiser, decoding: Decoding) -> int:
