@@ -208,7 +208,7 @@ def test_every_command_reads_what_was_imported(hardtail_command: Command, tmp_pa
     [
         ({"canvases": [["0579"]]}, "canvas 0 has 1 rows for 3 problems"),
         ({"canvases": [["57", "1000", "0750"]]}, "problem 1 has 2 cells in canvas 0; its answer has 4"),
-        ({"canvases": [["05_9", "1000", "0750"]]}, "cell 2 of instance 0 is still hidden"),
+        ({"canvases": [["05_9", "1000", "0750"]]}, "cell 2 of problem 1 is still hidden"),
         ({"canvases": []}, "there are no canvases"),
         ({"canvases": "none"}, "canvases: expected `array`"),
         ({"problems": ["1+2", "x", "3"]}, "addition"),
@@ -286,7 +286,7 @@ def test_canvases_have_no_probabilities() -> None:
     assert (again.step_NT == found.step_NT).all()
     for canvases, fault in (
         ([], "there are no canvases"),
-        ([first], "cell 0 of instance 0 is still hidden"),
+        ([first], "cell 0 of problem 1 is still hidden"),
         ([first[:, :3]], r"canvas 0 is \[6, 3\]"),
         ([first.astype(float)], "canvas 0 is .* of float64"),
     ):

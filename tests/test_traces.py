@@ -122,7 +122,7 @@ def test_empty_places_of_events_are_those_of_a_decode() -> None:
     [
         ([[MOST_TOKENS, 0], [0, 0]], f"the token {MOST_TOKENS}; ids are 0 to "),
         ([[0, 0], [-1, 0]], "the token -1; ids are 0 to "),
-        ([[0, MASK], [MASK, 0]], "cell 1 of instance 0 is still hidden"),
+        ([[0, MASK], [MASK, 0]], "cell 1 of problem 1 is still hidden"),
         ([[0.0, 0.0], [0.0, 0.0]], r"canvas 0 is \[2, 2\] of float64"),
         ([[0.0] * 10, [0.0] * 10], r"canvas 0 is \[2, 10\] of float64"),
         ([[0, 0, 0], [0, 0, 0]], r"canvas 0 is \[2, 3\] of int64; .* \[2, 10\] \(whole sequences\) or \[2, 2\]"),

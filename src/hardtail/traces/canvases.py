@@ -51,7 +51,7 @@ def trace_of_canvases(
         raise HardtailError(f"the canvases have the token {answers_SNA[strange][0]}; ids are 0 to {MOST_TOKENS - 1:,}")
     if (hidden := (answers_SNA[-1] == mask_id) & maskable_NA).any():
         row, cell = (int(places[0]) for places in np.nonzero(hidden))
-        raise HardtailError(f"the last canvas is not a whole answer: cell {cell} of instance {row} is still hidden")
+        raise HardtailError(f"the last canvas is not a whole answer: cell {cell} of problem {row + 1} is still hidden")
     start_NA, end_NA = np.where(maskable_NA, np.int64(mask_id), instances.answer_NA), answers_SNA[-1]
     if (answers_SNA[0] == start_NA).all():
         answers_SNA = answers_SNA[1:]
