@@ -345,3 +345,10 @@ def test_prompts_with_tokens_that_the_model_does_not_know_are_refused(stranger: 
         decode(denoiser, given, policy_named("top1"))
     with pytest.raises(HardtailError, match=told):
         judge(denoiser, given, given.maskable_NA, Decoding(), "probe")
+
+
+@pytest.mark.parametrize("mask", [-1, 99])
+def test_a_mask_that_the_model_does_not_know_is_refused(mask: int) -> None:
+    denoiser, instances = tiny("addition")
+    with pytest.raises(HardtailError, match=f"the mask is token {mask}, but the model knows only those from 0 to"):
+        decode(ModelDenoiser(denoiser.model, mask), instances, policy_named("top1"))

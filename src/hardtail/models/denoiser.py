@@ -121,10 +121,15 @@ def well_shaped(logits_BAV: object, at_BA: Tensor) -> Tensor:
 
 
 def refuse_unread(denoiser: Denoiser, tokens_NL: Tokens) -> None:
-    """Refuse problems with tokens that our transformer does not have: our kernels would read outside its table."""
+    """Refuse problems with tokens that our transformer does not have, and such a mask: our kernels would read outside
+    its table."""
     if not isinstance(denoiser, ModelDenoiser) or not isinstance(denoiser.model, Transformer):
         return
     low, high, size = int(tokens_NL.min()), int(tokens_NL.max()), denoiser.model.shape.vocab_size
+    if not 0 <= denoiser.mask_id < size:
+        raise HardtailError(
+            f"the mask is token {denoiser.mask_id}, but the model knows only those from 0 to {size - 1}; give its own"
+        )
     if low < 0 or high >= size:
         raise HardtailError(
             f"the problems have tokens from {low} to {high}, but the model knows only those from 0 to {size - 1}; give "
