@@ -1,5 +1,6 @@
 """`hardtail eval` and `diagnose` as a person types them: what they keep of a run, and what a mistake costs."""
 
+import gc
 import json
 import re
 import shutil
@@ -329,18 +330,24 @@ def test_diagnose_explains_a_run_and_a_trace(run: Path, tmp_path: Path, words: W
 
 
 def test_of_many_models_few_are_held_at_a_time(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Together they may need more memory than there is."""
+    """Together they may need more memory than there is, and captured steps, which refer to their model, keep it."""
     load, held, most = common.load, WeakSet[Any](), 0
 
     def watched(*given: Any, **others: Any) -> Any:
         nonlocal most
-        held.add(subject := load(*given, **others))
+        subject: Any = load(*given, **others)
+        held.add(subject)
+        subject.denoiser.loops["captured"] = subject
         most = max(most, len(held))
         return subject
 
     monkeypatch.setattr(common, "load", watched)
     models = [f"zoo:addition-{name}" for name in ("papl", "papl5", "puma", "random")]
-    done = words("diagnose", *models, "--strata", "natural", "-n", "2", "--json")
+    gc.disable()  # by itself it may come too late
+    try:
+        done = words("diagnose", *models, "--strata", "natural", "-n", "2", "--json")
+    finally:
+        gc.enable()
     assert [found["model"] for found in json.loads(done.stdout)][::2] == [name.removeprefix("zoo:") for name in models]
     assert most == 2, "the last one, and the one that follows it"
 

@@ -1,5 +1,6 @@
 """Explaining failures of models and in traces: diagnose."""
 
+import gc
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -73,6 +74,7 @@ def diagnose(
 
     @lru_cache(maxsize=1)  # one model is read once; of several, few are held at a time
     def load(name: str) -> tuple["Subject", Path | None]:
+        gc.collect()  # a step that a GPU has captured refers to itself and its model, and holds their memory until then
         where = common.usable_device(device)
         subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
         into = out or subject.record_file("diagnoses.jsonl")
