@@ -15,6 +15,7 @@ from hardtail.core.types import Instances, Trace
 from hardtail.decoding import loop, sizes
 from hardtail.decoding.loop import decode
 from hardtail.decoding.options import Decoding
+from hardtail.decoding.workers import predicts_some
 from hardtail.models.denoiser import Denoiser, Function, ModelDenoiser
 from hardtail.models.transformer import Shape, Transformer
 from hardtail.policies.base import Commit, Guess, Policy, State
@@ -114,6 +115,13 @@ def test_somebody_elses_model_is_asked_about_every_cell() -> None:
 
     decode(Function(logits, MASK), ragged(), Top1(), Decoding(Commit(steps=2)))
     assert seen == {CELLS}
+
+
+def test_a_compiled_model_is_asked_about_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be compiled anew for each number of cells."""
+    monkeypatch.setattr(torch, "compile", lambda model, **how: model)
+    assert predicts_some(ours())
+    assert not predicts_some(ModelDenoiser(model(), MASK, compiled=True))
 
 
 @torch.no_grad()

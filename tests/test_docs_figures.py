@@ -196,7 +196,15 @@ def test_mazes() -> None:
         for k in (4, 8, 15, 20, 25, 30)
     }
     expected["natural"] = [right(run, "top1", "natural") for run in (random, papl, puma)]
-    compare(REPRODUCTION, "| corridor ≥ | random, confidence |", expected)
+    compare(REPRODUCTION, "| corridor ≥ | random, confidence | PAPL", expected)
+    mixture = "maze-mixture-s42"
+    orders = {"top1": (random, mixture, puma), "dead_end_filling": (mixture, puma), "random": (mixture,)}
+    repaired = {
+        f"{k}": [right(run, order, f"corridor>={k}") for order, runs in orders.items() for run in runs]
+        for k in (4, 8, 15, 20, 25, 30)
+    }
+    repaired["natural"] = [right(run, "top1", "natural") for run in orders["top1"]]
+    compare(REPRODUCTION, "| corridor ≥ | random, confidence | mixture", repaired)
     strata = {"natural": "natural"} | {f"{k}": f"corridor>={k}" for k in (4, 15, 20, 30)}
     quickly = {
         label: [in_forty_steps(run, *at) for run in (random, papl, puma) for at in _both(stratum)]

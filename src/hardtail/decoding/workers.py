@@ -87,8 +87,9 @@ def is_ours(denoiser: Denoiser) -> bool:
 
 
 def predicts_some(denoiser: Denoiser) -> bool:
-    """Whether it can be asked about some of the answer cells; any other may need the places of all."""
-    return isinstance(denoiser, ModelDenoiser) and not denoiser.model.whole_answers
+    """Whether it is asked about some of the answer cells. Other denoisers may need the places of all, and torch would
+    compile a pass for each number of cells, half a minute at a time."""
+    return isinstance(denoiser, ModelDenoiser) and not (denoiser.model.whole_answers or denoiser.compiled)
 
 
 @contextmanager
