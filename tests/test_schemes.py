@@ -281,7 +281,7 @@ def test_nonsense_is_refused() -> None:
     bare = Corpus.on(CPU, without, MASK)
     given = TASK.sample(5, Streams(0).named("given"))
     given.maskable_NA[3] = False
-    with pytest.raises(HardtailError, match="instance 3 has no cell that may be hidden"):
+    with pytest.raises(HardtailError, match="problem 4 has no cell that may be hidden"):
         Corpus.on(CPU, given, MASK)
     with pytest.raises(HardtailError, match="--bare"):
         oracle_order(Fixed(2)).begin(bare, 2, now(0))

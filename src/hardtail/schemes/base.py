@@ -43,7 +43,7 @@ class Corpus:
             raise HardtailError(f"these instances have no order {order!r}; they have {known}")
         if not (hidden_N := instances.maskable_NA.any(axis=1)).all():
             raise HardtailError(
-                f"instance {int(hidden_N.argmin())} has no cell that may be hidden, so there is nothing to learn"
+                f"problem {int(hidden_N.argmin()) + 1} has no cell that may be hidden, so there is nothing to learn"
             )
         at_NA = torch.from_numpy(instances.answer_at_NA)
         start = int(at_NA[0, 0])
