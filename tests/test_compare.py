@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import hardtail as ht
 from hardtail.core.errors import HardtailError
@@ -16,6 +17,7 @@ from hardtail.measuring.statistics import mcnemar
 from hardtail.measuring.subject import Subject
 from hardtail.show.compare import compare_figure, compare_tables, compared
 from hardtail.show.figures.style import MARKERS
+from hardtail.show.page.data import page_content
 from hardtail.show.sources import load_models, on_the_same_problems
 from hardtail.tasks.addition.task import Addition
 from hardtail.zoo import find
@@ -50,6 +52,19 @@ def test_decoders_are_paired_on_the_problems_that_they_share() -> None:
     assert accuracies.title.endswith(", of problems that are not all the same")
     assert accuracies.rows[0][:3] == ("mine · top1", "natural", f"{ours.right} of 30")
     assert tests.rows[0][:3] == ("better · top1", "natural", 25)
+
+
+def test_configurations_of_one_task_are_told_apart() -> None:
+    """Also on the page. Without a preset's name, a configuration is called by the fields in which it differs."""
+    traces = []
+    for task in (Addition(digits=4), Addition(digits=8), Addition()):
+        model = ht.load(lambda tokens_BL, at_BA: torch.zeros(*at_BA.shape, 14), task, name="zeros")
+        traces += [ht.decode(model, task.sample(2, "natural", seed=0), policy) for policy in ("top1", "lsb")]
+    titles = [one.title for one in compared(traces)]
+    assert titles == ["addition, digits=4", "addition, digits=8", "addition, release"]
+    content, _ = page_content(None, [], traces)
+    assert {story["title"] for story in content["stories"]} == set(titles)
+    assert [one.title for one in compared(traces[:2])] == ["addition"]
 
 
 def test_problems_that_are_not_shared_are_not_paired() -> None:

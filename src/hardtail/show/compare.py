@@ -19,7 +19,7 @@ from hardtail.core.tables import Table, share_text
 from hardtail.core.types import Trace
 from hardtail.measuring.statistics import Interval, PairedTest, mcnemar, wilson
 from hardtail.show.figures import style
-from hardtail.show.stages import Stage, stages
+from hardtail.show.stages import Stage, stages, title_of
 from hardtail.show.table_files import latex
 from hardtail.show.words import stratum_words
 from hardtail.tasks.base import Task
@@ -70,7 +70,8 @@ class Compared:
 
 def compared(traces: Sequence[Trace]) -> list[Compared]:
     """Compare traces task by task; at least two decoders of one task are needed."""
-    found = [_compared(stage) for stage in stages(traces)]
+    found_stages = stages(traces)
+    found = [_compared(stage, title_of(stage, found_stages)) for stage in found_stages]
     if all(len(one.decoders) < 2 for one in found):
         if len(traces) > len(found):
             raise HardtailError(f"{ALONE}; traces of one model and policy are one decoder of all their problems")
@@ -85,10 +86,10 @@ def refuse_alone(traces: Sequence[Trace], planned: Sequence[Task]) -> None:
         raise HardtailError(ALONE)
 
 
-def _compared(stage: Stage) -> Compared:
+def _compared(stage: Stage, title: str) -> Compared:
     strata = tuple(dict.fromkeys(stage.stratum_P.tolist()))
     names = tuple(decoder.name for decoder in stage.decoders)
-    return Compared(stage.task.name, names, strata, tuple(_scores(stage, strata)))
+    return Compared(title, names, strata, tuple(_scores(stage, strata)))
 
 
 def _scores(stage: Stage, strata: Sequence[str]) -> Iterator[DecoderScore]:

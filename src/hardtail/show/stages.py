@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hardtail.core.errors import HardtailError
 from hardtail.core.types import Instances, Trace
-from hardtail.tasks.base import Task
+from hardtail.tasks.base import CUSTOM, Task
 from hardtail.tasks.named import said_task, task_of
 from hardtail.traces.commits import refuse_misfit
 from hardtail.traces.states import blocks, hidden_before
@@ -54,6 +54,23 @@ def stages(traces: Iterable[Trace]) -> list[Stage]:
         key = [said_task(trace.about), list(trace.instances.arrays())]
         by_task.setdefault(json.dumps(key), []).append(trace)
     return [_stage(held) for held in by_task.values()]
+
+
+def title_of(stage: Stage, found: Sequence[Stage]) -> str:
+    """What a stage is called: its task and, if several of those `found` are of that task, its configuration."""
+    others = [one.task for one in found if one.task.name == stage.task.name]
+    if len(others) < 2:
+        return stage.task.name
+    return f"{stage.task.name}, {_told_apart(stage.task, others)}"
+
+
+def _told_apart(task: Task, others: Sequence[Task]) -> str:
+    """A configuration by the name of its preset; one without a name by the fields in which the others differ."""
+    if (name := task.preset_name()) != CUSTOM:
+        return name
+    configs = [other.config() for other in others]
+    told = [f"{key}={value}" for key, value in task.config().items() if any(one.get(key) != value for one in configs)]
+    return ", ".join(told) or name
 
 
 def _stage(traces: Sequence[Trace]) -> Stage:

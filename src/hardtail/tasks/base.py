@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.text import Text
 
+CUSTOM = "custom"
+"""What a configuration is called that is no preset."""
+
 
 class Part(NamedTuple):
     """`n` instances of one stratum; a split is a list of parts."""
@@ -86,8 +89,8 @@ class Task(ABC):
         return cls(**{**cls.presets[preset], **overrides})
 
     def preset_name(self) -> str:
-        """The name of the preset with this configuration, or `custom`."""
-        return next((name for name in self.presets if self.preset(name) == self), "custom")
+        """The name of the preset with this configuration, or `CUSTOM`."""
+        return next((name for name in self.presets if self.preset(name) == self), CUSTOM)
 
     def config(self) -> dict[str, Any]:
         return asdict(self)

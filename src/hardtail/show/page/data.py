@@ -14,7 +14,7 @@ from hardtail.show.page.judged import judged
 from hardtail.show.page.pack import PackedArrays
 from hardtail.show.page.packed_stages import packed
 from hardtail.show.sources import all_runs
-from hardtail.show.stages import Stage, stages
+from hardtail.show.stages import Stage, stages, title_of
 from hardtail.show.story import story
 from hardtail.study.runs import Run
 from hardtail.study.store import Store
@@ -25,7 +25,7 @@ FORMAT = 4
 def page_content(store: Store | None, runs: Sequence[Run], traces: Sequence[Trace]) -> tuple[dict[str, Any], str]:
     """A page's JSON, and its arrays as text. With a store of recorded runs the page has the study's view as well."""
     everything, found, pack = all_runs(store, runs), stages(traces), PackedArrays()
-    charts = [chart for stage in found for chart in charts_as_json(decode_charts(stage), _named(stage, found))]
+    charts = [chart for stage in found for chart in charts_as_json(decode_charts(stage), title_of(stage, found))]
     for task in dict.fromkeys(run.task for run in everything):
         held = run_charts([run for run in everything if run.task == task], {run.name for run in runs})
         charts += charts_as_json(held, f"{task}, runs")
@@ -56,17 +56,11 @@ def _counted(n: int, words: str) -> str:
     return f"{n} {first}{'' if n == 1 else 's'}{' to ' + rest if rest else ''}"
 
 
-def _named(stage: Stage, found: Sequence[Stage]) -> str:
-    """What a stage is called: its task, and its configuration if there are several of that task."""
-    several = sum(one.task.name == stage.task.name for one in found) > 1
-    return f"{stage.task.name}, {stage.task.preset_name()}" if several else stage.task.name
-
-
 def _stories(found: Sequence[Stage]) -> list[dict[str, Any]]:
     """The story of every stage, the most telling one first."""
     told = [(place, story(stage)) for place, stage in enumerate(found)]
     told.sort(key=lambda held: -abs(held[1].gain))
-    return [fields_of(one) | {"stage": place, "title": _named(found[place], found)} for place, one in told]
+    return [fields_of(one) | {"stage": place, "title": title_of(found[place], found)} for place, one in told]
 
 
 def _study(store: Store) -> dict[str, Any]:
