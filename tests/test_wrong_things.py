@@ -97,6 +97,7 @@ def test_a_text_file_without_a_problem(hardtail_command: Command, tmp_path: Path
         ("decode zoo:addition-random", "`hardtail eval MODEL --traces DIR` decodes"),
         ("eval zoo:addition-random --traces /proc/t", "/proc/t/trace.npz cannot be written"),
         ("diagnose zoo:addition-puma nothing -n 10", "nothing: there is no such run or file"),
+        ("train addition-puma-smoke --sizes.heads 3", "width 32 does not divide into 3 heads; give a multiple of 3"),
         ("train nothing", "there is no recipe 'nothing'; `hardtail train` lists the recipes"),
     ],
 )

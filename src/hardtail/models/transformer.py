@@ -40,7 +40,10 @@ class Shape(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.width % self.heads:
-            raise HardtailError(f"Shape: a width of {self.width} does not divide into {self.heads} heads")
+            raise HardtailError(
+                f"the width {self.width} does not divide into {self.heads} heads; give a multiple of {self.heads}, or "
+                "another number of heads"
+            )
 
 
 class Block(nn.Module):
