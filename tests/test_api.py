@@ -316,6 +316,16 @@ def test_a_model_that_returns_something_else_is_refused() -> None:
         ht.decode(lambda tokens_BL: tokens_BL, TASK.sample(1, seed=0), task=TASK)
     with pytest.raises(ht.HardtailError, match=r"returned a tensor \[32, 5, 14\]"):
         ht.decode(lambda tokens_BL: torch.zeros(len(tokens_BL), 5, 14), TASK.sample(1, seed=0), task=TASK)
+    with pytest.raises(ht.HardtailError, match=r"for tokens \[32, 15\]; it must return logits \[32, 15, vocabulary\]"):
+        ht.decode(lambda tokens_BL: torch.zeros(len(tokens_BL), 5, 14), TASK.sample(1, seed=0), task=TASK)
+    with pytest.raises(ht.HardtailError, match=r"a tensor \[32, 5\] .* it must return logits \[32, 5, vocabulary\]"):
+        ht.decode(lambda tokens_BL, at_BA: torch.zeros(at_BA.shape), TASK.sample(1, seed=0), task=TASK)
+    for away in (
+        lambda tokens_BL: torch.zeros(*tokens_BL.shape, 14, device="meta"),
+        lambda tokens_BL, at_BA: torch.zeros(*at_BA.shape, 14, device="meta"),
+    ):
+        with pytest.raises(ht.HardtailError, match="logits are on meta, but its tokens are on cpu; return"):
+            ht.decode(away, TASK.sample(1, seed=0), task=TASK)
     with pytest.raises(ht.HardtailError, match="returned a list"):
         ht.decode(lambda tokens_BL: [], TASK.sample(1, seed=0), task=TASK)
     with pytest.raises(ht.HardtailError, match="n is 0"):

@@ -108,7 +108,8 @@ class ModelDenoiser:
 
 
 def well_shaped(logits_BAV: object, at_BA: Tensor) -> Tensor:
-    """What a denoiser returned for the cells at `at_BA`; raise HardtailError unless it is a tensor [B, A, V]."""
+    """What a denoiser returned for the cells at `at_BA`; raise HardtailError unless it is a tensor [B, A, V] on
+    their device."""
     if not isinstance(logits_BAV, Tensor):
         raise HardtailError(f"the denoiser's logits are a {type(logits_BAV).__name__}; they must be a torch tensor")
     shape, (rows, cells) = tuple(logits_BAV.shape), at_BA.shape
@@ -117,7 +118,17 @@ def well_shaped(logits_BAV: object, at_BA: Tensor) -> Tensor:
             f"the denoiser's logits have the shape {list(shape)}; for {rows} rows of {cells} answer cells it must be "
             f"[{rows}, {cells}, vocabulary]"
         )
+    refuse_elsewhere(logits_BAV, at_BA)
     return logits_BAV
+
+
+def refuse_elsewhere(logits: Tensor, asked: Tensor) -> None:
+    """Refuse logits that are not on the device where they were asked for."""
+    if logits.device != asked.device:
+        raise HardtailError(
+            f"the denoiser's logits are on {logits.device}, but its tokens are on {asked.device}; return the logits on "
+            "the device of the tokens"
+        )
 
 
 def refuse_unread(denoiser: Denoiser, tokens_NL: Tokens) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from hardtail.core.errors import HardtailError
 from hardtail.core.pretrained import HF
 from hardtail.core.vocabulary import Vocabulary
-from hardtail.models.denoiser import Denoiser, ModelDenoiser
+from hardtail.models.denoiser import Denoiser, ModelDenoiser, refuse_elsewhere
 from hardtail.models.hf.families import FAMILIES
 
 ACCEPTED = (
@@ -79,12 +79,15 @@ class OwnModel:
                 error.add_note(f"{name} got tokens of shape {shape}, where {self.mask_id} is the mask")
                 raise
         logits = found if isinstance(found, Tensor) else getattr(found, "logits", None)  # as Hugging Face returns them
-        if (
-            not isinstance(logits, Tensor)
-            or logits.dim() != 3
-            or not (self.takes_places or logits.shape[:2] == tokens_BL.shape)
-        ):
+        if not isinstance(logits, Tensor):
             raise HardtailError(f"the model returned {_described(found)}; give {ACCEPTED}")
+        if logits.dim() != 3 or not (self.takes_places or logits.shape[:2] == tokens_BL.shape):
+            rows, places = (at_BA if self.takes_places else tokens_BL).shape
+            raise HardtailError(
+                f"the model returned {_described(logits)} for tokens {list(tokens_BL.shape)}; it must return logits "
+                f"[{rows}, {places}, vocabulary]"
+            )
+        refuse_elsewhere(logits, tokens_BL)
         logits = logits[..., : self.size]
         return logits if self.takes_places else logits.gather(1, at_BA[..., None].expand(-1, -1, logits.shape[-1]))
 
