@@ -5,14 +5,19 @@ message that states what to do. So saved data, vocabularies and checks work on a
 """
 
 import hashlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar, cast
 
 from hardtail.core.errors import HardtailError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+BESIDE = Path(__file__).parent / "__pycache__"
+"""Where compiled code is kept, unless the user says where or this cannot be written."""
 
 
 class NoCompilerError(HardtailError):
@@ -34,11 +39,41 @@ def jit(function: F) -> F:
 
         return cast(F, missing)
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(Path(before or Path(__file__).parent / "__pycache__") / f"jit-{_state_of_solvers()}")
+    folder = kept_in(before)
+    config.CACHE_DIR = str(folder or before)
     try:
-        return cast(F, njit(cache=True, nogil=True)(function))
+        return cast(F, njit(cache=folder is not None, nogil=True)(function))
     finally:
         config.CACHE_DIR = before
+
+
+def kept_in(given: str) -> Path | None:
+    """The folder of compiled code, in the first place that can be written; without any, every process compiles anew.
+
+    A package that was installed by somebody else cannot be written, and a home is missing in many containers. Left
+    alone, numba ends there with an error when a solver is imported.
+    """
+    folders = (place / f"jit-{_state_of_solvers()}" for place in _places(given))
+    return next(filter(_writable, folders), None)
+
+
+def _places(given: str) -> Iterator[Path]:
+    if given:
+        yield Path(given)
+    yield BESIDE
+    own = Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"))  # noqa: PTH111, PTH118
+    if own.is_absolute():  # "~" stays as it is without a home
+        yield own / "hardtail"
+
+
+@cache
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 @cache
