@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from shutil import copytree
 from typing import Any, ClassVar
 from weakref import WeakSet
 
@@ -113,6 +114,15 @@ def test_a_mistake_is_found_before_anything_is_kept(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_a_checkpoint_that_a_run_does_not_have_is_named_with_the_one_that_it_has(run: Path, tmp_path: Path) -> None:
+    copytree(run, tmp_path / "copy")
+    remedies = {"best_probe": r"it has last \(--checkpoint last\)$", "last": "continue it with `hardtail train`$"}
+    for gone, remedy in remedies.items():
+        (tmp_path / "copy" / f"{gone}.safetensors").unlink()
+        with pytest.raises(HardtailError, match=f"probe.safetensors: this run has no such checkpoint; {remedy}"):
+            load_subject(str(tmp_path / "copy"))
+
+
 @pytest.mark.parametrize("command", ["eval", "diagnose"])
 def test_a_run_that_cannot_be_written_is_not_decoded_first(
     command: str, run: Path, words: Words, monkeypatch: pytest.MonkeyPatch
@@ -124,7 +134,7 @@ def test_a_run_that_cannot_be_written_is_not_decoded_first(
     done = words(command, str(run))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"hardtail: {run}/")
-    assert done.stderr.endswith("s.jsonl cannot be written: Permission denied; give another place\n")
+    assert done.stderr.endswith("s.jsonl cannot be written: Permission denied; give another place with --out FILE\n")
 
 
 def test_who_stops_an_evaluation_keeps_what_was_measured_and_no_empty_file(

@@ -181,9 +181,10 @@ def admit_task(text: str | None) -> "Task | None":
     return task_named(text)
 
 
-def refuse_other_records(path: "Path | None") -> None:
-    """Refuse, before the work is done, to add records to what cannot be written or is meant for something else."""
-    check_out(path)
+def refuse_other_records(path: "Path | None", named: bool) -> None:
+    """Refuse, before the work is done, to add records to what cannot be written or is meant for something else. Unless
+    the user has `named` it, it is in the run."""
+    check_out(path, "give another place" if named else "give another place with --out FILE")
     if path is not None and path.suffix != ".jsonl":
         raise HardtailError(f"--out {path}: records are added to a file whose name ends in .jsonl; give such a name")
     if path is not None:
@@ -193,7 +194,7 @@ def refuse_other_records(path: "Path | None") -> None:
             raise HardtailError(f"{path}: its lines are not evaluations or diagnoses; give another file with --out")
 
 
-def check_out(path: "Path | None") -> None:
+def check_out(path: "Path | None", remedy: str = "give another place") -> None:
     """Refuse, before the work is done, what its result could not be written to, and name a folder that will be made for
     it. Creates nothing."""
     if path is None:
@@ -204,7 +205,7 @@ def check_out(path: "Path | None") -> None:
         with TemporaryFile(dir=there):
             pass
     except OSError as error:
-        sentence = f"{path} cannot be written: {error.strerror or error}; give another place"
+        sentence = f"{path} cannot be written: {error.strerror or error}; {remedy}"
         raise HardtailError(sentence) from error
     if there != path.absolute().parent:
         say(f"{path.parent} is a new folder, and will be made")

@@ -70,7 +70,7 @@ def diagnose(
     if len(traces) == len(models):
         common.refuse_without_model(diagnose, locals(), ("task", "full", "out", "as_json"))
     refuse_repeated(models)
-    common.refuse_other_records(out)
+    common.refuse_other_records(out, named=out is not None)
 
     @lru_cache(maxsize=1)  # one model is read once; of several, few are held at a time
     def load(name: str) -> tuple["Subject", Path | None]:
@@ -79,7 +79,7 @@ def diagnose(
         subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
         into = out or subject.record_file("diagnoses.jsonl")
         if out is None:
-            common.refuse_other_records(into)
+            common.refuse_other_records(into, named=out is not None)
         return subject, into
 
     # All that is named is read before anything is decoded; several models are then read again, one after another.

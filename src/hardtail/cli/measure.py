@@ -126,7 +126,7 @@ def evaluate(
     allowed = subject.task.answer_tokens if restrict else None
     into = out or subject.record_file("evaluations.jsonl")
     common.check_out(traces and traces / "trace.npz")
-    common.refuse_other_records(into)
+    common.refuse_other_records(into, named=out is not None)
     seconds = planned.seconds(commit, trust=trust)
     common.say_time(f"{subject.name}: {_decodes(planned)}", [seconds])
     with (

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -123,7 +123,7 @@ def load_subject(
         _task_in(own, task, folder / RECIPE)
         path = folder / f"{kind or own.fields.selection}.safetensors"
     if not path.exists():
-        raise HardtailError(_not_there(path, "this run has no such checkpoint yet" if folder else None))
+        raise HardtailError(_not_there(path, folder))
     if path.suffix == ".npz":
         raise HardtailError(
             f"{path} is not a model: diagnose, view, compare and report read traces, and `eval MODEL --data` reads data"
@@ -154,12 +154,16 @@ def load_subject(
     )
 
 
-def _not_there(path: Path, why: str | None) -> str:
-    """What to say about a model that does not exist; `why`, if that is known."""
+def _not_there(path: Path, folder: Path | None) -> str:
+    """What to say about a model that does not exist; in the `folder` of a run, a checkpoint."""
+    if folder is not None:
+        held = [kind for kind in get_args(Kind) if (folder / f"{kind}.safetensors").exists()]
+        does = f"it has {held[0]} (--checkpoint {held[0]})" if held else "continue it with `hardtail train`"
+        return f"{path}: this run has no such checkpoint; {does}"
     shipped = [model.name for model in zoo.models()]
-    if why is None and (close := get_close_matches(str(path), shipped, n=1, cutoff=0.93)):
+    if close := get_close_matches(str(path), shipped, n=1, cutoff=0.93):
         return f"{path}: there is no such run or file; did you mean {ZOO}{close[0]}?"
-    what = why or ("there is no such file" if path.suffix == ".safetensors" else "there is no such run or file")
+    what = "there is no such file" if path.suffix == ".safetensors" else "there is no such run or file"
     return f"{path}: {what}; give a directory that `hardtail train` wrote, a .safetensors file, or zoo:NAME"
 
 
