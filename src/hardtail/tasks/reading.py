@@ -46,7 +46,10 @@ def problems(task: Task, given: str, fit: bool, limit: int = MOST_TEXT) -> Itera
     else:
         yield from alone
         return
-    yield from _in_blocks(task, task.prompts(read_lines(path, limit)), fit)
+    try:
+        yield from _in_blocks(task, task.prompts(read_lines(path, limit)), fit)
+    except HardtailError as error:
+        raise error if str(path) in str(error) else HardtailError(f"{path}: {error}") from error
 
 
 def answer_text(item: Solved, given: str, limit: int = MOST_TEXT) -> str:
