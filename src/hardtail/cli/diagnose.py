@@ -79,7 +79,7 @@ def diagnose(
         subject = common.load(name, task, checkpoint, where, template=template, trust_remote_code=trust_remote_code)
         into = out or subject.record_file("diagnoses.jsonl")
         if out is None:
-            common.refuse_other_records(into, named=out is not None)
+            common.refuse_other_records(into, named=False)
         return subject, into
 
     # All that is named is read before anything is decoded; several models are then read again, one after another.
